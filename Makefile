@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-slow check cover bench docs clean
+.PHONY: help run serve test test-slow check cover bench docs generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,12 +28,12 @@ test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network 
 test-slow: $(VENV)/.dev ## Run the slow tests: the real embedded model, long loops
 	@$(PYTEST) -m slow --timeout 900 $(ARGS)
 
-check: $(VENV)/.dev ## Lint, format, types, import layers, ceilings
+check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python tools/check_ceilings.py
+	@$(BIN)/python tools/check_size_limits.py
 
 cover: $(VENV)/.dev ## Fail unless every branch of the graph room and the kernel is tested
 	@$(PYTEST) -n 2 -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
@@ -44,9 +44,13 @@ cover: $(VENV)/.dev ## Fail unless every branch of the graph room and the kernel
 bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
 	@$(BIN)/python bench/run.py $(ARGS)
 
-docs: $(VENV)/.dev ## Write the tables of docs/operations.md and all of docs/node-types.md anew
-	@$(BIN)/python tools/tables.py
-	@$(BIN)/python tools/node_reference.py
+docs: $(VENV)/.dev ## Write the tables of docs/operations.md and all of docs/node-types.md
+	@$(BIN)/python tools/gen_config_tables.py
+	@$(BIN)/python tools/gen_node_docs.py
+
+generate: $(VENV)/.dev ## Write the generated modules of planwave/client: its types, the blocking client
+	@$(BIN)/python tools/gen_client_types.py
+	@$(BIN)/python tools/unasync.py
 
 clean: ## Remove the environment and everything made by tools; keeps ./storage
 	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage

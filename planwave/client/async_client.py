@@ -1,4 +1,4 @@
-"""The client for code on an event loop."""
+"""A client of the service with async methods."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from planwave.events import Event
 
 
 class AsyncFlowMethods(ABC):
-    """Flows of one service; :class:`AsyncClient` adds everything else."""
+    """The methods for flows; :class:`AsyncClient` adds the others."""
 
     @abstractmethod
     async def _send(self, call: RequestSpec) -> Any: ...
@@ -73,17 +73,17 @@ class AsyncFlowMethods(ABC):
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> FlowResponse:
-        """Save a graph, or that of a stored plan, under a name; it is stored when this returns.
+        """Save a graph, or the graph of a stored plan, as a flow; durable when this returns.
 
         Args:
-            name: What it is called; others may be called the same.
+            name: The name of the flow; names need not be unique.
             graph: ``{"nodes", "edges"}``.
-            plan_id: A stored plan, in place of a graph.
-            description: What it is for; by default the goal of the plan.
-            idempotency_key: The same key and arguments make one flow, however often.
+            plan_id: A stored plan whose graph is saved, instead of ``graph``.
+            description: The purpose of the flow; by default the goal of the plan.
+            idempotency_key: Repeating the call with the same key and arguments creates one flow.
 
         Raises:
-            GraphInvalid: It can run nowhere; nothing is stored.
+            GraphInvalid: The graph has errors; nothing is stored.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
         return await self._send(requests.post("api", "flows", body=body, key=idempotency_key))
@@ -91,17 +91,17 @@ class AsyncFlowMethods(ABC):
     async def flows(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
     ) -> FlowsResponse:
-        """Give one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
+        """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
         return await self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
 
     async def flow(self, flow_id: str, version: str | None = None) -> FlowResponse:
-        """Give a flow as it is, or as it was in one of its versions."""
+        """Return a flow, in its current or in the given version."""
         return await self._send(requests.get("api", "flows", flow_id, version=version))
 
     async def flow_versions(
         self, flow_id: str, *, cursor: str | None = None, limit: int | None = None
     ) -> FlowVersionsResponse:
-        """Give one page of a flow's versions, newest first: ``{"versions": […], "next_cursor"}``."""
+        """Return one page of versions, newest first: ``{"versions": […], "next_cursor"}``."""
         path = ("api", "flows", flow_id, "versions")
         return await self._send(requests.get(*path, cursor=cursor, limit=limit))
 
@@ -115,25 +115,25 @@ class AsyncFlowMethods(ABC):
         description: str | None = None,
         if_match: str | None = None,
     ) -> FlowResponse:
-        """Change a flow; what is not given stays as it is.
+        """Change a flow; arguments that are None leave their field unchanged.
 
         Args:
-            flow_id: Which flow.
-            name: What it is called from now on.
-            graph: Its graph from now on; one it never had before is a new version.
-            plan_id: A stored plan, in place of a graph.
-            description: What it is for.
-            if_match: The version it has to have at present.
+            flow_id: The flow to change.
+            name: The new name.
+            graph: The new graph; a graph the flow never had before becomes a new version.
+            plan_id: A stored plan whose graph is used, instead of ``graph``.
+            description: The new description.
+            if_match: The version the flow must have; otherwise nothing is changed.
 
         Raises:
-            PreconditionFailed: It has another version by now; nothing was changed.
-            GraphInvalid: The graph can run nowhere; nothing was changed.
+            PreconditionFailed: The flow has another version than ``if_match``.
+            GraphInvalid: The graph has errors; nothing was changed.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
         return await self._send(requests.put("api", "flows", flow_id, body=body, if_match=if_match))
 
     async def delete_flow(self, flow_id: str) -> None:
-        """Remove a flow with all its versions; its executions stay."""
+        """Delete a flow with all its versions; its executions are kept."""
         await self._send(requests.delete("api", "flows", flow_id))
 
     async def execute_flow(
@@ -149,30 +149,31 @@ class AsyncFlowMethods(ABC):
         """Execute a flow, or one of its versions.
 
         Args:
-            flow_id: Which flow.
-            version: Which of its versions; else the present one.
-            inputs: ``{node_id: {handle: value}}``: nodes settled with these values;
-                ``{handle: value}`` where there is one entry node.
+            flow_id: The flow to execute.
+            version: One of its versions; by default the current one.
+            inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
+                the graph has one entry node.
             options: As in :meth:`AsyncClient.execute`.
-            start: Queue it now; else :meth:`AsyncClient.start_command` does.
-            idempotency_key: The same key and arguments make one execution, however often.
+            start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
+            idempotency_key: Repeating the call with the same key and arguments creates one
+                execution.
         """
         call = requests.execute_flow(flow_id, version, inputs, options, start, idempotency_key)
         return await self._send(call)
 
 
 class AsyncClient(AsyncFlowMethods):
-    """Speaks with one service; an async context manager.
+    """A connection to one service; an async context manager.
 
-    Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
-    this process would raise, with their ``code``; ``Unreachable`` where nothing answers.
+    Methods return the JSON of the response. Problem responses are raised as the exceptions that the
+    same call raises in-process, with their ``code``; ``Unreachable`` if no service responds.
 
     Args:
-        url: Where the service is.
-        token: Its bearer token, where it has one.
-        timeout_s: How long one answer may take. Planning takes as long as its model does, and an
-            event stream as long as the execution.
-        transport: Carries the requests; over the network by default.
+        url: The address of the service.
+        token: The bearer token, if the service requires one.
+        timeout_s: Time limit of one response, in seconds. A plan takes as long as the model; event
+            streams have no limit.
+        transport: Sends the requests; by default over the network.
 
     Raises:
         InputError: ``invalid-url``, ``invalid-token``.
@@ -202,41 +203,41 @@ class AsyncClient(AsyncFlowMethods):
         await self.close()
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections of the client."""
         await self._http.aclose()
 
     async def events(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """Give the events of an execution as they happen, until it is over.
+        """Yield the events of an execution as they are published, until the execution ends.
 
-        Every stored event above ``after`` comes once and in order, and so does every character of
-        streamed text (``node.delta``, each piece at its ``offset``), however often the connection
-        breaks: it is made anew, with growing pauses, as long as the service comes back within about
-        half a minute.
+        Each stored event above ``after`` is yielded once and in order, and so is each character of
+        streamed text (``node.delta``, each piece with its ``offset``). If the connection breaks, the
+        client reconnects with growing delays, for about half a minute without progress.
 
         Raises:
-            NotFound: There is no such execution.
-            Unreachable: The service went away and did not come back.
+            NotFound: No execution has this id.
+            Unreachable: The service did not respond within the retries.
         """
-        progress, patience = StreamPosition(after), RetryPolicy()
-        while not progress.is_over:
-            given, failure = progress.delivered, None
+        position, retry_policy = StreamPosition(after), RetryPolicy()
+        while not position.is_over:
+            delivered, failure = position.delivered, None
             try:
                 async with aclosing(
-                    self._messages(event_stream_request(execution_id, progress.cursor))
-                ) as told:
-                    async for message in told:
-                        for event in progress.new_events(message):
+                    self._messages(event_stream_request(execution_id, position.cursor))
+                ) as messages:
+                    async for message in messages:
+                        for event in position.new_events(message):
                             yield event
             except PlanwaveError as error:
                 if not is_worth_retrying(error):
                     raise
                 failure = error
-            if not progress.is_over:
-                await asyncio.sleep(patience.next_delay(progress.delivered > given, failure))
+            if not position.is_over:
+                progressed = position.delivered > delivered
+                await asyncio.sleep(retry_policy.next_delay(progressed, failure))
 
     async def _messages(self, call: RequestSpec) -> AsyncGenerator[ServerSentEvent]:
-        """Give what one connection tells."""
-        reader = EventStreamParser()
+        """Yield the messages of one connection."""
+        parser = EventStreamParser()
         try:
             async with self._http.stream(
                 **request_arguments(call), timeout=STREAM_TIMEOUT
@@ -247,7 +248,7 @@ class AsyncClient(AsyncFlowMethods):
                     yield STREAM_ENDED
                 else:
                     async for chunk in response.aiter_bytes():
-                        for message in reader.feed(chunk):
+                        for message in parser.feed(chunk):
                             yield message
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
@@ -270,18 +271,20 @@ class AsyncClient(AsyncFlowMethods):
         on_progress: Callable[[PlanStreamEvent], object] | None = None,
         idempotency_key: str | None = None,
     ) -> PlanResponse:
-        """Plan a goal; it is stored when this returns.
+        """Create a plan for a goal; the plan is stored when this returns.
 
         Args:
             prompt: The goal.
-            provider: Who plans, and runs the nodes the plan leaves open; else the default.
+            provider: The provider that plans, and that runs nodes without a provider; by default
+                the provider of the service.
             model: A model of that provider.
-            on_progress: Told what happens while the plan is written. Leaving then stops it.
-            idempotency_key: The same key and arguments make one plan, however often.
+            on_progress: Called with each event while the plan is written; closing the connection
+                cancels the planning.
+            idempotency_key: Repeating the call with the same key and arguments creates one plan.
 
         Raises:
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
-            PlanwaveError: Whatever :meth:`Service.create_plan` raises.
+            PlanwaveError: Any error of :meth:`Service.create_plan`.
         """
         if on_progress is None:
             return await self._send(requests.create_plan(prompt, provider, model, idempotency_key))
@@ -296,15 +299,15 @@ class AsyncClient(AsyncFlowMethods):
     async def plans(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
     ) -> PlansResponse:
-        """Give one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
+        """Return one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
         return await self._send(requests.get("api", "plans", q=q, cursor=cursor, limit=limit))
 
     async def plan(self, plan_id: str) -> PlanResponse:
-        """Give a plan."""
+        """Return a plan."""
         return await self._send(requests.get("api", "plans", plan_id))
 
     async def delete_plan(self, plan_id: str) -> None:
-        """Remove a plan; its executions stay."""
+        """Delete a plan; its executions are kept."""
         await self._send(requests.delete("api", "plans", plan_id))
 
     async def validate(self, plan_id: str) -> CheckResponse:
@@ -312,11 +315,11 @@ class AsyncClient(AsyncFlowMethods):
         return await self._send(requests.post("api", "plans", plan_id, "validate"))
 
     async def forecast(self, plan_id: str) -> ForecastResponse:
-        """Say what running a plan will take: waves, calls, tokens, cost."""
+        """Return an estimate of the waves, calls, tokens and cost of running a plan."""
         return await self._send(requests.get("api", "plans", plan_id, "forecast"))
 
     async def check(self, graph: Mapping[str, Any]) -> CheckResponse:
-        """Find everything that is wrong with a graph: ``{"valid", "diagnostics"}``."""
+        """Check a graph for errors and warnings: ``{"valid", "diagnostics"}``."""
         return await self._send(requests.post("api", "check", body={"graph": graph}))
 
     # -- executions --------------------------------------------------------------------------------
@@ -334,11 +337,12 @@ class AsyncClient(AsyncFlowMethods):
 
         Args:
             what: A plan's id, or ``{"nodes", "edges"}``.
-            inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+            inputs: ``{node_id: {handle: value}}``: preset results of nodes.
             options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
                 ``policies``.
-            start: Queue it now; else :meth:`start_command` does.
-            idempotency_key: The same key and arguments make one execution, however often.
+            start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
+            idempotency_key: Repeating the call with the same key and arguments creates one
+                execution.
 
         Returns:
             ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
@@ -346,7 +350,7 @@ class AsyncClient(AsyncFlowMethods):
         return await self._send(requests.execute(what, inputs, options, start, idempotency_key))
 
     async def start(self, execution_id: str) -> ExecutionCreated:
-        """Queue an execution that was made with ``start=False``."""
+        """Queue an execution that was created with ``start=False``."""
         return await self._send(requests.post("api", "execute", execution_id, "start"))
 
     async def run(
@@ -359,7 +363,7 @@ class AsyncClient(AsyncFlowMethods):
         options: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Plan a goal and run the plan; answers as :meth:`execute` does."""
+        """Plan a goal and run the plan; returns the same as :meth:`execute`."""
         call = requests.run(prompt, provider, model, inputs, options, idempotency_key)
         return await self._send(call)
 
@@ -374,69 +378,69 @@ class AsyncClient(AsyncFlowMethods):
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ExecutionsResponse:
-        """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
+        """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
         query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
         return await self._send(
             requests.get("api", "executions", **query, cursor=cursor, limit=limit)
         )
 
     async def execution(self, execution_id: str) -> ExecutionResponse:
-        """Give the state of an execution."""
+        """Return the state of an execution."""
         return await self._send(requests.get("api", "executions", execution_id))
 
     async def result(self, execution_id: str) -> ResultResponse:
-        """Give what an execution gave: ``{"status", "node_results", "execution_logs", …}``."""
+        """Return the results of an execution: ``{"status", "node_results", "execution_logs", …}``."""
         return await self._send(requests.get("api", "executions", execution_id, "result"))
 
     async def document(self, execution_id: str) -> DocumentResponse:
-        """Give the whole document of an execution."""
+        """Return the JSON document of an execution."""
         return await self._send(requests.get("api", "executions", execution_id, "document"))
 
     async def explain(self, execution_id: str, path: str) -> ExplainResponse:
-        """Say why a node ran, did not run, or waits."""
+        """Explain why a node ran, did not run, or waits."""
         return await self._send(requests.get("api", "executions", execution_id, "explain", path))
 
     async def diff(self, execution_id: str, other_id: str) -> DifferenceResponse:
-        """Say what differs between two executions, node by node."""
+        """Compare two executions node by node."""
         return await self._send(requests.get("api", "executions", execution_id, "diff", other_id))
 
     async def requests(self, execution_id: str) -> OpenRequestsResponse:
-        """Give what an execution waits to be answered: ``{"requests": […]}``, oldest first."""
+        """Return the open requests of an execution: ``{"requests": […]}``, oldest first."""
         return await self._send(requests.get("api", "executions", execution_id, "requests"))
 
     async def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionCreated:
-        """Answer a request, once; the answer is durable when this returns.
+        """Answer an open request; the answer is durable when this returns.
 
         Args:
-            execution_id: Which execution.
-            request_id: One of :meth:`requests`.
-            answer: ``{"decision", "note"?, "value"?, "form"?}`` for requests with actions.
+            execution_id: The execution that waits.
+            request_id: The id of one of :meth:`requests`.
+            answer: For requests with actions: ``{"decision", "note"?, "value"?, "form"?}``.
 
         Raises:
             Conflict: ``request-answered``.
-            Gone: ``request-closed``: its time was over, or its node was cancelled.
-            InputError: It is no answer to this request, which stays open.
+            Gone: ``request-closed``: the request timed out, or its node was cancelled.
+            InputError: The answer does not fit the request, which stays open.
         """
         return await self._send(requests.answer(execution_id, request_id, answer))
 
     async def pause(self, execution_id: str) -> ExecutionCreated:
-        """Have nothing more of an execution started; nodes at work go on to their end."""
+        """Pause an execution: start no more nodes; running nodes continue to their end."""
         return await self._send(requests.post("api", "executions", execution_id, "pause"))
 
     async def resume(self, execution_id: str) -> ExecutionCreated:
-        """Have an execution go on that was paused by request, or set aside."""
+        """Resume a paused or interrupted execution."""
         return await self._send(requests.post("api", "executions", execution_id, "resume"))
 
     async def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
     ) -> ExecutionCreated:
-        """Stop an execution, or the one node of that path; that is durable when this returns."""
+        """Cancel an execution, or the node with this path; durable when this returns."""
         return await self._send(requests.cancel(execution_id, cause, node))
 
     async def retry(
         self, execution_id: str, *, start: bool = True, idempotency_key: str | None = None
     ) -> ExecutionCreated:
-        """Make a new execution that runs what failed, was blocked or was cancelled."""
+        """Create an execution that runs the failed, blocked and cancelled nodes again."""
         path = ("api", "executions", execution_id, "retry")
         return await self._send(requests.post(*path, body={"start": start}, key=idempotency_key))
 
@@ -450,39 +454,40 @@ class AsyncClient(AsyncFlowMethods):
         start: bool = True,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Make a new execution of the same graph that takes over every result it still holds.
+        """Create an execution of the same graph that reuses every result that is still valid.
 
         Args:
-            execution_id: One that has ended or is paused.
-            rerun: Ids of nodes that run in any case, with all that runs inside them.
+            execution_id: An execution that has ended or is paused.
+            rerun: Ids of nodes that run in any case, with their nested runs.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
-            options: As in :meth:`execute`, without ``policies``; those of the one before by default.
-            start: Queue it now; else :meth:`start_command` does.
-            idempotency_key: The same key and arguments make one execution, however often.
+            options: As in :meth:`execute`, without ``policies``; by default those of the original.
+            start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
+            idempotency_key: Repeating the call with the same key and arguments creates one
+                execution.
         """
         call = requests.fork(execution_id, rerun, changes, options, start, idempotency_key)
         return await self._send(call)
 
     async def delete_execution(self, execution_id: str) -> None:
-        """Remove an execution that has ended."""
+        """Delete an execution that has ended."""
         await self._send(requests.delete("api", "executions", execution_id))
 
     async def wait(self, execution_id: str) -> ResultResponse:
-        """Wait until an execution is over, and give its result."""
+        """Wait until an execution ends and return its result."""
         async for _ in self.events(execution_id):
             pass
         return await self.result(execution_id)
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- catalog ------------------------------------------------------------------------------------
 
     async def providers(self) -> ProvidersResponse:
-        """Give the providers, whether they can be used, and why not."""
+        """Return the providers, and for each whether it is available."""
         return await self._send(requests.get("api", "providers"))
 
     async def node_types(self) -> NodeTypesResponse:
-        """Give the node types with their ports and the JSON Schemas of their data."""
+        """Return the node types with their ports and the JSON Schemas of their data."""
         return await self._send(requests.get("api", "node-types"))
 
     async def limits(self) -> LimitsResponse:
-        """Give the limits the service enforces."""
+        """Return the limits that the service enforces."""
         return await self._send(requests.get("api", "limits"))

@@ -1,4 +1,5 @@
-"""The client for code without an event loop."""
+# Generated from async_client.py by tools/unasync.py; do not edit. Run: make generate
+"""A client of the service with blocking methods."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ from planwave.events import Event
 
 
 class FlowMethods(ABC):
-    """Flows of one service; :class:`Client` adds everything else."""
+    """The methods for flows; :class:`Client` adds the others."""
 
     @abstractmethod
     def _send(self, call: RequestSpec) -> Any: ...
@@ -73,17 +74,17 @@ class FlowMethods(ABC):
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> FlowResponse:
-        """Save a graph, or that of a stored plan, under a name; it is stored when this returns.
+        """Save a graph, or the graph of a stored plan, as a flow; durable when this returns.
 
         Args:
-            name: What it is called; others may be called the same.
+            name: The name of the flow; names need not be unique.
             graph: ``{"nodes", "edges"}``.
-            plan_id: A stored plan, in place of a graph.
-            description: What it is for; by default the goal of the plan.
-            idempotency_key: The same key and arguments make one flow, however often.
+            plan_id: A stored plan whose graph is saved, instead of ``graph``.
+            description: The purpose of the flow; by default the goal of the plan.
+            idempotency_key: Repeating the call with the same key and arguments creates one flow.
 
         Raises:
-            GraphInvalid: It can run nowhere; nothing is stored.
+            GraphInvalid: The graph has errors; nothing is stored.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
         return self._send(requests.post("api", "flows", body=body, key=idempotency_key))
@@ -91,17 +92,17 @@ class FlowMethods(ABC):
     def flows(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
     ) -> FlowsResponse:
-        """Give one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
+        """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
         return self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
 
     def flow(self, flow_id: str, version: str | None = None) -> FlowResponse:
-        """Give a flow as it is, or as it was in one of its versions."""
+        """Return a flow, in its current or in the given version."""
         return self._send(requests.get("api", "flows", flow_id, version=version))
 
     def flow_versions(
         self, flow_id: str, *, cursor: str | None = None, limit: int | None = None
     ) -> FlowVersionsResponse:
-        """Give one page of a flow's versions, newest first: ``{"versions": […], "next_cursor"}``."""
+        """Return one page of versions, newest first: ``{"versions": […], "next_cursor"}``."""
         path = ("api", "flows", flow_id, "versions")
         return self._send(requests.get(*path, cursor=cursor, limit=limit))
 
@@ -115,25 +116,25 @@ class FlowMethods(ABC):
         description: str | None = None,
         if_match: str | None = None,
     ) -> FlowResponse:
-        """Change a flow; what is not given stays as it is.
+        """Change a flow; arguments that are None leave their field unchanged.
 
         Args:
-            flow_id: Which flow.
-            name: What it is called from now on.
-            graph: Its graph from now on; one it never had before is a new version.
-            plan_id: A stored plan, in place of a graph.
-            description: What it is for.
-            if_match: The version it has to have at present.
+            flow_id: The flow to change.
+            name: The new name.
+            graph: The new graph; a graph the flow never had before becomes a new version.
+            plan_id: A stored plan whose graph is used, instead of ``graph``.
+            description: The new description.
+            if_match: The version the flow must have; otherwise nothing is changed.
 
         Raises:
-            PreconditionFailed: It has another version by now; nothing was changed.
-            GraphInvalid: The graph can run nowhere; nothing was changed.
+            PreconditionFailed: The flow has another version than ``if_match``.
+            GraphInvalid: The graph has errors; nothing was changed.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
         return self._send(requests.put("api", "flows", flow_id, body=body, if_match=if_match))
 
     def delete_flow(self, flow_id: str) -> None:
-        """Remove a flow with all its versions; its executions stay."""
+        """Delete a flow with all its versions; its executions are kept."""
         self._send(requests.delete("api", "flows", flow_id))
 
     def execute_flow(
@@ -149,30 +150,31 @@ class FlowMethods(ABC):
         """Execute a flow, or one of its versions.
 
         Args:
-            flow_id: Which flow.
-            version: Which of its versions; else the present one.
-            inputs: ``{node_id: {handle: value}}``: nodes settled with these values;
-                ``{handle: value}`` where there is one entry node.
+            flow_id: The flow to execute.
+            version: One of its versions; by default the current one.
+            inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
+                the graph has one entry node.
             options: As in :meth:`Client.execute`.
-            start: Queue it now; else :meth:`Client.start_command` does.
-            idempotency_key: The same key and arguments make one execution, however often.
+            start: Queue the execution now; if False, call :meth:`Client.start` later.
+            idempotency_key: Repeating the call with the same key and arguments creates one
+                execution.
         """
         call = requests.execute_flow(flow_id, version, inputs, options, start, idempotency_key)
         return self._send(call)
 
 
 class Client(FlowMethods):
-    """Speaks with one service; a context manager.
+    """A connection to one service; a context manager.
 
-    Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
-    this process would raise, with their ``code``; ``Unreachable`` where nothing answers.
+    Methods return the JSON of the response. Problem responses are raised as the exceptions that the
+    same call raises in-process, with their ``code``; ``Unreachable`` if no service responds.
 
     Args:
-        url: Where the service is.
-        token: Its bearer token, where it has one.
-        timeout_s: How long one answer may take. Planning takes as long as its model does, and an
-            event stream as long as the execution.
-        transport: Carries the requests; over the network by default.
+        url: The address of the service.
+        token: The bearer token, if the service requires one.
+        timeout_s: Time limit of one response, in seconds. A plan takes as long as the model; event
+            streams have no limit.
+        transport: Sends the requests; by default over the network.
 
     Raises:
         InputError: ``invalid-url``, ``invalid-token``.
@@ -202,30 +204,40 @@ class Client(FlowMethods):
         self.close()
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections of the client."""
         self._http.close()
 
     def events(self, execution_id: str, *, after: int = 0) -> Generator[Event]:
-        """Give the events of an execution as they happen; see :meth:`AsyncClient.events`."""
-        progress, patience = StreamPosition(after), RetryPolicy()
-        while not progress.is_over:
-            given, failure = progress.delivered, None
+        """Yield the events of an execution as they are published, until the execution ends.
+
+        Each stored event above ``after`` is yielded once and in order, and so is each character of
+        streamed text (``node.delta``, each piece with its ``offset``). If the connection breaks, the
+        client reconnects with growing delays, for about half a minute without progress.
+
+        Raises:
+            NotFound: No execution has this id.
+            Unreachable: The service did not respond within the retries.
+        """
+        position, retry_policy = StreamPosition(after), RetryPolicy()
+        while not position.is_over:
+            delivered, failure = position.delivered, None
             try:
                 with closing(
-                    self._messages(event_stream_request(execution_id, progress.cursor))
-                ) as told:
-                    for message in told:
-                        yield from progress.new_events(message)
+                    self._messages(event_stream_request(execution_id, position.cursor))
+                ) as messages:
+                    for message in messages:
+                        yield from position.new_events(message)
             except PlanwaveError as error:
                 if not is_worth_retrying(error):
                     raise
                 failure = error
-            if not progress.is_over:
-                time.sleep(patience.next_delay(progress.delivered > given, failure))
+            if not position.is_over:
+                progressed = position.delivered > delivered
+                time.sleep(retry_policy.next_delay(progressed, failure))
 
     def _messages(self, call: RequestSpec) -> Generator[ServerSentEvent]:
-        """Give what one connection tells."""
-        reader = EventStreamParser()
+        """Yield the messages of one connection."""
+        parser = EventStreamParser()
         try:
             with self._http.stream(**request_arguments(call), timeout=STREAM_TIMEOUT) as response:
                 if not response.is_success:
@@ -234,7 +246,7 @@ class Client(FlowMethods):
                     yield STREAM_ENDED
                 else:
                     for chunk in response.iter_bytes():
-                        yield from reader.feed(chunk)
+                        yield from parser.feed(chunk)
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
 
@@ -256,18 +268,20 @@ class Client(FlowMethods):
         on_progress: Callable[[PlanStreamEvent], object] | None = None,
         idempotency_key: str | None = None,
     ) -> PlanResponse:
-        """Plan a goal; it is stored when this returns.
+        """Create a plan for a goal; the plan is stored when this returns.
 
         Args:
             prompt: The goal.
-            provider: Who plans, and runs the nodes the plan leaves open; else the default.
+            provider: The provider that plans, and that runs nodes without a provider; by default
+                the provider of the service.
             model: A model of that provider.
-            on_progress: Told what happens while the plan is written. Leaving then stops it.
-            idempotency_key: The same key and arguments make one plan, however often.
+            on_progress: Called with each event while the plan is written; closing the connection
+                cancels the planning.
+            idempotency_key: Repeating the call with the same key and arguments creates one plan.
 
         Raises:
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
-            PlanwaveError: Whatever :meth:`Service.create_plan` raises.
+            PlanwaveError: Any error of :meth:`Service.create_plan`.
         """
         if on_progress is None:
             return self._send(requests.create_plan(prompt, provider, model, idempotency_key))
@@ -282,15 +296,15 @@ class Client(FlowMethods):
     def plans(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
     ) -> PlansResponse:
-        """Give one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
+        """Return one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
         return self._send(requests.get("api", "plans", q=q, cursor=cursor, limit=limit))
 
     def plan(self, plan_id: str) -> PlanResponse:
-        """Give a plan."""
+        """Return a plan."""
         return self._send(requests.get("api", "plans", plan_id))
 
     def delete_plan(self, plan_id: str) -> None:
-        """Remove a plan; its executions stay."""
+        """Delete a plan; its executions are kept."""
         self._send(requests.delete("api", "plans", plan_id))
 
     def validate(self, plan_id: str) -> CheckResponse:
@@ -298,11 +312,11 @@ class Client(FlowMethods):
         return self._send(requests.post("api", "plans", plan_id, "validate"))
 
     def forecast(self, plan_id: str) -> ForecastResponse:
-        """Say what running a plan will take: waves, calls, tokens, cost."""
+        """Return an estimate of the waves, calls, tokens and cost of running a plan."""
         return self._send(requests.get("api", "plans", plan_id, "forecast"))
 
     def check(self, graph: Mapping[str, Any]) -> CheckResponse:
-        """Find everything that is wrong with a graph: ``{"valid", "diagnostics"}``."""
+        """Check a graph for errors and warnings: ``{"valid", "diagnostics"}``."""
         return self._send(requests.post("api", "check", body={"graph": graph}))
 
     # -- executions --------------------------------------------------------------------------------
@@ -320,11 +334,12 @@ class Client(FlowMethods):
 
         Args:
             what: A plan's id, or ``{"nodes", "edges"}``.
-            inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+            inputs: ``{node_id: {handle: value}}``: preset results of nodes.
             options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
                 ``policies``.
-            start: Queue it now; else :meth:`start_command` does.
-            idempotency_key: The same key and arguments make one execution, however often.
+            start: Queue the execution now; if False, call :meth:`Client.start` later.
+            idempotency_key: Repeating the call with the same key and arguments creates one
+                execution.
 
         Returns:
             ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
@@ -332,7 +347,7 @@ class Client(FlowMethods):
         return self._send(requests.execute(what, inputs, options, start, idempotency_key))
 
     def start(self, execution_id: str) -> ExecutionCreated:
-        """Queue an execution that was made with ``start=False``."""
+        """Queue an execution that was created with ``start=False``."""
         return self._send(requests.post("api", "execute", execution_id, "start"))
 
     def run(
@@ -345,7 +360,7 @@ class Client(FlowMethods):
         options: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Plan a goal and run the plan; answers as :meth:`execute` does."""
+        """Plan a goal and run the plan; returns the same as :meth:`execute`."""
         call = requests.run(prompt, provider, model, inputs, options, idempotency_key)
         return self._send(call)
 
@@ -360,67 +375,67 @@ class Client(FlowMethods):
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ExecutionsResponse:
-        """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
+        """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
         query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
         return self._send(requests.get("api", "executions", **query, cursor=cursor, limit=limit))
 
     def execution(self, execution_id: str) -> ExecutionResponse:
-        """Give the state of an execution."""
+        """Return the state of an execution."""
         return self._send(requests.get("api", "executions", execution_id))
 
     def result(self, execution_id: str) -> ResultResponse:
-        """Give what an execution gave: ``{"status", "node_results", "execution_logs", …}``."""
+        """Return the results of an execution: ``{"status", "node_results", "execution_logs", …}``."""
         return self._send(requests.get("api", "executions", execution_id, "result"))
 
     def document(self, execution_id: str) -> DocumentResponse:
-        """Give the whole document of an execution."""
+        """Return the JSON document of an execution."""
         return self._send(requests.get("api", "executions", execution_id, "document"))
 
     def explain(self, execution_id: str, path: str) -> ExplainResponse:
-        """Say why a node ran, did not run, or waits."""
+        """Explain why a node ran, did not run, or waits."""
         return self._send(requests.get("api", "executions", execution_id, "explain", path))
 
     def diff(self, execution_id: str, other_id: str) -> DifferenceResponse:
-        """Say what differs between two executions, node by node."""
+        """Compare two executions node by node."""
         return self._send(requests.get("api", "executions", execution_id, "diff", other_id))
 
     def requests(self, execution_id: str) -> OpenRequestsResponse:
-        """Give what an execution waits to be answered: ``{"requests": […]}``, oldest first."""
+        """Return the open requests of an execution: ``{"requests": […]}``, oldest first."""
         return self._send(requests.get("api", "executions", execution_id, "requests"))
 
     def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionCreated:
-        """Answer a request, once; the answer is durable when this returns.
+        """Answer an open request; the answer is durable when this returns.
 
         Args:
-            execution_id: Which execution.
-            request_id: One of :meth:`requests`.
-            answer: ``{"decision", "note"?, "value"?, "form"?}`` for requests with actions.
+            execution_id: The execution that waits.
+            request_id: The id of one of :meth:`requests`.
+            answer: For requests with actions: ``{"decision", "note"?, "value"?, "form"?}``.
 
         Raises:
             Conflict: ``request-answered``.
-            Gone: ``request-closed``: its time was over, or its node was cancelled.
-            InputError: It is no answer to this request, which stays open.
+            Gone: ``request-closed``: the request timed out, or its node was cancelled.
+            InputError: The answer does not fit the request, which stays open.
         """
         return self._send(requests.answer(execution_id, request_id, answer))
 
     def pause(self, execution_id: str) -> ExecutionCreated:
-        """Have nothing more of an execution started; nodes at work go on to their end."""
+        """Pause an execution: start no more nodes; running nodes continue to their end."""
         return self._send(requests.post("api", "executions", execution_id, "pause"))
 
     def resume(self, execution_id: str) -> ExecutionCreated:
-        """Have an execution go on that was paused by request, or set aside."""
+        """Resume a paused or interrupted execution."""
         return self._send(requests.post("api", "executions", execution_id, "resume"))
 
     def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
     ) -> ExecutionCreated:
-        """Stop an execution, or the one node of that path; that is durable when this returns."""
+        """Cancel an execution, or the node with this path; durable when this returns."""
         return self._send(requests.cancel(execution_id, cause, node))
 
     def retry(
         self, execution_id: str, *, start: bool = True, idempotency_key: str | None = None
     ) -> ExecutionCreated:
-        """Make a new execution that runs what failed, was blocked or was cancelled."""
+        """Create an execution that runs the failed, blocked and cancelled nodes again."""
         path = ("api", "executions", execution_id, "retry")
         return self._send(requests.post(*path, body={"start": start}, key=idempotency_key))
 
@@ -434,39 +449,40 @@ class Client(FlowMethods):
         start: bool = True,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Make a new execution of the same graph that takes over every result it still holds.
+        """Create an execution of the same graph that reuses every result that is still valid.
 
         Args:
-            execution_id: One that has ended or is paused.
-            rerun: Ids of nodes that run in any case, with all that runs inside them.
+            execution_id: An execution that has ended or is paused.
+            rerun: Ids of nodes that run in any case, with their nested runs.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
-            options: As in :meth:`execute`, without ``policies``; those of the one before by default.
-            start: Queue it now; else :meth:`start_command` does.
-            idempotency_key: The same key and arguments make one execution, however often.
+            options: As in :meth:`execute`, without ``policies``; by default those of the original.
+            start: Queue the execution now; if False, call :meth:`Client.start` later.
+            idempotency_key: Repeating the call with the same key and arguments creates one
+                execution.
         """
         call = requests.fork(execution_id, rerun, changes, options, start, idempotency_key)
         return self._send(call)
 
     def delete_execution(self, execution_id: str) -> None:
-        """Remove an execution that has ended."""
+        """Delete an execution that has ended."""
         self._send(requests.delete("api", "executions", execution_id))
 
     def wait(self, execution_id: str) -> ResultResponse:
-        """Wait until an execution is over, and give its result."""
+        """Wait until an execution ends and return its result."""
         for _ in self.events(execution_id):
             pass
         return self.result(execution_id)
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- catalog ------------------------------------------------------------------------------------
 
     def providers(self) -> ProvidersResponse:
-        """Give the providers, whether they can be used, and why not."""
+        """Return the providers, and for each whether it is available."""
         return self._send(requests.get("api", "providers"))
 
     def node_types(self) -> NodeTypesResponse:
-        """Give the node types with their ports and the JSON Schemas of their data."""
+        """Return the node types with their ports and the JSON Schemas of their data."""
         return self._send(requests.get("api", "node-types"))
 
     def limits(self) -> LimitsResponse:
-        """Give the limits the service enforces."""
+        """Return the limits that the service enforces."""
         return self._send(requests.get("api", "limits"))

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from planwave.events.paths import nested_prefix, parent_path, path_prefix
+from planwave.events.types import NestedRunOpenedData
 from planwave.graph.model import FLOW
 
 _Document = Mapping[str, Any]
@@ -27,10 +29,9 @@ class NestedGraphs:
     documents: dict[str, _Document] = field(default_factory=dict[str, _Document])
     runs: dict[str, str] = field(default_factory=dict[str, str])
 
-    def record(self, path: str | None, data: _Document) -> None:
-        """Take in what a node said of a run: which graph it is of, or that it is let go of."""
-        if "graph" in data:
-            self.runs[f"{path}[{data['key']}]/"] = data["graph"]
+    def record(self, path: str | None, data: NestedRunOpenedData) -> None:
+        """Record that a node opened a nested run."""
+        self.runs[nested_prefix(path or "", data["key"])] = data["graph"]
         if "document" in data:
             self.documents[data["graph"]] = data["document"]
 
@@ -93,7 +94,7 @@ class NodeLocation(NamedTuple):
     @property
     def parent(self) -> str | None:
         """The node it is inside of; None in the execution's own graph."""
-        return self.prefix[: self.prefix.rfind("[")] if self.prefix else None
+        return parent_path(self.prefix) if self.prefix else None
 
     @property
     def document(self) -> _Document:
@@ -116,7 +117,7 @@ class GraphLookup:
 
     def locate(self, path: str) -> NodeLocation:
         """Give where a node is."""
-        prefix = path[: path.rfind("/") + 1]
+        prefix = path_prefix(path)
         graph = self._graph_at(prefix) if prefix else self._own
         return NodeLocation(prefix, graph, path[len(prefix) :])
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from planwave.events.graphs import GraphLookup, NodeLocation
 from planwave.events.state import ExecutionState
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Arrival, DataValue
-
-
-def outputs_from_json(outputs: Mapping[str, Any] | None) -> dict[str, DataValue]:
-    """Give outputs as they stand in events as values, by handle."""
-    return {
-        handle: DataValue(output["type"], output["value"])
-        for handle, output in (outputs or {}).items()
-    }
+from planwave.graph.outputs import outputs_from_json
 
 
 class NodeInputs:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Final
 
+from planwave.events.types import ErrorDocument
 from planwave.events.usage import NO_USAGE, UsageTotal
+from planwave.graph.outputs import OutputsDocument
 
 ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
@@ -102,8 +104,8 @@ class NodeState:
     started_at: str | None = None
     completed_at: str | None = None
     duration_s: float | None = None
-    outputs: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+    outputs: OutputsDocument | None = None
+    error: ErrorDocument | None = None
     handled: bool = False
     reason: str | None = None
     handle: str | None = None

@@ -1,15 +1,31 @@
-"""Paths of nodes: the prefix of a nested run, and the nodes around a node."""
+"""Paths of nodes, and the prefixes that the nodes of a nested run share.
+
+``a[2]/b`` is the path of node ``b`` in the run that node ``a`` opened under the key 2. The prefix of
+that run is ``a[2]/``; the prefix of the execution's own graph is empty.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TypeAlias
+
+NodePath: TypeAlias = str
 
 
-def path_prefix(path: str) -> str:
-    """Give what goes before a node's id in its path: that of the nested run it is in, "" in none."""
+def path_prefix(path: NodePath) -> str:
+    """Return the prefix of the graph run that a node is part of."""
     return path[: path.rfind("/") + 1]
 
 
-def ancestor_paths(path: str) -> Iterable[str]:
-    """Give the paths of the nodes that a node is inside of, outermost first."""
-    return [path[:at] for at, each in enumerate(path) if each == "["]
+def nested_prefix(path: NodePath, key: str) -> str:
+    """Return the prefix of the run that a node opens under a key."""
+    return f"{path}[{key}]/"
+
+
+def parent_path(prefix: str) -> NodePath:
+    """Return the path of the node that opened the run with this prefix."""
+    return prefix[: prefix.rfind("[")]
+
+
+def ancestor_paths(path: NodePath) -> list[NodePath]:
+    """Return the paths of the nodes that a node is inside of, outermost first."""
+    return [path[:at] for at, character in enumerate(path) if character == "["]

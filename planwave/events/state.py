@@ -14,7 +14,39 @@ from planwave.errors import InvalidTransition
 from planwave.events.graphs import NestedGraphs
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
 from planwave.events.request_text import is_timer
-from planwave.events.types import RUN_GRAPH, TRANSIENT, Event, PauseKind, pause_kind
+from planwave.events.types import (
+    TRANSIENT,
+    ErrorDocument,
+    Event,
+    ExecutionCancelled,
+    ExecutionCompleted,
+    ExecutionCreated,
+    ExecutionFailed,
+    ExecutionPaused,
+    ExecutionResumed,
+    ExecutionStarted,
+    NestedRunOpened,
+    NodeAnswered,
+    NodeBlocked,
+    NodeCancelled,
+    NodeCompleted,
+    NodeDelta,
+    NodeEmitted,
+    NodeFailed,
+    NodeOutcome,
+    NodeParked,
+    NodeRetrying,
+    NodeSkipped,
+    NodeStarted,
+    NodeUnparked,
+    NodeWaiting,
+    PauseKind,
+    Usage,
+    WaveCompleted,
+    WaveStarted,
+    pause_kind,
+    typed_event,
+)
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -46,7 +78,7 @@ class ExecutionState:
     started_at: str | None = None
     completed_at: str | None = None
     last_seq: int = 0
-    error: dict[str, Any] | None = None
+    error: ErrorDocument | None = None
     reason: str | None = None
     pause: PauseKind | None = None
     cause: Any = None
@@ -104,9 +136,10 @@ class ExecutionState:
             InvalidTransition: ``seq`` does not follow, or the event is of another execution.
         """
         self._check_order(event)
-        change = REDUCERS.get(event.type)
-        if change is not None:
-            change(self, event)
+        typed = typed_event(event)
+        reducer = REDUCERS.get(typed.type)
+        if reducer is not None:
+            reducer(self, typed)
 
     def _check_order(self, event: Event) -> None:
         if event.type in TRANSIENT:
@@ -226,7 +259,7 @@ def fold(events: Iterable[Event]) -> ExecutionState:
     return state
 
 
-def _created(state: ExecutionState, event: Event) -> None:
+def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     data = event.data
     state.created_at = event.at
     state.goal = data.get("goal") or ""
@@ -243,7 +276,7 @@ def _created(state: ExecutionState, event: Event) -> None:
         state.node(node["id"])
 
 
-def _started(state: ExecutionState, event: Event) -> None:
+def _started(state: ExecutionState, event: ExecutionStarted) -> None:
     state.status = "executing"
     state.started_at = state.started_at or event.at
     state.waves_total = event.data.get("waves") or 0
@@ -252,55 +285,55 @@ def _started(state: ExecutionState, event: Event) -> None:
             state.node(node_id).status = status
 
 
-def _paused(state: ExecutionState, event: Event) -> None:
+def _paused(state: ExecutionState, event: ExecutionPaused) -> None:
     state.status = "paused"
     state.reason, state.pause = event.data.get("reason"), pause_kind(event.data)
 
 
-def _resumed(state: ExecutionState, event: Event) -> None:
+def _resumed(state: ExecutionState, event: ExecutionResumed) -> None:
     state.usage_ledger.observe(event)
     state.status = "executing"
     state.reason = state.pause = None
 
 
-def _completed(state: ExecutionState, event: Event) -> None:
+def _completed(state: ExecutionState, event: ExecutionCompleted) -> None:
     state.end("completed", event.at)
     state.handled_failures = list(event.data.get("handled_failures") or ())
 
 
-def _failed(state: ExecutionState, event: Event) -> None:
+def _failed(state: ExecutionState, event: ExecutionFailed) -> None:
     state.end("failed", event.at)
     state.error = event.data.get("error")
     state.failures = list(event.data.get("failures") or ())
 
 
-def _cancelled(state: ExecutionState, event: Event) -> None:
+def _cancelled(state: ExecutionState, event: ExecutionCancelled) -> None:
     state.end("cancelled", event.at)
     state.cause = event.data.get("cause")
 
 
-def _wave_started(state: ExecutionState, event: Event) -> None:
+def _wave_started(state: ExecutionState, event: WaveStarted) -> None:
     if event.path is None:
         state.record_wave_started(event.data["wave"])
 
 
-def _wave_completed(state: ExecutionState, event: Event) -> None:
+def _wave_completed(state: ExecutionState, event: WaveCompleted) -> None:
     if event.path is None:
         state.record_wave_completed(event.data["wave"])
 
 
-def _node_parked(state: ExecutionState, event: Event) -> None:
+def _node_parked(state: ExecutionState, event: NodeParked) -> None:
     node = state.node(event.path)
     node.status = "waiting"
     node.duration_s = event.data.get("duration_s", node.duration_s)
 
 
-def _node_unparked(state: ExecutionState, event: Event) -> None:
+def _node_unparked(state: ExecutionState, event: NodeUnparked) -> None:
     state.node(event.path).status = "running"
     state.usage_ledger.observe(event)
 
 
-def _begin_node(state: ExecutionState, event: Event) -> NodeState:
+def _begin_node(state: ExecutionState, event: NodeStarted | NodeCompleted) -> NodeState:
     """Give a node that begins; of one in a nested run that is made anew, what it used stays."""
     node = state.node(event.path)
     if node.status in ENDED_NODE:
@@ -308,7 +341,7 @@ def _begin_node(state: ExecutionState, event: Event) -> NodeState:
     return node
 
 
-def _node_started(state: ExecutionState, event: Event) -> None:
+def _node_started(state: ExecutionState, event: NodeStarted) -> None:
     node = _begin_node(state, event)
     node.status, node.name = "running", event.data.get("name")
     node.begin_attempt(event.attempt)
@@ -319,7 +352,7 @@ def _node_started(state: ExecutionState, event: Event) -> None:
     state.usage_ledger.observe(event)
 
 
-def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
+def _end_node(state: ExecutionState, event: NodeOutcome, status: str) -> NodeState:
     node = state.node(event.path)
     node.status = status
     node.completed_at = event.at
@@ -332,7 +365,7 @@ def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
     return node
 
 
-def _node_completed(state: ExecutionState, event: Event) -> None:
+def _node_completed(state: ExecutionState, event: NodeCompleted) -> None:
     if event.data.get("reused"):
         _begin_node(state, event)
     node = _end_node(state, event, "completed")
@@ -340,35 +373,35 @@ def _node_completed(state: ExecutionState, event: Event) -> None:
     node.error = None
 
 
-def _node_failed(state: ExecutionState, event: Event) -> None:
+def _node_failed(state: ExecutionState, event: NodeFailed) -> None:
     node = _end_node(state, event, "failed")
     node.error = event.data.get("error")
     node.handled = bool(event.data.get("handled"))
     node.outputs = event.data.get("outputs") or node.outputs
 
 
-def _node_retrying(state: ExecutionState, event: Event) -> None:
+def _node_retrying(state: ExecutionState, event: NodeRetrying) -> None:
     node = state.node(event.path)
     node.status = "retrying"
     node.error = event.data.get("error")
     state.usage_ledger.observe(event)
 
 
-def _node_skipped(state: ExecutionState, event: Event) -> None:
+def _node_skipped(state: ExecutionState, event: NodeSkipped) -> None:
     node = _end_node(state, event, "skipped")
     node.reason = event.data.get("reason")
     node.handle = event.data.get("handle")
 
 
-def _node_blocked(state: ExecutionState, event: Event) -> None:
+def _node_blocked(state: ExecutionState, event: NodeBlocked) -> None:
     _end_node(state, event, "blocked").cause = event.data.get("cause")
 
 
-def _node_cancelled(state: ExecutionState, event: Event) -> None:
+def _node_cancelled(state: ExecutionState, event: NodeCancelled) -> None:
     _end_node(state, event, "cancelled").cause = event.data.get("cause")
 
 
-def _node_waiting(state: ExecutionState, event: Event) -> None:
+def _node_waiting(state: ExecutionState, event: NodeWaiting) -> None:
     node = state.node(event.path)
     node.status = "waiting"
     data = event.data
@@ -380,7 +413,7 @@ def _node_waiting(state: ExecutionState, event: Event) -> None:
     )
 
 
-def _node_answered(state: ExecutionState, event: Event) -> None:
+def _node_answered(state: ExecutionState, event: NodeAnswered) -> None:
     node = state.node(event.path)
     state.close_request(event.data["request_id"], event.data.get("by") or "answered")
     node.answer = event.data.get("answer")
@@ -388,15 +421,16 @@ def _node_answered(state: ExecutionState, event: Event) -> None:
         node.status = "running"
 
 
-def _node_event(state: ExecutionState, event: Event) -> None:
-    kind, said = event.data.get("event_type"), event.data.get("data")
-    if kind == "prompt":
-        state.node(event.path).prompt = said
-    elif kind == RUN_GRAPH and said:
-        state.nested_graphs.record(event.path, said)
+def _node_event(state: ExecutionState, event: NodeEmitted) -> None:
+    if event.data.get("event_type") == "prompt":
+        state.node(event.path).prompt = event.data.get("data")
 
 
-def _usage(state: ExecutionState, event: Event) -> None:
+def _nested_run_opened(state: ExecutionState, event: NestedRunOpened) -> None:
+    state.nested_graphs.record(event.path, event.data)
+
+
+def _usage(state: ExecutionState, event: Usage) -> None:
     is_paid = state.usage_ledger.is_paid(event)
     if is_paid:
         state.usage = state.usage.plus(event.data)
@@ -408,7 +442,7 @@ def _usage(state: ExecutionState, event: Event) -> None:
         node.model = event.data.get("model") or node.model
 
 
-def _delta(state: ExecutionState, event: Event) -> None:
+def _delta(state: ExecutionState, event: NodeDelta) -> None:
     node = state.node(event.path)
     attempt = event.attempt or node.attempt
     if attempt < node.attempt or node.status in ENDED_NODE:
@@ -418,7 +452,7 @@ def _delta(state: ExecutionState, event: Event) -> None:
     node.stream(event.data["kind"], event.data["offset"], event.data["text"])
 
 
-REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
+REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Any], None]]] = {
     "execution.created": _created,
     "execution.started": _started,
     "execution.paused": _paused,
@@ -440,7 +474,8 @@ REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
     "node.unparked": _node_unparked,
     "node.cancelled": _node_cancelled,
     "node.event": _node_event,
+    "nested_run.opened": _nested_run_opened,
     "usage": _usage,
     "node.delta": _delta,
 }
-"""Types that change no state (``node.log``) and later ones are only counted."""
+"""Each takes the event of its own type. Types without a reducer (``node.log``) are only counted."""

@@ -1,69 +1,64 @@
-"""The event vocabulary: immutable, numbered facts about an execution.
+"""Types of events: one union with a payload type for each event type, and their constants.
 
-State is the fold of these events (``ExecutionState``); documents, answers and screens are
-projections of it. ``seq`` runs 1..n without a gap. ``node.delta`` is streamed but never stored and
-carries ``seq`` 0.
+An event is an immutable, numbered fact about an execution. The state of an execution is the fold of
+its events (``ExecutionState``); documents, answers and screens are projections of it. ``seq`` runs
+1..n without a gap. ``node.delta`` is streamed but never stored and has ``seq`` 0.
 
-``data`` by type (``?`` marks optional keys; outputs are ``{handle: {"type", "value"}}``):
-
-=====================  ============================================================================
-execution.created      goal, title, plan_id?, plan_hash?, graph?, inputs?, options?, trigger?, parent?
-execution.started      linked?: [id], not_reached?: [id], waves: total number of waves
-execution.paused       reason: for people, kind: "waiting" (for answers), "requested", or "set-aside"
-                       where it cannot be run; see :func:`pause_kind` for events without it
-execution.resumed      reason, epoch: the owner's
-execution.completed    handled_failures?: [path]
-execution.failed       error: {code, message, hint?}, failures: [path]
-execution.cancelled    cause
-wave.started           wave, nodes: [id]
-wave.completed         wave
-node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off,
-                       name?: that of a node inside another, versions?: {type: version} of the
-                       types its result follows from, where not the first
-node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
-                       in a fork reused?: {execution_id} of the result, changed?: true where it was set,
-                       versions?: of the types that follows from, those inside the node too
-node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s,
-                       retryable?: true where it might not come again
-node.retrying          error, delay_s, next_attempt
-node.skipped           reason, handle?
-node.blocked           cause: {node, error}
-node.waiting           request_id, request, state?, timeout_s?, timeout_answer?, interrupted?: true,
-                       duration_s?: how long its attempt has run so far
-node.answered          request_id, answer, by?: "timeout"
-node.parked            duration_s?: its nested runs only wait for answers; so does it
-node.unparked          (nothing): there was an answer, or other news, inside it
-node.cancelled         cause
-node.log               message, level
-node.event             event_type, data; the driver tells ``run_graph`` (key, graph, inputs: hashes,
-                       document?: the graph where none of that hash was told before,
-                       before?: the highest attempt of its nodes so far; key, dropped: true) of a
-                       nested run, ``once`` (key, value) of a value the node finds again
-usage                  provider, model, input_tokens, output_tokens, cost_usd?, estimated?,
-                       recorded?: true where the call was served from what was kept of it
-node.delta             kind ("text" | "reasoning"), text, offset (characters)
-=====================  ============================================================================
+A reader that needs no particular type takes an :class:`Event`. A reader that does takes a
+:data:`TypedEvent`, from :func:`typed_event`: after ``event.type == "node.started"`` the type checker
+knows the keys of ``event.data``. Outputs are ``{handle: {"type", "value"}}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    cast,
+)
 
 from planwave.expressions.json_text import to_text
+from planwave.graph.model import Json
+from planwave.graph.outputs import OutputsDocument
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # ``Event`` alone is an event of any type.
+    TypeT = TypeVar("TypeT", bound=str, default=str, covariant=True)
+    DataT = TypeVar("DataT", default=Mapping[str, Any], covariant=True)
+else:  # in Python 3.11 a type variable has no default
+    from typing import TypeVar
+
+    TypeT, DataT = TypeVar("TypeT", covariant=True), TypeVar("DataT", covariant=True)
 
 TERMINAL: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
 TRANSIENT: Final = frozenset({"node.delta"})
 RUN_GRAPH: Final = "run_graph"
-"""The ``event_type`` of ``node.event`` with which a node opens a nested run, or lets go of one."""
+"""``event_type`` of the ``node.event`` with which a node opens or abandons a nested run."""
+ONCE: Final = "once"
+"""``event_type`` of the ``node.event`` that stores a once value."""
+MESSAGE: Final = "message"
+"""``event_type`` of a ``node.event`` with a message; its data are ``{"text", "extras"}``."""
+PLANNING: Final = "planning"
+"""``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it
+(``title``, ``node``, ``edge``, ``fix``; ``repair``: the plan is written again)."""
 
 PauseKind = Literal["waiting", "requested", "set-aside"]
 WAITING: Final[PauseKind] = "waiting"
-"""Nothing can go on before a request is answered; then it goes on by itself."""
+"""No node can run before a request is answered; then the execution resumes by itself."""
 REQUESTED: Final[PauseKind] = "requested"
-"""Somebody asked for it; what is at work goes on to its end."""
+"""A client asked for the pause; running nodes still run to their end."""
 SET_ASIDE: Final[PauseKind] = "set-aside"
-"""It cannot be run, for the reason that is told."""
+"""The execution cannot be run; the reason says why."""
 PAUSE_REASONS: Final[Mapping[PauseKind, str]] = {
     WAITING: "waiting for an answer",
     REQUESTED: "paused by request",
@@ -71,55 +66,363 @@ PAUSE_REASONS: Final[Mapping[PauseKind, str]] = {
 """The reason of ``execution.paused`` where there is no other."""
 
 
-def pause_kind(data: Mapping[str, Any]) -> PauseKind:
-    """Return the kind of an ``execution.paused``; older events have only its reason."""
-    found, reason = data.get("kind"), data.get("reason")
-    for kind in (WAITING, REQUESTED):
-        if found == kind or (found is None and reason == PAUSE_REASONS[kind]):
-            return kind
-    return SET_ASIDE
-
-
-class Event(NamedTuple):
-    """One fact. ``at`` is UTC in ISO 8601 with microseconds; ``path`` names a node, nested or not."""
+class Event(NamedTuple, Generic[TypeT, DataT]):
+    """One event. ``at`` is UTC in ISO 8601 with microseconds; ``path`` names a node, nested or not."""
 
     execution_id: str
     seq: int
     at: str
-    type: str
+    type: TypeT
     path: str | None
     attempt: int | None
-    data: dict[str, Any]
+    data: DataT
 
     def as_json(self) -> dict[str, Any]:
-        """Give the event as JSON, without the keys that do not apply."""
-        shown: dict[str, Any] = {
+        """Return the event as JSON, without the keys that do not apply."""
+        document: dict[str, Any] = {
             "execution_id": self.execution_id,
             "seq": self.seq,
             "at": self.at,
             "type": self.type,
         }
         if self.path is not None:
-            shown["path"] = self.path
+            document["path"] = self.path
         if self.attempt is not None:
-            shown["attempt"] = self.attempt
-        shown["data"] = self.data
-        return shown
+            document["attempt"] = self.attempt
+        document["data"] = self.data
+        return document
 
 
-MESSAGE: Final = "message"
-"""``event_type`` of such a ``node.event``; its data are ``{"text", "extras"}``."""
+# -- payloads --------------------------------------------------------------------------------------
 
-PLANNING: Final = "planning"
-"""``event_type`` of what happens while a node writes a plan: ``{"kind", …}``, as the planner tells it
-(``title``, ``node``, ``edge``, ``fix``; ``repair``: it is written anew)."""
+
+class ErrorDocument(TypedDict):
+    """An error as events carry it; the first failure of a nested run also names its node."""
+
+    code: str
+    message: str
+    hint: NotRequired[str | None]
+    node: NotRequired[str]
+
+
+class BlockedCause(TypedDict):
+    """The failed node that a node was blocked by, and its error."""
+
+    node: str | None
+    error: ErrorDocument
+
+
+class NoData(TypedDict):
+    """The payload of an event that has none."""
+
+
+class CreatedData(TypedDict):
+    """What was asked for: a goal, and the plan or the flow that is run."""
+
+    goal: NotRequired[str]
+    title: NotRequired[str]
+    plan_id: NotRequired[str | None]
+    plan_hash: NotRequired[str | None]
+    flow_id: NotRequired[str | None]
+    flow_version: NotRequired[str | None]
+    graph: NotRequired[dict[str, Any] | None]
+    inputs: NotRequired[dict[str, Any] | None]
+    options: NotRequired[dict[str, Any] | None]
+    trigger: NotRequired[Json]
+    parent: NotRequired[Json]
+
+
+class StartedData(TypedDict):
+    """The shape of the run; ``linked`` and ``not_reached`` are ids of nodes that do not run."""
+
+    waves: NotRequired[int]
+    linked: NotRequired[list[str]]
+    not_reached: NotRequired[list[str]]
+
+
+class PausedData(TypedDict):
+    """Why the execution is paused; see :func:`pause_kind` for events without ``kind``."""
+
+    reason: NotRequired[str]
+    kind: NotRequired[PauseKind]
+
+
+class ResumedData(TypedDict):
+    """Why the execution goes on; ``epoch`` counts the processes that have owned it."""
+
+    reason: NotRequired[str]
+    epoch: NotRequired[int]
+
+
+class CompletedData(TypedDict):
+    """``handled_failures`` are the paths of failed nodes whose policy handled the failure."""
+
+    handled_failures: NotRequired[list[str]]
+
+
+class FailedData(TypedDict):
+    """``failures`` are the paths of all nodes whose failure was not handled."""
+
+    error: NotRequired[ErrorDocument]
+    failures: NotRequired[list[str]]
+
+
+class CancelledData(TypedDict):
+    """Why an execution or a node was cancelled."""
+
+    cause: NotRequired[Json]
+
+
+class WaveStartedData(TypedDict):
+    """``nodes`` are the ids of the wave's nodes, in graph order."""
+
+    wave: int
+    nodes: NotRequired[list[str]]
+
+
+class WaveCompletedData(TypedDict):
+    """The number of the wave, from 1."""
+
+    wave: int
+
+
+class NodeStartedData(TypedDict):
+    """The start of an attempt.
+
+    ``via`` is the edge that won ``join: any``; ``reentry`` counts interruptions of this attempt;
+    ``name`` is that of a nested node; ``versions`` are ``{type: version}`` of the types that the
+    result depends on, where not 1.
+    """
+
+    wave: NotRequired[int]
+    via: NotRequired[str]
+    reentry: NotRequired[int]
+    name: NotRequired[str]
+    versions: NotRequired[dict[str, int]]
+
+
+class ReusedFrom(TypedDict):
+    """The execution that a result was taken from."""
+
+    execution_id: str
+
+
+class NodeCompletedData(TypedDict):
+    """A result.
+
+    ``given``: preset by the client, the node never ran. In a fork: ``reused`` from the parent, or
+    ``changed`` by the client; ``versions`` are of the types that a reused result depends on, those
+    inside the node too.
+    """
+
+    outputs: NotRequired[OutputsDocument]
+    duration_s: NotRequired[float]
+    given: NotRequired[bool]
+    reused: NotRequired[ReusedFrom]
+    changed: NotRequired[bool]
+    versions: NotRequired[dict[str, int]]
+
+
+class NodeFailedData(TypedDict):
+    """The last failure of a node.
+
+    ``outputs`` are those of its error policy; ``retryable``: another execution may succeed.
+    """
+
+    error: ErrorDocument
+    handled: NotRequired[bool]
+    outputs: NotRequired[OutputsDocument]
+    duration_s: NotRequired[float]
+    retryable: NotRequired[bool]
+
+
+class NodeRetryingData(TypedDict):
+    """The failure of one attempt, and when the next attempt begins."""
+
+    error: NotRequired[ErrorDocument]
+    delay_s: float
+    next_attempt: int
+
+
+class NodeSkippedData(TypedDict):
+    """``handle`` is the required input that got no value."""
+
+    reason: NotRequired[str]
+    handle: NotRequired[str]
+
+
+class NodeBlockedData(TypedDict):
+    """The failure that the node was blocked by."""
+
+    cause: NotRequired[BlockedCause]
+
+
+class NodeWaitingData(TypedDict):
+    """A request that a node waits for.
+
+    ``interrupted``: the driver asks what to do with an interrupted attempt. ``duration_s`` and
+    ``own_time_s`` are how long the attempt has run, and how long it did its own work.
+    """
+
+    request_id: str
+    request: NotRequired[Json]
+    state: NotRequired[Json]
+    timeout_s: NotRequired[float]
+    timeout_answer: NotRequired[Json]
+    interrupted: NotRequired[bool]
+    duration_s: NotRequired[float]
+    own_time_s: NotRequired[float]
+
+
+class NodeAnsweredData(TypedDict):
+    """An answer; ``by`` is "timeout" where nobody answered in time."""
+
+    request_id: str
+    answer: NotRequired[Json]
+    by: NotRequired[str]
+
+
+class NodeParkedData(TypedDict):
+    """The times of an attempt all of whose nested runs wait for answers, as in ``node.waiting``."""
+
+    duration_s: NotRequired[float]
+    own_time_s: NotRequired[float]
+
+
+class NodeLogData(TypedDict):
+    """A log line of a node."""
+
+    message: NotRequired[str]
+    level: NotRequired[str]
+
+
+class NodeEventData(TypedDict):
+    """An event of a node's own."""
+
+    event_type: str
+    data: NotRequired[Json]
+
+
+class NestedRunOpenedData(TypedDict):
+    """A nested run; ``graph`` and ``inputs`` are hashes.
+
+    ``document`` is the graph, with the first run of that hash; ``before`` is the highest attempt
+    that nodes of earlier runs under this key had.
+    """
+
+    key: str
+    graph: str
+    inputs: str
+    document: NotRequired[dict[str, Any]]
+    before: NotRequired[int]
+
+
+class NestedRunAbandonedData(TypedDict):
+    """The key of the nested run."""
+
+    key: str
+
+
+class OnceStoredData(TypedDict):
+    """A value that the node finds again under its key."""
+
+    key: str
+    value: Json
+
+
+class UsageData(TypedDict):
+    """What a call of a model used; ``recorded``: the call was served from its record."""
+
+    provider: NotRequired[str]
+    model: NotRequired[str]
+    input_tokens: NotRequired[int]
+    output_tokens: NotRequired[int]
+    cost_usd: NotRequired[float | None]
+    estimated: NotRequired[bool]
+    recorded: NotRequired[bool]
+
+
+class NodeDeltaData(TypedDict):
+    """Streamed text, ``kind`` "text" or "reasoning"; ``offset`` counts characters."""
+
+    kind: str
+    text: str
+    offset: int
+
+
+# -- the union -------------------------------------------------------------------------------------
+
+ExecutionCreated = Event[Literal["execution.created"], CreatedData]
+ExecutionStarted = Event[Literal["execution.started"], StartedData]
+ExecutionPaused = Event[Literal["execution.paused"], PausedData]
+ExecutionResumed = Event[Literal["execution.resumed"], ResumedData]
+ExecutionCompleted = Event[Literal["execution.completed"], CompletedData]
+ExecutionFailed = Event[Literal["execution.failed"], FailedData]
+ExecutionCancelled = Event[Literal["execution.cancelled"], CancelledData]
+WaveStarted = Event[Literal["wave.started"], WaveStartedData]
+WaveCompleted = Event[Literal["wave.completed"], WaveCompletedData]
+NodeStarted = Event[Literal["node.started"], NodeStartedData]
+NodeCompleted = Event[Literal["node.completed"], NodeCompletedData]
+NodeFailed = Event[Literal["node.failed"], NodeFailedData]
+NodeRetrying = Event[Literal["node.retrying"], NodeRetryingData]
+NodeSkipped = Event[Literal["node.skipped"], NodeSkippedData]
+NodeBlocked = Event[Literal["node.blocked"], NodeBlockedData]
+NodeWaiting = Event[Literal["node.waiting"], NodeWaitingData]
+NodeAnswered = Event[Literal["node.answered"], NodeAnsweredData]
+NodeParked = Event[Literal["node.parked"], NodeParkedData]
+NodeUnparked = Event[Literal["node.unparked"], NoData]
+NodeCancelled = Event[Literal["node.cancelled"], CancelledData]
+NodeLog = Event[Literal["node.log"], NodeLogData]
+NodeEmitted = Event[Literal["node.event"], NodeEventData]
+NodeDelta = Event[Literal["node.delta"], NodeDeltaData]
+Usage = Event[Literal["usage"], UsageData]
+NestedRunOpened = Event[Literal["nested_run.opened"], NestedRunOpenedData]
+"""Stored as a ``node.event`` of the node that opens the run, like the next two."""
+NestedRunAbandoned = Event[Literal["nested_run.abandoned"], NestedRunAbandonedData]
+OnceStored = Event[Literal["once.stored"], OnceStoredData]
+
+NodeOutcome: TypeAlias = NodeCompleted | NodeFailed | NodeSkipped | NodeBlocked | NodeCancelled
+"""The events with which a node ends for good."""
+TypedEvent: TypeAlias = (
+    ExecutionCreated | ExecutionStarted | ExecutionPaused | ExecutionResumed
+    | ExecutionCompleted | ExecutionFailed | ExecutionCancelled | WaveStarted | WaveCompleted
+    | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked
+    | NodeLog | NodeEmitted | NodeDelta | Usage | NestedRunOpened | NestedRunAbandoned | OnceStored
+    | NodeOutcome
+)  # fmt: skip
+
+
+def typed_event(event: Event) -> TypedEvent:
+    """Return an event by its type, for the type checker.
+
+    The ``node.event`` with which the engine stores nested runs and once values become events of
+    types of their own. All other events are returned as they are. O(1).
+    """
+    if event.type == "node.event":
+        event_type, data = event.data.get("event_type"), event.data.get("data")
+        if event_type == RUN_GRAPH and data:
+            own_type = "nested_run.opened" if "graph" in data else "nested_run.abandoned"
+            event = event._replace(type=own_type, data=data)
+        elif event_type == ONCE:
+            event = event._replace(type="once.stored", data=data)
+    return cast("TypedEvent", event)
+
+
+def typed_events(events: Iterable[Event]) -> Iterator[TypedEvent]:
+    """Yield events by their types; see :func:`typed_event`."""
+    return map(typed_event, events)
+
+
+def pause_kind(data: Mapping[str, Any] | PausedData) -> PauseKind:
+    """Return the kind of an ``execution.paused``; older events have only its reason."""
+    stored, reason = data.get("kind"), data.get("reason")
+    for kind in (WAITING, REQUESTED):
+        if stored == kind or (stored is None and reason == PAUSE_REASONS[kind]):
+            return kind
+    return SET_ASIDE
 
 
 def message_text(data: Any) -> str:
-    """Give the text of a message, "" where it has none; data of another shape are the text."""
+    """Return the text of a message, "" where it has none; data of another shape are the text."""
     text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
     return to_text(text)
-
-
-ONCE: Final = "once"
-"""That of a value a node has to find again."""

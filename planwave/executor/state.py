@@ -385,14 +385,6 @@ current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
 """The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
 
 
-def outputs_to_json(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Give outputs as events carry them: ``{handle: {"type", "value"}}``."""
-    document: dict[str, Any] = {}
-    for handle, (kind, value) in outputs.items():  # a comprehension is a call more for each node
-        document[handle] = {"type": kind, "value": value}
-    return document
-
-
 def create_graph_run(
     program: Program,
     host: Host,

@@ -1,1 +1,1 @@
-"""The node library: one file per node type, the registry, and the ways to add types of one's own."""
+"""Node types: the registry and the modules that node types share. ``executor`` runs nodes."""

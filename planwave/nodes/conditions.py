@@ -34,7 +34,7 @@ MISSING: Final[Any] = object()
 
 
 def value_at(value: Json, path: str) -> Json:
-    """Give what a dotted path (``user.tags.0``) leads to in a value, or ``MISSING``."""
+    """Return the part of a value at a dotted path (``user.tags.0``), or ``MISSING``."""
     for part in path.split("."):
         if isinstance(value, dict) and part in value:
             value = cast("dict[str, Json]", value)[part]
@@ -48,14 +48,14 @@ def value_at(value: Json, path: str) -> Json:
 def evaluate(
     operator: Operator, actual: Json, expected: Json, *, case_sensitive: bool | None
 ) -> bool:
-    """Say whether a comparison holds.
+    """Return whether a comparison holds.
 
-    Nothing holds of a value that is not there but ``notExists``. Null is there only for ``isEmpty``.
+    A missing value satisfies only ``notExists``. Null counts as missing, except for ``isEmpty``.
 
     Args:
         operator: How to compare.
-        actual: The value looked at, ``MISSING`` where there is none.
-        expected: What it is compared with.
+        actual: The value to test, or ``MISSING``.
+        expected: The value to compare with.
         case_sensitive: Whether case matters in texts; None leaves that to the operator.
     """
     if operator in ("exists", "notExists"):
@@ -80,7 +80,7 @@ def _evaluate_lenient(operator: Operator, actual: str, expected: str) -> bool:
 
 
 def _lowercased(value: Json) -> Json:
-    """Give a value whose texts are in lower case, at every depth."""
+    """Return a copy of a value with all its texts in lower case."""
     if isinstance(value, str):
         return value.lower()
     if isinstance(value, list):
@@ -91,7 +91,7 @@ def _lowercased(value: Json) -> Json:
 
 
 def _equal(actual: Json, expected: Json) -> bool:
-    """Say whether two values are one: alike as they are, or alike as text where one is a text."""
+    """Return whether two values are equal, or equal as text if one of them is text."""
     if isinstance(actual, bool) != isinstance(expected, bool):
         return isinstance(actual, str | bool) and to_text(actual) == to_text(expected)
     return actual == expected or (
@@ -101,7 +101,7 @@ def _equal(actual: Json, expected: Json) -> bool:
 
 
 def _contains(actual: Json, expected: Json) -> bool:
-    """Say whether a list has an item, an object a key, or any other value as text a part."""
+    """Return whether a list has an item, an object a key, or another value, as text, a substring."""
     if isinstance(actual, list):
         return any(_equal(each, expected) for each in cast("list[Json]", actual))
     if isinstance(actual, dict):
@@ -122,7 +122,7 @@ def _number(value: Json) -> float | None:
 
 
 def _greater_than(actual: Json, expected: Json) -> bool:
-    """Compare as numbers where both are, texts that read as numbers too; else texts as texts."""
+    """Compare as numbers if both are numbers or numeric texts, else compare two texts."""
     left, right = _number(actual), _number(expected)
     if left is not None and right is not None:
         return left > right
@@ -132,11 +132,11 @@ def _greater_than(actual: Json, expected: Json) -> bool:
 _COMPARISONS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
     "equal": _equal,
     "equals": _equal,
-    "notEquals": lambda met, wanted: not _equal(met, wanted),
+    "notEquals": lambda actual, wanted: not _equal(actual, wanted),
     "contains": _contains,
-    "notContains": lambda met, wanted: not _contains(met, wanted),
+    "notContains": lambda actual, wanted: not _contains(actual, wanted),
     "greaterThan": _greater_than,
-    "lessThan": lambda met, wanted: _greater_than(wanted, met),
-    "startsWith": lambda met, wanted: to_text(met).startswith(to_text(wanted)),
-    "endsWith": lambda met, wanted: to_text(met).endswith(to_text(wanted)),
+    "lessThan": lambda actual, wanted: _greater_than(wanted, actual),
+    "startsWith": lambda actual, wanted: to_text(actual).startswith(to_text(wanted)),
+    "endsWith": lambda actual, wanted: to_text(actual).endswith(to_text(wanted)),
 }

@@ -1,8 +1,8 @@
-"""Conversations as JSON: what users attach, what was said, and what a model is told of it.
+"""Conversations as JSON: messages, attached files and images, and the model request made of them.
 
 A message is ``{"role": "system" | "user" | "assistant", "content"}``; the content is a text, or a list
-of ``{"type": "text", "text"}`` and ``{"type": "image_url", "image_url": {"url"}}``: the shape chat
-applications keep their history in.
+of ``{"type": "text", "text"}`` and ``{"type": "image_url", "image_url": {"url"}}``: the format of chat
+histories.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class UserFile(_Attachment):
 
     @property
     def content(self) -> bytes | None:
-        """What is in the file; None where only its place is known."""
+        """The file's content; None if only its URL is known."""
         return None if self.data is None else base64.b64decode(self.data)
 
 
@@ -179,12 +179,12 @@ class ChatMessage(_Part):
         return text_tokens(self.text) + IMAGE_TOKENS * len(self.images)
 
     def as_json(self) -> dict[str, Json]:
-        """Give the message as it is passed on."""
+        """Return the message as it is passed on."""
         return self.model_dump()
 
 
 def user_message(text: str, images: Sequence[str]) -> ChatMessage:
-    """Give what a user says, and shows with it."""
+    """Return a user's message with its images."""
     if not images:
         return ChatMessage(role="user", content=text)
     said = [TextPart(type="text", text=text)] if text else []
@@ -195,8 +195,8 @@ def user_message(text: str, images: Sequence[str]) -> ChatMessage:
 def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None) -> ModelRequest:
     """Put a conversation before a request's prompt.
 
-    System messages follow the request's own system prompt, wherever they stood: not every provider
-    takes them in between.
+    All system messages are appended to the request's system prompt: not every provider accepts
+    them between other messages.
     """
     if not messages:
         return request
@@ -210,9 +210,9 @@ def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None)
 
 
 def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
-    """Give a request for a model that sees nothing, and how many images it has less.
+    """Return a request without images, for text models, and the number of images removed.
 
-    Where they were is said in words, so that what was said about them keeps its sense.
+    A short text replaces each image, so that references to it in the conversation make sense.
     """
     left_out = sum(len(turn.images) for turn in request.messages)
     if not left_out:
@@ -228,7 +228,7 @@ def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
 
 
 def readable_messages(messages: Sequence[PromptMessage]) -> list[Json]:
-    """Give turns for people to read: image data are named by their kind and size alone."""
+    """Return the turns for display: image data are replaced by their type and size."""
     return [
         {"role": turn.role, "content": turn.text}
         | ({"images": [_readable_url(url) for url in turn.images]} if turn.images else {})

@@ -1,18 +1,19 @@
-"""Forms for people: JSON Schemas (Draft 2020-12) that anybody may have written, and what fits them.
+"""JSON Schemas (Draft 2020-12) of forms, from untrusted sources: check a schema, validate a value.
 
-A schema comes from a model or over the network and is checked in the process, so nothing in it may
-cost more than is known beforehand:
+A schema comes from a model or over the network and is checked in this process, so its cost is
+bounded before it is used:
 
-* References stay inside the schema (``#/$defs/…``) and never lead back to where they came from;
-  nothing is ever fetched.
-* With references followed and written out, a schema has at most ``MAX_PARTS`` parts, on at most 64
-  levels. A keyword that looks at its neighbours again (``unevaluated…``) counts them twice, a
-  pattern as ``PATTERN_PARTS``.
+* References stay inside the schema (``#/$defs/…``) and are not recursive; nothing is fetched.
+* With references expanded, a schema has at most ``MAX_PARTS`` parts, on at most 64
+  levels. An object with ``unevaluated…`` counts twice, a pattern as ``PATTERN_PARTS``.
 * Parts of the schema times size of the answer is at most ``MAX_WORK``.
 * Patterns are matched in linear time (no look-around, no back-references) by automata of at most
   ``PATTERN_BYTES``.
 
-Formats are not checked: they are hints for whoever shows the form.
+Formats are not checked: they are hints for the program that shows the form.
+
+``jsonschema_rs`` is imported at first use: most processes check no form. (Test:
+``test_the_checker_is_loaded_only_where_there_is_a_form``.)
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ MAX_PARTS: Final = 2_000
 PATTERN_PARTS: Final = 20
 PATTERN_BYTES: Final = 64 * 1024
 MAX_WORK: Final = 1_000_000
-"""About a second in the worst case that was found, a few milliseconds in the usual one."""
+"""About one second in the worst case measured, a few milliseconds usually."""
 MAX_WORK_FOR_ALL_ERRORS: Final = 20_000
-"""Work up to which every fault of an answer is told; above it only the first, which costs far less."""
+"""Up to this work every error of an answer is reported; above it only the first, which is cheaper."""
 
 _CHARS_PER_PART: Final = 32
 _MAX_MESSAGE_CHARS: Final = 300
@@ -48,7 +49,7 @@ _UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")
 
 
 class FormError(NamedTuple):
-    """What is wrong with a schema, or with an answer; ``pointer`` leads into it."""
+    """An error in a schema or in an answer; ``pointer`` is its JSON pointer."""
 
     pointer: str
     message: str
@@ -56,25 +57,25 @@ class FormError(NamedTuple):
 
 
 def check_schema(schema: Json) -> list[FormError]:
-    """Find what is wrong with a form's schema, or too costly in it."""
+    """Return the errors of a form's schema; a schema that is too costly to use is an error."""
     return _check_and_count(schema)[1]
 
 
 def validate(schema: Json, form: Json) -> list[FormError]:
-    """Find everything in which a filled-in form does not fit its schema.
+    """Return every error of a filled-in form; an unusable schema is one error.
 
     Args:
-        schema: What it is to fit; one that cannot be used fits nothing.
-        form: JSON, known to be sound.
+        schema: The form's schema.
+        form: The answer; valid JSON.
     """
     parts, unusable = _check_and_count(schema)
     if unusable:
-        message = f"the form that is asked for cannot be checked: {unusable[0].message}"
-        return [FormError("", message, "the schema of the form has to be mended where it was made")]
+        message = f"the requested form cannot be checked: {unusable[0].message}"
+        return [FormError("", message, "correct the schema of the form")]
     work = parts * _value_size(form)
     if work > MAX_WORK:
-        hint = "give less, or ask for a simpler form"
-        return [FormError("", f"too large to be held against a form of {parts} parts", hint)]
+        hint = "send a smaller answer, or request a simpler form"
+        return [FormError("", f"too large to be checked against a form of {parts} parts", hint)]
     from jsonschema_rs import ValidationError
 
     validator = _validator(schema)
@@ -88,7 +89,7 @@ def validate(schema: Json, form: Json) -> list[FormError]:
 
 
 def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:
-    """Give the number of a schema's parts, and what is wrong with it."""
+    """Return the number of a schema's parts, and its errors."""
     if unsound := json_faults(schema):
         return 0, [FormError(fault.pointer, fault.message, fault.hint) for fault in unsound]
     try:
@@ -108,7 +109,7 @@ def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:
 
 @cache
 def _dialect() -> Draft202012Validator:
-    """Give the validator of schemas themselves."""
+    """Return the validator of schemas (the meta-schema)."""
     from jsonschema_rs import Draft202012Validator
 
     return Draft202012Validator({"$ref": _DIALECT}, validate_formats=True, offline=True)
@@ -131,7 +132,7 @@ def _form_errors(errors: Iterable[ValidationError]) -> list[FormError]:
 
 
 def _form_error(error: Exception) -> FormError:
-    """Give what the library says; of what is no ``ValidationError`` only the message."""
+    """Convert an error of the library; other errors than ``ValidationError`` have a message only."""
     from jsonschema_rs import ValidationErrorKind
 
     path: list[str | int] = getattr(error, "instance_path", [])
@@ -146,7 +147,7 @@ def _form_error(error: Exception) -> FormError:
 
 
 def _value_size(value: Json) -> int:
-    """Give how many values a value holds; long texts count as several."""
+    """Return the number of values in a value; long texts count as several."""
     found, chars = 0, 0
     stack: list[Json] = [value]
     while stack:
@@ -164,7 +165,7 @@ def _value_size(value: Json) -> int:
 
 
 class _UnusableSchema(Exception):
-    """A schema that is not even to be looked at; never leaves this module."""
+    """A schema that may not be used; raised and caught in this module."""
 
     def __init__(self, pointer: str, message: str, hint: str) -> None:
         super().__init__(message)
@@ -172,14 +173,14 @@ class _UnusableSchema(Exception):
 
 
 class _SchemaSize(NamedTuple):
-    """How many parts something has, and on how many levels, references followed."""
+    """The number of parts and levels of a part of a schema, references expanded."""
 
     parts: int = 1
     levels: int = 1
 
 
 class _CostEstimate:
-    """Measures a schema before anything else looks at it; each part of it once."""
+    """Measurement of a schema before it is used; visits each part once."""
 
     def __init__(self, schema: Json) -> None:
         self._schema = schema
@@ -187,10 +188,10 @@ class _CostEstimate:
         self._resolving: set[str] = set()
 
     def total_parts(self) -> int:
-        """Give the number of parts.
+        """Return the number of parts.
 
         Raises:
-            _Unfit: The schema is not one that may be used.
+            _UnusableSchema: The schema may not be used.
         """
         parts = self._visit(self._schema, "", 1).parts
         if parts > MAX_PARTS:
@@ -218,7 +219,7 @@ class _CostEstimate:
     def _visit_reference(
         self, named: dict[str, Json], pointer: str, level: int
     ) -> list[_SchemaSize]:
-        """Give the extent of what an object refers to, none where it does not."""
+        """Return the size of an object's reference target; an empty list if it has no reference."""
         if "$id" in named and pointer and isinstance(named["$id"], str):
             message = "only the whole schema may have an $id"
             raise _UnusableSchema(f"{pointer}/$id", message, "refer to parts by #/$defs/…")
@@ -268,7 +269,7 @@ def _enclosing_size(below: list[_SchemaSize]) -> _SchemaSize:
 
 
 def _weighted(size: _SchemaSize, named: dict[str, Json]) -> _SchemaSize:
-    """Count what costs more than its part of the text."""
+    """Add the extra cost of patterns and ``unevaluated…``."""
     parts = size.parts + PATTERN_PARTS * isinstance(named.get("pattern"), str)
     patterns = named.get("patternProperties")
     if isinstance(patterns, dict):

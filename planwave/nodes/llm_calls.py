@@ -40,12 +40,12 @@ _MAX_NAMES_SHOWN: Final = 4
 
 
 def has_prompt_input(view: NodeView, field: str) -> bool:
-    """Say whether an edge brings a node its input, a conversation, or the prompt of this field."""
+    """Return whether an edge brings the node its input, a conversation, or this prompt field."""
     return any(map(view.is_wired, (DEFAULT_TARGET_HANDLE, field, MESSAGES_FIELD)))
 
 
 def check_unused_input(view: NodeView, field: str) -> Iterator[NodeFinding]:
-    """Warn of results that never reach the model, because the prompt is sent as it stands.
+    """Warn of inputs that do not reach the model, since the prompt does not use them.
 
     Args:
         view: A node whose data hold a prompt.
@@ -71,7 +71,7 @@ def check_unused_input(view: NodeView, field: str) -> Iterator[NodeFinding]:
 
 
 def _carries_result(edge: Edge, view: NodeView) -> bool:
-    """Say whether an edge brings more than the moment to start: a choice, an error, a beginning."""
+    """Return whether an edge carries content, not only a start signal (a choice, an error, an entry)."""
     facts = view.index.type_info_of(edge.source)
     if facts is None or edge.channel != FLOW:
         return False
@@ -83,11 +83,11 @@ def _carries_result(edge: Edge, view: NodeView) -> bool:
 async def call_model(
     request: ModelRequest, node_type: str, context: FlowContext, *, deltas: bool = True
 ) -> AsyncGenerator[NodeEvent | ModelReply]:
-    """Ask a model and tell what happens; the last item is the finished reply.
+    """Call a model and yield its events; the last item is the complete reply.
 
-    Events, in order: a ``log`` warning where the model cannot see the images it is sent, ``prompt``
-    (exactly what is sent, but for the data of images), ``delta`` for every piece, ``usage``, and a
-    ``log`` warning where the reply was cut at its token limit.
+    Events, in order: a ``log`` warning if the model cannot see the images of the request, ``prompt``
+    (the exact request without the data of images), ``delta`` for every piece of text, ``usage``, and a
+    ``log`` warning if the reply was cut at the token limit.
 
     Raises:
         NodeError: The prompt is empty, the call failed, or it ended without a reply.
@@ -115,7 +115,7 @@ async def call_model(
                 else:
                     reply = item
     finally:
-        # A generator that is left early must free its connection now, not when it is collected.
+        # Close the connection when this generator is left early, not at garbage collection.
         if isinstance(stream, AsyncGenerator):
             await stream.aclose()
     if reply is None:

@@ -1,4 +1,4 @@
-"""The closed catalogue of node types: what a graph may name, and nothing else."""
+"""The registry of node types; a graph may use only registered types."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from planwave.nodes.authoring.node_type import NodeFinding
 from planwave.nodes.checking.data_checks import DataChecks, model_finding
 from planwave.nodes.checking.node_view import GraphIndex
 from planwave.nodes.checking.subgraphs import check_subgraph, inline_graphs
+from planwave.nodes.library import LIBRARY
 from planwave.nodes.model_choice import with_default_model
 from planwave.nodes.spec import RegisteredType, as_document, data_schema, spec_of
 from planwave.providers.protocols import ModelProfile, Providers
@@ -35,11 +36,11 @@ T = TypeVar("T")
 
 
 class Registry:
-    """Node types by name; satisfies ``graph.capabilities.Catalogue``.
+    """Node types by name; satisfies ``graph.protocols.Catalogue``.
 
     Attributes:
-        warnings: What went wrong with entry points; those types are not there.
-        depth: How many nodes deep the graphs lie that it checks; 0 for those not inside a node.
+        warnings: Errors of entry points, whose types are not registered.
+        depth: Nesting depth of the graphs it checks; 0 for graphs that are not inside a node.
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class Registry:
         default_model: str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """Make a registry.
+        """Initialize a registry.
 
         Args:
-            types: What to register; see :meth:`register`.
-            providers: Where to look up providers and models in :meth:`check`; None checks neither.
-            default_provider: Provider of nodes that name none.
-            default_model: Model of nodes that name none and use the default provider.
-            limits: What a node may not pass in :meth:`check`; None for no limits.
+            types: Types to register; see :meth:`register`.
+            providers: Used by :meth:`check` to look up providers and models; None checks neither.
+            default_provider: Provider of nodes that do not name one.
+            default_model: Model of nodes that use the default provider and do not name a model.
+            limits: Limits that :meth:`check` enforces; None for no limits.
         """
         self._specs: dict[str, RegisteredType] = {}
         self._entry_points: set[EntryPoint] = set()
@@ -74,16 +75,16 @@ class Registry:
             self.register(implementation)
 
     def register(self, implementation: T, *, replace: bool = False) -> T:
-        """Add a type and give it back, so that this also works as a decorator.
+        """Register a type and return it, so that this also works as a decorator.
 
         Args:
             implementation: A ``NodeType`` class or instance, or any object that has ``node_type``
                 and a capability (``execute``, ``materialize``).
-            replace: Allow a name that is taken.
+            replace: Replace a type of the same name.
 
         Raises:
-            TypeError: It cannot be a node type.
-            ValueError: The name is taken, by something else.
+            TypeError: The object cannot be a node type.
+            ValueError: Another type has this name.
         """
         made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
         spec = spec_of(implementation if made is None else made)
@@ -102,9 +103,9 @@ class Registry:
     def with_entry_points(self, points: Iterable[EntryPoint] | None = None) -> Registry:
         """Add the types of installed packages (entry point group ``planwave.nodes``).
 
-        An entry point names what :meth:`register` takes, or a list of it. One that is broken, or has
-        a name that is taken, becomes a warning, and nothing of it is added. Each entry point is read once, however often this
-        is called.
+        An entry point names an argument of :meth:`register`, or a list of them. If it cannot be
+        loaded, or one of its names is taken, none of its types is added and a warning is recorded.
+        Each entry point is read once, however often this method is called.
         """
         for point in entry_points(group=ENTRY_POINTS) if points is None else points:
             if point in self._entry_points:
@@ -127,7 +128,7 @@ class Registry:
                         "warning",
                         f"entry point {point.name!r} ({point.value}) left out: "
                         f"{type(error).__name__}: {error}",
-                        hint="repair or uninstall the package, or that whose types have its names",
+                        hint="repair or uninstall this package, or the one that uses the same names",
                     )
                 )
         return self
@@ -140,9 +141,9 @@ class Registry:
         default_model: str | None = None,
         limits: Limits | None = None,
     ) -> Registry:
-        """Give a registry of the same types that looks up models at these providers.
+        """Return a registry of the same types that looks up models at these providers.
 
-        Types added to either later are in both.
+        A type added to one of the two registries later is in both.
         """
         other = Registry(
             providers=providers,
@@ -163,7 +164,7 @@ class Registry:
         return self._specs[node_type].implementation
 
     def spec(self, node_type: str) -> RegisteredType:
-        """Give all that is known of a type.
+        """Return a registered type.
 
         Raises:
             KeyError: There is no such type.
@@ -177,7 +178,7 @@ class Registry:
         return accepts(target_type, source_type)
 
     def schema(self, node_type: str) -> dict[str, Any]:
-        """Give the JSON Schema of a type's ``data``; template fields carry ``"template": true``.
+        """Return the JSON Schema of a type's ``data``; template fields carry ``"template": true``.
 
         Raises:
             KeyError: There is no such type.
@@ -185,7 +186,7 @@ class Registry:
         return data_schema(self._specs[node_type])
 
     def describe(self, node_type: str) -> dict[str, Any]:
-        """Give a type as JSON: its facts by name, ``schema`` and ``example``.
+        """Return a type as JSON: its attributes, ``schema`` and ``example``.
 
         Raises:
             KeyError: There is no such type.
@@ -213,7 +214,7 @@ class Registry:
         return findings
 
     def _index_of(self, graph: Graph) -> GraphIndex:
-        """Give the view of a graph, kept while the same graph is checked node by node."""
+        """Return the index of a graph, cached while the same graph is checked node by node."""
         kept = self._cached_index
         if kept is None or kept[0]() is not graph:
             kept = self._cached_index = (
@@ -225,7 +226,7 @@ class Registry:
     def _look_up(
         self, provider: str | None, model: str | None
     ) -> tuple[NodeFinding | None, ModelProfile | None]:
-        # Asked anew for every node: what is available can change between two checks of one graph.
+        # Not cached: a provider can become available between two checks of one graph.
         if self._providers is None:
             return None, None
         try:
@@ -236,7 +237,7 @@ class Registry:
 
 
 def _display_name(implementation: Any) -> str:
-    """Name a type so that people find it: without an address in memory."""
+    """Return a readable name of a type, without its memory address."""
     kind = cast("Any", type(implementation))
     if kind.__repr__ is object.__repr__:
         return f"{kind.__module__}.{kind.__qualname__}"
@@ -256,7 +257,5 @@ def _to_diagnostic(finding: NodeFinding, node: Node) -> Diagnostic:
 
 @cache
 def default_registry() -> Registry:
-    """Give the registry of this process: the library, and what ``@planwave.node`` added."""
-    from planwave.nodes.library import LIBRARY
-
+    """Return the registry of this process: the library and the types added by ``@planwave.node``."""
     return Registry(LIBRARY)

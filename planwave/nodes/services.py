@@ -24,16 +24,16 @@ class FlowSource(Protocol):
     """Port: graphs that are kept under a name."""
 
     async def get(self, flow_id: str, version: str | None) -> Graph:
-        """Give a version of a flow, or its newest, checked.
+        """Return a version of a flow, or its newest, checked.
 
         Raises:
-            PlanwaveError: There is none, or it cannot run here.
+            PlanwaveError: There is no such version, or it cannot run here.
         """
         ...
 
 
 class PlanEvent(Protocol):
-    """What happened while a plan was made; ``PlanProgress`` of the planner fits."""
+    """Progress of planning; ``planner.progress.PlanProgress`` satisfies it."""
 
     @property
     def kind(self) -> str: ...
@@ -60,13 +60,13 @@ class GoalPlanner(Protocol):
 
         Args:
             prompt: The goal.
-            provider: Who plans, and runs the nodes the plan leaves open; None for the default.
+            provider: Provider for planning and for nodes that do not name one; None for the default.
             model: See ``provider``.
-            on_progress: Told what happens while the plan is written; it must not block.
-            node_types: The only types the plan may use; None for all that plans may.
-            max_nodes: The most nodes it may have, below what plans may anyway.
-            settings: How the planner's model is asked.
-            scope: Whose calls these are, so that they are recorded and served again.
+            on_progress: Called with the progress of planning; must not block.
+            node_types: The only types the plan may use; None for all allowed types.
+            max_nodes: Maximum number of nodes, if below the general limit.
+            settings: Parameters of the planner's model calls.
+            scope: The node attempt that the calls are recorded for.
 
         Raises:
             PlanwaveError: There is no plan; see ``Planner.create_plan``.
@@ -79,14 +79,14 @@ class NodeServices:
     """Services of one execution.
 
     Attributes:
-        models: Calls language models.
-        providers: Knows which there are.
+        models: The client for model calls.
+        providers: The catalog of providers and models.
         goal: The goal of the plan, "" without one.
-        default_provider: Provider of nodes that name none; None for the catalogue's default.
-        default_model: Model of nodes that name none and use the default provider.
-        flows: The stored flows, where there are any.
-        planner: Plans goals, where that can be done.
-        limits: What nodes may not pass; None for no limits.
+        default_provider: Provider of nodes that do not name one; None for the catalog's default.
+        default_model: Model of nodes that use the default provider and do not name a model.
+        flows: The stored flows; None without a store.
+        planner: The planner; None if goals cannot be planned.
+        limits: The limits of nodes; None for no limits.
     """
 
     models: Models
@@ -99,10 +99,10 @@ class NodeServices:
     limits: Limits | None = None
 
     def model_for(self, provider: str | None, model: str | None) -> tuple[str, str]:
-        """Give the provider and model that a node's data mean.
+        """Return the provider and model for a node's data.
 
         Raises:
-            NodeError: No such provider or model here; the code says which.
+            NodeError: The provider or model is unknown or unavailable; see the code.
         """
         wanted = with_default_model(provider, model, self.default_provider, self.default_model)
         try:
@@ -112,22 +112,22 @@ class NodeServices:
 
 
 def limits_of(context: FlowContext) -> Limits | None:
-    """Give what a node may not pass; None where the run has no limits."""
+    """Return the limits of a run; None if it has none."""
     services = context.services
     return services.limits if isinstance(services, NodeServices) else None
 
 
 def goal_of(context: FlowContext) -> str:
-    """Give what a node works towards: the goal of the plan it is part of, which may be a nested one."""
+    """Return the goal of the plan that the node belongs to; the plan may be nested."""
     goal = context.runtime.variables.get("goal")
     return goal if isinstance(goal, str) and goal else services_of(context).goal
 
 
 def services_of(context: FlowContext) -> NodeServices:
-    """Give the node services of a run.
+    """Return the node services of a run.
 
     Raises:
-        NodeError: The run was started without them (code ``no-models``).
+        NodeError: The run was started without node services (code ``no-models``).
     """
     services = context.services
     if isinstance(services, NodeServices):

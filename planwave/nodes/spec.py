@@ -1,4 +1,4 @@
-"""What the registry keeps of a type: its facts, worked out once when it is registered."""
+"""Registered types: their attributes, read once at registration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeType
 
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
 _FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
-"""What a schema says of a field, not of its value."""
+"""Schema keywords about the field, not about its value."""
 _LIBRARY_PREFIX: Final = "planwave.nodes.library."
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
@@ -28,7 +28,7 @@ _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 class RegisteredType(NamedTuple):
     """One registered type.
 
-    ``sockets`` are the data fields that wires may feed. ``needs_check`` is False where no node of the
+    ``sockets`` are the data fields that accept wires. ``needs_check`` is False where no node of the
     type can have an error, ``needs_check_empty`` where no node without data can, so that checking
     those costs nothing.
     """
@@ -152,7 +152,7 @@ def _has_check(implementation: Any) -> bool:
 
 
 def as_document(spec: RegisteredType) -> dict[str, Any]:
-    """Give a type as JSON, for editors: its facts, the schema of its data, and its example."""
+    """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
     del facts["graph_fields"]  # the schema marks them
     return {
@@ -168,10 +168,10 @@ def as_document(spec: RegisteredType) -> dict[str, Any]:
 
 
 def data_schema(spec: RegisteredType) -> dict[str, Any]:
-    """Give the JSON Schema of a type's ``data``; any object where it declares no model.
+    """Return the JSON Schema of a type's ``data``; without a model, any object.
 
-    Where a field with templates wants no text, a template may stand all the same. A property with
-    ``sameAs`` is another name of the one it tells.
+    A template is allowed in every template field, also where the field's type is not text. A property
+    with ``sameAs`` is an alias of the named property.
     """
     if spec.model is None:
         return {"type": "object"}
@@ -180,10 +180,10 @@ def data_schema(spec: RegisteredType) -> dict[str, Any]:
     for field in spec.fields:
         if field.template and field.socket not in ("text", "any"):
             typed = fields[field.json_name]
-            kept = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}
+            keywords = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}
             fields[field.json_name] = {
                 "anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE_SCHEMA],
-                **kept,
+                **keywords,
             }
         for name in field.aliases:
             fields[name] = {**fields[field.json_name], "sameAs": field.json_name}

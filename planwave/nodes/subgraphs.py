@@ -1,6 +1,6 @@
-"""Graphs that run inside nodes: found, checked, given their input, and what they come to.
+"""Nested graphs of nodes: load, check, run, and read the result.
 
-Serves every type that runs a graph, so that all of them do it alike.
+Used by every node type that runs a graph, so that all follow the same rules.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def flow_field() -> Any:
 
 
 class Subgraph(NamedTuple):
-    """A graph ready to be run inside a node, any number of times.
+    """A nested graph, prepared to run any number of times.
 
     Attributes:
         graph: The graph.
-        entries: Its entry nodes, with the output that what comes in is put on.
+        entries: Its entry nodes, each with the output that carries the input value.
         ends: Its ``end`` nodes.
-        sinks: Its nodes that nothing follows but where they fail.
+        sinks: Its nodes without successors, apart from ``error`` edges.
     """
 
     graph: Graph
@@ -76,19 +76,19 @@ class Subgraph(NamedTuple):
         variables: Mapping[str, Json],
         context: FlowContext,
     ) -> OutputsByNode:
-        """Run it.
+        """Run the graph inside a node.
 
         Args:
-            key: Names the run, the same whenever the node is entered again.
-            entry_value: What its entry nodes are settled with; None lets them run by themselves.
-            variables: What its expressions may name.
-            context: That of the node it runs in.
+            key: Name of the run; the same when the node is executed again.
+            entry_value: The result of its entry nodes; None executes them.
+            variables: Variables of its expressions.
+            context: The context of the outer node.
 
         Returns:
-            The outputs of every node of it that completed, by node id.
+            The outputs of its completed nodes, by node id.
 
         Raises:
-            NodeError: ``nested-run-failed``, and whatever keeps it from running at all.
+            NodeError: ``nested-run-failed``, or the reason why it cannot start.
         """
         inputs: dict[str, dict[str, Json]] = {}
         if entry_value is not None:
@@ -96,10 +96,10 @@ class Subgraph(NamedTuple):
         return await context.runtime.run_graph(key, self.graph, inputs, variables=variables)
 
     def result(self, outputs: OutputsByNode) -> DataValue:
-        """Give what a run came to.
+        """Return the result of a run.
 
-        That is the value of its ``end`` node, or of the only node that nothing follows. Of several
-        that completed it is an object by node id, of none null.
+        The result is the value of its ``end`` node, or else of its only last node. Several completed
+        ones give an object by node id, none gives null.
         """
         for ids in (self.ends, self.sinks):
             given = {
@@ -115,12 +115,12 @@ class Subgraph(NamedTuple):
 
 
 def main_output(outputs: Mapping[str, DataValue]) -> DataValue:
-    """Give a node's value: its ``output``, else the first it gave."""
+    """Return a node's value: its ``output``, or else its first output."""
     return outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()))
 
 
 def input_value(inputs: Inputs) -> DataValue | None:
-    """Give what arrived at a node's input: a value as it is, several as a list, None for nothing."""
+    """Return a node's input: one value as it is, several as a list, None without a value."""
     values = inputs.all(DEFAULT_TARGET_HANDLE)
     if len(values) > 1:
         return DataValue("json", [value.value for value in values])
@@ -134,22 +134,22 @@ async def load(
     names: Iterable[str],
     context: FlowContext,
 ) -> Subgraph:
-    """Give the graph that a node runs inside.
+    """Return the graph that a node runs.
 
     Args:
         field: The data field that holds it.
-        document: What is in there.
-        flow: The stored flow meant, where there is no document.
-        names: What its expressions may name; see ``fields.graph_field``.
-        context: Where the node runs.
+        document: The graph document in that field.
+        flow: The stored flow to run if there is no document.
+        names: Variables of its expressions; see ``data_fields.graph_field``.
+        context: The node's context.
 
     Raises:
-        NodeError: There is none, or it has faults (``graph-invalid``); ``no-flows`` where this run
-            knows none; what the flows themselves raise.
+        NodeError: There is no graph, or it is invalid (``graph-invalid``); ``no-flows`` if this run
+            has no stored flows; errors of the flow store.
     """
     catalogue = context.runtime.catalogue
     if document is not None:
-        # What a node was written with was checked with the graph around it; a wire was not.
+        # A graph in the node's data was checked with the outer graph; one from a wire was not.
         written = context.runtime.get_node(context.node_id).data.get(field)
         if document == written:
             return prepare(_graph_of(json.dumps(document)), catalogue)
@@ -164,7 +164,7 @@ async def load(
 
 
 async def _load_flow(flow: FlowName, context: FlowContext) -> Graph:
-    """Give a flow; which version is the newest is settled once for the node."""
+    """Return a flow; the newest version is determined once per node and stored."""
     if flow.version is not None:
         return await _flows_of(context).get(flow.id, flow.version)
 
@@ -177,13 +177,13 @@ async def _load_flow(flow: FlowName, context: FlowContext) -> Graph:
 async def dependencies(
     document: Mapping[str, Json] | None, flow: FlowName | None, context: FlowContext
 ) -> dict[str, Json]:
-    """Give what a graph inside a node makes its result follow from, besides the node's data.
+    """Return what the result depends on through the nested graph, besides the node's data.
 
-    That is what the graph's expressions may name, and which graph a flow without a version is.
+    These are the variables of the graph's expressions, and the graph of a flow without a version.
 
     Raises:
-        NodeError: Nodes inside it run a graph that may be another one by now: what they gave may hold
-            all the same, one by one.
+        NodeError: A node inside the graph runs a graph that may have changed, so that no result of
+            the whole can be reused; results of single nodes inside it still can.
     """
     graph, of_graph = None, None
     if document is not None:
@@ -198,7 +198,7 @@ async def dependencies(
 
 
 async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> None:
-    """Refuse a graph with a node in it of which it does not stand, for good, what it runs inside."""
+    """Raise if a node inside the graph runs a graph that can change (a flow without a version)."""
     catalogue = context.runtime.catalogue
     for path, node in () if graph is None else all_nodes(graph, catalogue):
         facts = catalogue.type_info(node.type)
@@ -213,7 +213,7 @@ async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> No
 
 
 async def _load_version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
-    """Give a version of a flow, if it can still be run here: where not, nothing new comes of it."""
+    """Return a version of a flow if it can still be run here, else None."""
     with suppress(PlanwaveError):
         return await _flows_of(context).get(flow_id, version)
     return None
@@ -224,7 +224,7 @@ def _flows_of(context: FlowContext) -> FlowSource:
     flows = services.flows if isinstance(services, NodeServices) else None
     if flows is None:
         raise NodeError(
-            f"node {context.node_id!r} names a stored flow, and this run knows none",
+            f"node {context.node_id!r} names a stored flow, but this run has no stored flows",
             code="no-flows",
             hint="run it through a service, or write the graph into the node",
         )
@@ -233,14 +233,14 @@ def _flows_of(context: FlowContext) -> FlowSource:
 
 @lru_cache(_CACHE_SIZE)
 def _graph_of(document: str) -> Graph:
-    """Read a graph; a loop in a loop asks for the same one again and again."""
+    """Read a graph; cached, since a loop inside a loop reads the same graph repeatedly."""
     return read_graph(document)[0]
 
 
 def _read_wired_graph(
     field: str, document: Mapping[str, Json], names: Iterable[str], context: FlowContext
 ) -> Graph:
-    """Read and check a graph that came along a wire."""
+    """Read and check a graph that a wire brought."""
     inside = context.runtime.catalogue.for_subgraph((*context.runtime.variables, *names))
     _, findings = read_and_check(document, inside, limits_of(context))
     if errors_in(findings):
@@ -251,7 +251,7 @@ def _read_wired_graph(
 
 
 def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
-    """Look up where what comes in goes, and where the result is."""
+    """Find the entry nodes of a graph and the nodes that hold its result."""
     followed = {
         edge.source
         for edge in graph.edges
@@ -272,25 +272,25 @@ def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
 
 
 def to_value(value: Json) -> DataValue:
-    """Give a JSON value with the type it has by itself."""
+    """Return a JSON value with its own type."""
     return DataValue(value_type(value), value)
 
 
 def check_rounds(
     maximum: int | None, actual: int, what: str, *, field: str, limit: str, context: FlowContext
 ) -> None:
-    """Refuse more rounds of a graph than a node's data or the limits of its run allow.
+    """Raise if a graph is to run more often than the node's data or the run's limits allow.
 
     Args:
         maximum: The number in the node's data; None leaves it to the limit.
-        actual: How many there are.
-        what: Of what.
+        actual: The number of rounds.
+        what: The noun for messages (``rounds``).
         field: The data field.
         limit: The limit's name.
-        context: Where the node runs.
+        context: The node's context.
 
     Raises:
-        NodeError, LimitExceeded: ``limit-exceeded``; which bound it is, is named.
+        NodeError, LimitExceeded: ``limit-exceeded``; the message names the bound.
     """
     if maximum is not None and actual > maximum:
         message = f"{what} of {context.node_id!r}: data.{field} is {maximum}, met {actual}"
@@ -304,7 +304,7 @@ def check_rounds(
 def check_source(
     field: str, document: Mapping[str, Json] | None, flow: FlowName | None, view: NodeView
 ) -> Iterator[NodeFinding]:
-    """Find a node that has no graph to run, or two."""
+    """Yield an error if a node has no graph to run, or two."""
     has_graph = document is not None or view.is_wired(field)
     has_flow = flow is not None or view.is_wired("flow")
     if has_graph == has_flow:

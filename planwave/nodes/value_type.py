@@ -24,7 +24,7 @@ from planwave.nodes.authoring.node_type import NodeType, prepare_linked
 
 
 def value_ports(socket: str, name: str = DEFAULT_SOURCE_HANDLE) -> tuple[Port, Port]:
-    """Give the two outputs of a value: one for data, one for links."""
+    """Return the two outputs of a value: one for data, one for links."""
     return Port(name, socket), Port(name, socket, channel=LINK, side=FIELD_PORT_SIDE)
 
 
@@ -33,7 +33,7 @@ class ValueType(NodeType):
 
     @abstractmethod
     def values(self, data: Any) -> Mapping[str, DataValue]:
-        """Give the value on each output that has one."""
+        """Return the value on each output that has one."""
 
     async def run(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         values = self.values(data)
@@ -45,10 +45,10 @@ class ValueType(NodeType):
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
     ) -> DataValue:
-        """Give the value of an output to who is linked to it.
+        """Return the value of an output to a linked node.
 
         Raises:
-            NodeError: It has none (``no-value``).
+            NodeError: The output has no value (``no-value``).
         """
         ready, _ = await prepare_linked(self, data, context)
         values = self.values(ready)

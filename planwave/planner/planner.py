@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,9 +29,9 @@ from planwave.planner.capabilities import (
 )
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
-from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListener, graph_progress
+from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListener, ReadSteps
 from planwave.planner.reply_parser import RETRY_WITHOUT_REPLY, ParseContext, ParseResult, read_reply
-from planwave.planner.small_models import read_small_reply, small_request
+from planwave.planner.small_models import read_small_reply, read_steps, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
 from planwave.providers.protocols import (
     UNSET,
@@ -145,7 +145,12 @@ class Planner:
             types,
             max_nodes,
         )
-        ask = partial(self._ask, on_progress=on_progress or _ignore_progress, scope=scope)
+        ask = partial(
+            self._ask,
+            on_progress=on_progress or _ignore_progress,
+            scope=scope,
+            steps=read_steps if questions.small else None,
+        )
         return await self._ask_until_valid(
             prompt, questions, reader, on_progress or _ignore_progress, ask
         )
@@ -174,8 +179,8 @@ class Planner:
             reading = read_reply(answer.text, context, answer.finish_reason)
             attempts.append(_attempt_record(answer, reading))
             if reading.graph is not None:
-                for told in _final_progress(reading, reading.graph, conversation.small):
-                    on_progress(told)
+                for fix in _fixes_of(reading):
+                    on_progress(PlanProgress("fix", {"fix": fix}))
                 return self._plan(goal, request, reading, reading.graph, attempts)
             findings = reading.diagnostics
             request = conversation.next_request(request, reading, answer)
@@ -211,25 +216,32 @@ class Planner:
         return min((bound for bound in bounds if bound is not None), default=None)
 
     async def _ask(
-        self, request: ModelRequest, *, on_progress: ProgressListener, scope: CallScope | None
+        self,
+        request: ModelRequest,
+        *,
+        on_progress: ProgressListener,
+        scope: CallScope | None,
+        steps: ReadSteps | None,
     ) -> _ModelAnswer:
-        """Read one reply as it comes; stop the call where it passes ``plan_bytes``."""
+        """Read one reply while it arrives; stop the call if the reply passes ``plan_bytes``."""
         most = None if self._limits is None else self._limits.plan_bytes
-        scanner = PlanScanner()
+        scanner = PlanScanner(steps)
         pieces: list[str] = []
         size = 0
         stream = self._models.stream(request, scope)
         try:
             async for item in stream:
                 if isinstance(item, ModelReply):
+                    for progress in scanner.finish():
+                        on_progress(progress)
                     return _ModelAnswer(item.text, item.finish_reason, item.usage, item.recorded)
                 reasoning = item.kind == "reasoning"
                 on_progress(PlanProgress("delta", {"text": item.text, "reasoning": reasoning}))
                 if reasoning:
                     continue
                 pieces.append(item.text)
-                for told in scanner.feed(item.text):
-                    on_progress(told)
+                for progress in scanner.feed(item.text):
+                    on_progress(progress)
                 size += len(item.text.encode("utf-8", "surrogatepass"))
                 if most is not None and size > most:
                     text = "".join(pieces)
@@ -381,14 +393,6 @@ def _truncate(reply: str) -> str:
 def _fixes_of(result: ParseResult) -> list[str]:
     untitled = () if result.title else ("the plan had no title: took the beginning of the goal",)
     return [*result.fixes, *untitled]
-
-
-def _final_progress(result: ParseResult, graph: Graph, small: bool) -> Iterator[PlanProgress]:
-    """Tell what only the finished plan shows: fixes, and the parts of a positional reply."""
-    if small:
-        yield from graph_progress(graph)
-    for fix in _fixes_of(result):
-        yield PlanProgress("fix", {"fix": fix})
 
 
 def _title_of(goal: str) -> str:

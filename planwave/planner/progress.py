@@ -1,32 +1,29 @@
-"""A plan told while it is written: each title, node and edge as soon as it is complete."""
+"""The progress of a plan while a model writes it: each title, node and edge once it is complete."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from planwave.graph.model import Graph
+from pydantic_core import from_json
 
 ProgressKind = Literal["delta", "title", "node", "edge", "repair", "fix"]
 
-_REPORTED_FIELDS: Final = {
-    "nodes": ("node", ("id", "name", "description", "type", "provider", "model")),
-    "edges": ("edge", ("source", "target", "channel")),
-}
-_STRUCTURAL: Final = re.compile(r'["{}\[\],:]')
-_STRING_END: Final = re.compile(r'["\\]')
-_ITEM_DEPTH: Final = 3
-"""Depth at which a node or an edge opens: the plan is 1, its lists are 2."""
+_NODE_FIELDS: Final = ("id", "name", "description", "type", "provider", "model")
+_EDGE_FIELDS: Final = ("source", "target", "channel")
+_CLOSINGS: Final = ("", "]}", "}")
+"""What is missing from a plan after its last brace, after a node or edge, and after a step."""
+_EAGER_CHARS: Final = 16_384
+"""A longer reply is parsed only after each sixteenth of growth, so that the cost stays linear."""
 
 
 class PlanProgress(NamedTuple):
-    """Something that happened while a plan was made.
+    """One event of the making of a plan.
 
-    ``data`` by kind: ``publish_delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
+    ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
     ``{"id", "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``repair`` ``{"attempt",
-    "diagnostics"}``: the plan is written anew, forget what was told of it; ``fix`` ``{"fix"}``.
+    "diagnostics"}``: the model writes the plan again, so earlier titles, nodes and edges are void;
+    ``fix`` ``{"fix"}``.
     """
 
     kind: ProgressKind
@@ -34,117 +31,91 @@ class PlanProgress(NamedTuple):
 
 
 ProgressListener = Callable[[PlanProgress], None]
+ReadSteps = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Turns the complete steps of a positional reply into ``{"nodes", "edges"}``."""
 
 
 class PlanScanner:
-    """Reads a reply as it comes, each character once, and tells its complete parts.
+    """Reports the complete parts of a reply while it arrives.
 
-    It is for showing only: it knows just enough JSON to find where a part ends, and stays silent
-    about what it does not understand. The plan itself is read from the whole reply, strictly.
+    For display only: the plan itself is read strictly from the whole reply. Text that is not JSON
+    is not reported.
+
+    Args:
+        read_steps: Reads a reply of the positional shape; None for the general shape.
     """
 
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._text: list[str] = []
-        """Pieces of the string or part being read; joined once, when it is complete."""
-        self._recording = False
-        self._last = ""
-        self._key = ""
+    def __init__(self, read_steps: ReadSteps | None = None) -> None:
+        self._read_steps = read_steps
+        self._pieces: list[str] = []
+        self._length = 0
+        self._next_parse_at = 0
+        self._has_title = False
+        self._reported: dict[str, int] = {"node": 0, "edge": 0}
 
     def feed(self, text: str) -> Iterator[PlanProgress]:
-        """Give what became complete with this piece of the reply."""
-        at = 0
-        while at < len(text):
-            if self._escaped:
-                self._escaped = False
-                at = self._consume(text, at, at + 1)
-            elif self._in_string:
-                at = yield from self._string(text, at)
-            else:
-                at = yield from self._structure(text, at)
+        """Yield the parts that this piece of the reply completes."""
+        self._pieces.append(text)
+        self._length += len(text)
+        ends_part = "}" in text or (not self._has_title and '"' in text)
+        if ends_part and self._length >= self._next_parse_at:
+            yield from self._parse()
 
-    def _consume(self, text: str, start: int, end: int) -> int:
-        if self._recording:
-            self._text.append(text[start:end])
-        return end
+    def finish(self) -> Iterator[PlanProgress]:
+        """Yield the complete parts that were not reported, at the end of the reply."""
+        yield from self._parse()
 
-    def _string(self, text: str, at: int) -> Generator[PlanProgress, None, int]:
-        found = _STRING_END.search(text, at)
-        if found is None:
-            return self._consume(text, at, len(text))
-        end = self._consume(text, at, found.end())
-        if found[0] == "\\":
-            self._escaped = True
-            return end
-        self._in_string = False
-        if self._depth < _ITEM_DEPTH and self._recording:
-            self._last = str(self._finish_recording())
-            if self._key == "title" and self._depth == 1:
-                yield PlanProgress("title", {"title": self._last})
-                self._key = ""
-        return end
+    def _parse(self) -> Iterator[PlanProgress]:
+        text = "".join(self._pieces)
+        self._pieces = [text]
+        if self._length > _EAGER_CHARS:
+            self._next_parse_at = self._length + self._length // 16
+        plan = _complete_parts(text[max(0, text.find("{")) :])
+        title = plan.get("title")
+        if isinstance(title, str) and not self._has_title:
+            self._has_title = True
+            yield PlanProgress("title", {"title": title})
+        if self._read_steps is not None and "nodes" not in plan:
+            try:
+                plan = self._read_steps(plan)
+            except (KeyError, TypeError, AttributeError, ValueError):
+                return  # the model did not keep to the schema; the strict reader reports that
+        yield from self._unreported("node", plan.get("nodes"), _NODE_FIELDS)
+        yield from self._unreported("edge", plan.get("edges"), _EDGE_FIELDS)
 
-    def _structure(self, text: str, at: int) -> Generator[PlanProgress, None, int]:
-        found = _STRUCTURAL.search(text, at)
-        if found is None:
-            return self._consume(text, at, len(text))
-        match found[0]:
-            case '"' if self._depth:
-                self._in_string = True
-                if self._depth == 1:
-                    self._start_recording()
-            case "{" | "[":
-                self._depth += 1
-                if self._depth == _ITEM_DEPTH and self._key in _REPORTED_FIELDS and found[0] == "{":
-                    self._start_recording()
-            case ":" | "," if self._depth == 1:
-                self._key = self._last if found[0] == ":" else ""
-            case _:
-                pass
-        end = self._consume(text, at, found.end())
-        if found[0] in "}]":
-            yield from self._close()
-        return end
+    def _unreported(
+        self, kind: Literal["node", "edge"], items: object, fields: tuple[str, ...]
+    ) -> Iterator[PlanProgress]:
+        if not isinstance(items, list):
+            return
+        entries = cast("list[Any]", items)
+        for entry in entries[self._reported[kind] :]:
+            if isinstance(entry, dict):
+                values = cast("dict[str, Any]", entry)
+                shown = {name: values[name] for name in fields if isinstance(values.get(name), str)}
+                yield PlanProgress(kind, shown)
+        self._reported[kind] = max(self._reported[kind], len(entries))
 
-    def _start_recording(self) -> None:
-        self._recording = True
-        self._text = []
 
-    def _close(self) -> Iterator[PlanProgress]:
-        if self._depth == _ITEM_DEPTH and self._recording and self._key in _REPORTED_FIELDS:
-            kind, fields = _REPORTED_FIELDS[self._key]
-            part = self._finish_recording()
-            if isinstance(part, dict):
-                table = cast("dict[str, Any]", part)
-                told = {f: table[f] for f in fields if isinstance(table.get(f), str)}
-                yield PlanProgress(cast("ProgressKind", kind), told)
-        self._depth = max(0, self._depth - 1)
-
-    def _finish_recording(self) -> Any:
-        """Give the value whose text was kept, or None where it is not JSON."""
-        text = "".join(self._text)
-        self._recording = False
-        self._text = []
-        start = re.search(r'["{]', text)
+def _complete_parts(text: str) -> dict[str, Any]:
+    """Return the plan without the node, edge or step that the model is writing."""
+    until_brace = text[: text.rfind("}") + 1]
+    for closing in _CLOSINGS:
         try:
-            return json.loads(text[start.start() :] if start else "null")
-        except (ValueError, RecursionError):
-            return None
+            return _object_or_empty(from_json(until_brace + closing))
+        except ValueError:
+            continue
+    try:
+        plan = _object_or_empty(from_json(text, allow_partial=True))
+    except ValueError:
+        return {}
+    last = next(reversed(plan), None)
+    if last is not None and isinstance(plan[last], list):
+        plan[last] = plan[last][:-1]
+    elif last is not None and isinstance(plan[last], dict):
+        del plan[last]
+    return plan
 
 
-def graph_progress(graph: Graph) -> Iterator[PlanProgress]:
-    """Give every node and edge of a finished plan as the scanner would have told it."""
-    for node in graph.nodes:
-        told = {
-            "id": node.id,
-            "name": node.name,
-            "description": node.description,
-            "type": node.type,
-        }
-        models = {f: node.data[f] for f in ("provider", "model") if f in node.data}
-        yield PlanProgress("node", {**told, **models})
-    for edge in graph.edges:
-        told = {"source": edge.source, "target": edge.target, "channel": edge.channel}
-        yield PlanProgress("edge", told)
+def _object_or_empty(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -133,6 +133,19 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         "target", "channel": "flow"}]}``; ids are made from names. The final step also reads what
         its task names, and every result no other step reads. A step the model left out is waited for by nobody.
     """
+    written_title, _ = reply["title"], reply["final"]
+    plan = read_steps(reply)
+    title = _whole_words(written_title, _MAX_TITLE_CHARS) or plan["nodes"][-1]["name"]
+    return {"title": title, **plan}
+
+
+def read_steps(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nodes and edges of the steps that a positional reply has so far.
+
+    Args:
+        reply: See :func:`read_small_reply`; steps at the end may be missing. A further step adds
+            nodes and edges at the end of the lists.
+    """
     steps = {step: reply[step] for step in STEP_KEYS if step in reply}
     ids = _ids(steps)
     nodes = [
@@ -149,8 +162,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         for step, sources in _sources(steps).items()
         for source in sources
     ]
-    title = _whole_words(reply["title"], _MAX_TITLE_CHARS) or nodes[-1]["name"]
-    return {"title": title, "nodes": nodes, "edges": edges}
+    return {"nodes": nodes, "edges": edges}
 
 
 def _step_schema(before: Sequence[str], catalogue_types: Sequence[str]) -> dict[str, Any]:
@@ -188,6 +200,8 @@ def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
         step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]
         for step, written in steps.items()
     }
+    if "final" not in steps:
+        return sources
     read = {source for named in sources.values() for source in named}
     task = steps["final"]["task"].casefold()
     for step in steps:

@@ -1,6 +1,7 @@
-"""One attempt of one model call, driven through pydantic-ai's direct request.
+"""One attempt of one model call, made through pydantic-ai's direct request.
 
-No retries, no limits, no recording: ``client.py`` adds those. The SDKs load at the first call.
+Retries, limits and recording are in ``client.py``. The SDKs are imported inside functions, at the
+first call: ``tests/unit/test_init.py::test_building_and_running_a_graph_without_a_model_loads_no_sdk``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from planwave.providers.transport import SdkClient
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_MOST_TOKENS = 100_000_000
+_MAX_TOKENS = 100_000_000
 _STRICT_WORDS = frozenset(
     [
         "type",
@@ -45,7 +46,7 @@ _EFFORTS = frozenset({"minimal", "low", "medium", "high", "xhigh", "max"})
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How an attempt ended well: ``signals`` or ``length``."""
+    """A completed attempt."""
 
     text: str
     finish_reason: Literal["stop", "length"]
@@ -53,41 +54,41 @@ class AttemptResult:
 
 
 async def stream_attempt(
-    wire: SdkClient, request: ModelRequest, headers: Mapping[str, str]
+    client: SdkClient, request: ModelRequest, headers: Mapping[str, str]
 ) -> AsyncGenerator[Delta | AttemptResult, None]:
     """Stream one attempt: deltas, then :class:`AttemptResult`.
 
     Raises:
-        ProviderError: The stream ended, but not with a reply.
-        Exception: Whatever SDK and transport raise; ``faults.classify`` sorts it.
+        ProviderError: The stream ended without a valid reply.
+        Exception: Any exception of the SDK and the transport; see ``errors.classify``.
     """
     from pydantic_ai.direct import model_request_stream
 
-    model = wire.model(request.model)
-    opened = model_request_stream(
+    model = client.model(request.model)
+    opening = model_request_stream(
         model,
         _conversation(request),
         model_settings=_settings(model, request, headers),
         model_request_parameters=_parameters(model, request),
     )
-    said: list[str] = []
+    in_text: list[str] = []
     in_tool: list[str] = []
     with _garbage_as_provider_error(request):
-        async with opened as stream, aclosing(_events(stream)) as events:
+        async with opening as stream, aclosing(_events(stream)) as events:
             async for event in events:
                 delta, is_tool = _delta_of(event)
                 if delta is None or (is_tool and request.schema is None):
                     continue
                 if delta.kind == "text":
-                    (in_tool if is_tool else said).append(delta.text)
+                    (in_tool if is_tool else in_text).append(delta.text)
                 yield delta
-            # A model may chat before it fills in the forced tool; only the tool is the reply then.
-            yield _finish(wire, request, stream, "".join(in_tool or said))
+            # A model may write text before it calls the forced tool; then only the tool call counts.
+            yield _finish(client, request, stream, "".join(in_tool or in_text))
 
 
 def _conversation(request: ModelRequest) -> list[ModelMessage]:
-    """Give what is sent: the system prompt, the turns so far, the prompt."""
-    from pydantic_ai.messages import ModelRequest as Ask
+    """Return the messages to send: the system prompt, the turns so far, the prompt."""
+    from pydantic_ai.messages import ModelRequest as SdkRequest
     from pydantic_ai.messages import (
         ModelRequestPart,
         ModelResponse,
@@ -99,21 +100,21 @@ def _conversation(request: ModelRequest) -> list[ModelMessage]:
     turns = list(request.messages)
     if request.prompt or not turns:
         turns.append(PromptMessage("user", request.prompt))
-    asked: list[ModelRequestPart] = []
+    parts: list[ModelRequestPart] = []
     if request.system:
-        asked.append(SystemPromptPart(replace_surrogates(request.system)))
-    sent: list[ModelMessage] = []
+        parts.append(SystemPromptPart(replace_surrogates(request.system)))
+    messages: list[ModelMessage] = []
     for turn in turns:
         if turn.role == "user":
-            asked.append(UserPromptPart(_content(turn)))
+            parts.append(UserPromptPart(_content(turn)))
             continue
-        if asked:
-            sent.append(Ask(parts=asked))
-            asked = []
-        sent.append(ModelResponse(parts=[TextPart(replace_surrogates(turn.text))]))
-    if asked:
-        sent.append(Ask(parts=asked))
-    return sent
+        if parts:
+            messages.append(SdkRequest(parts=parts))
+            parts = []
+        messages.append(ModelResponse(parts=[TextPart(replace_surrogates(turn.text))]))
+    if parts:
+        messages.append(SdkRequest(parts=parts))
+    return messages
 
 
 def _content(turn: PromptMessage) -> str | list[UserContent]:
@@ -121,16 +122,16 @@ def _content(turn: PromptMessage) -> str | list[UserContent]:
 
     if not turn.images:
         return replace_surrogates(turn.text)
-    shown: list[UserContent] = [
+    images: list[UserContent] = [
         BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
         for url in turn.images
     ]
-    return [replace_surrogates(turn.text), *shown] if turn.text else shown
+    return [replace_surrogates(turn.text), *images] if turn.text else images
 
 
 @contextmanager
 def _garbage_as_provider_error(request: ModelRequest) -> Generator[None, None, None]:
-    """Blame the provider where an SDK stumbles: they take JSON of any shape for an event."""
+    """Raise a ``ProviderError`` where an SDK fails on an event of an unexpected shape."""
     try:
         yield
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -143,7 +144,7 @@ async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStrea
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
 
 
@@ -173,7 +174,7 @@ def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -
 
 
 def _takes_temperature(model: Model, request: ModelRequest) -> bool:
-    """Say whether a temperature would be used; sent in vain it is refused or warned about."""
+    """Return whether the model accepts a temperature; others reject it or warn."""
     profile = cast("Mapping[str, Any]", model.profile)
     if profile.get("anthropic_disallows_sampling_settings"):
         return False
@@ -199,8 +200,8 @@ def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
         native = native and strict
     if native:
         name = request.schema_name
-        wanted = OutputObjectDefinition(json_schema=schema, name=name, strict=strict)
-        return ModelRequestParameters(output_mode="native", output_object=wanted)
+        output = OutputObjectDefinition(json_schema=schema, name=name, strict=strict)
+        return ModelRequestParameters(output_mode="native", output_object=output)
     tool = ToolDefinition(
         name=request.schema_name,
         description="Give the reply.",
@@ -211,9 +212,9 @@ def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
 
 
 def _is_strict(schema: object) -> bool:
-    """Say whether a schema keeps to what the strict modes take; others are sent as guidance.
+    """Return whether a schema fits the strict modes; other schemas are sent as guidance.
 
-    Every object names all its fields as required and forbids others; no length or pattern limits.
+    Every object requires all its fields and forbids others; no length or pattern limits.
     Source: OpenAI's and Anthropic's guides to structured outputs.
     """
     if not isinstance(schema, dict):
@@ -233,7 +234,7 @@ def _is_strict(schema: object) -> bool:
 
 
 def _delta_of(event: ModelResponseStreamEvent) -> tuple[Delta | None, bool]:
-    """Give what an event adds, and whether it adds to a tool call."""
+    """Return the delta of an event, and whether it belongs to a tool call."""
     from pydantic_ai import messages as m
 
     text: object = None
@@ -254,14 +255,14 @@ def _delta_of(event: ModelResponseStreamEvent) -> tuple[Delta | None, bool]:
             kind = "reasoning"
         case _:
             pass
-    given = Delta(replace_surrogates(text), kind) if isinstance(text, str) and text else None
-    return given, is_tool
+    delta = Delta(replace_surrogates(text), kind) if isinstance(text, str) and text else None
+    return delta, is_tool
 
 
 def _finish(
-    wire: SdkClient, request: ModelRequest, stream: StreamedResponse, text: str
+    client: SdkClient, request: ModelRequest, stream: StreamedResponse, text: str
 ) -> AttemptResult:
-    """Decide what a stream that ended without an error amounts to."""
+    """Return the result of a stream that ended without an error, or raise why it is invalid."""
     details = stream.provider_details or {}
     reason = details.get("finish_reason")
     if details.get("refusal") or reason == "refusal":
@@ -271,8 +272,8 @@ def _finish(
     if _calls_other_tools(request, stream):
         raise _reply_error("unasked-tool-call", request)
     if reason is None:
-        whole = wire.strict_end and not text
-        raise _reply_error("empty-reply" if whole else "stream-truncated", request)
+        is_complete = client.strict_end and not text
+        raise _reply_error("empty-reply" if is_complete else "stream-truncated", request)
     if not text.strip():
         raise _reply_error("empty-reply", request)
     if stream.finish_reason == "error" or stream.state != "complete":
@@ -282,22 +283,22 @@ def _finish(
 
 
 def _calls_other_tools(request: ModelRequest, stream: StreamedResponse) -> bool:
-    """Say whether a reply calls a tool besides the one that carries a reply asked for as JSON."""
+    """Return whether a reply calls a tool other than the one for a JSON reply."""
     from pydantic_ai.messages import ToolCallPart
 
-    asked = None if request.schema is None else request.schema_name
+    expected = None if request.schema is None else request.schema_name
     parts = stream.get().parts
-    return any(isinstance(part, ToolCallPart) and part.tool_name != asked for part in parts)
+    return any(isinstance(part, ToolCallPart) and part.tool_name != expected for part in parts)
 
 
 def _reply_error(code: str, request: ModelRequest, detail: str | None = None) -> ProviderError:
-    lasting = code in ("refused", "content-filtered")
+    is_permanent = code in ("refused", "content-filtered")
     return provider_error(
         code,
         provider=request.provider,
         model=request.model,
         detail=detail,
-        retryable=not lasting,
+        retryable=not is_permanent,
     )
 
 
@@ -306,10 +307,10 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _usage(request: ModelRequest, stream: StreamedResponse, text: str) -> Usage:
-    """Take the provider's count where it can be true, else estimate from the characters."""
-    told = stream.usage
-    counts = (told.input_tokens, told.output_tokens)
-    if all(0 < count <= _MOST_TOKENS for count in counts):
+    """Return the provider's token counts if plausible, else an estimate from the characters."""
+    reported = stream.usage
+    counts = (reported.input_tokens, reported.output_tokens)
+    if all(0 < count <= _MAX_TOKENS for count in counts):
         return Usage(input_tokens=counts[0], output_tokens=counts[1])
     return Usage(
         input_tokens=text_tokens(*request.texts),

@@ -1,7 +1,7 @@
-"""Which providers there are, why one is not available, and which one a request means.
+"""The known providers, why one is unavailable, and the choice of one for a request.
 
-Cheap: no SDK is imported and nothing is called. A provider counts as available when it is
-configured; whether its key works shows at the first call.
+Cheap: imports no SDK and calls nothing. A provider is available if it is configured; whether its key
+works shows at the first call.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _MODELS: dict[str, tuple[str, ...]] = {
         "claude-sonnet-4-6",
     ),
 }
-"""Known-good names, the default first: the cheapest current model that plans well.
+"""Tested names, the default first: the cheapest current model that plans well.
 
-Source: the names pydantic-ai 2.68 offers to pick from; any other name is passed on as it is.
+Source: the model names of pydantic-ai 2.68; other names are passed on unchanged.
 """
 
 _FAMILIES = (("claude", "anthropic"), ("gpt-", "openai"), ("chatgpt-", "openai"))
@@ -56,7 +56,7 @@ _LOCAL_MISSING = (False, "the embedded model is not part of this installation", 
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """How to reach one provider; what the client needs and nobody else may see."""
+    """The connection of one provider, with its secret key; only for the client."""
 
     name: str
     kind: ProviderKind
@@ -67,12 +67,12 @@ class ProviderConfig:
 
 
 class ProviderCatalog:
-    """The providers of one configuration; satisfies ``providers.api.ProvidersResponse``.
+    """The providers of one configuration; implements ``protocols.Providers``.
 
     Args:
         settings: Keys, endpoints and the defaults.
-        local: The embedded model server, or None where planwave runs without one.
-        environ: Where ``api_key_env`` names are looked up; the process environment by default.
+        local: The embedded model server, or None without one.
+        environ: The environment for ``api_key_env``; by default that of the process.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class ProviderCatalog:
         self.local = local
 
     def list(self) -> list[ProviderInfo]:
-        """Give all known providers, available ones first, else in the order of preference."""
+        """Return all known providers, available ones first, then by preference."""
         infos = [self._describe(name) for name in self._names()]
         return sorted(infos, key=lambda info: not info.available)
 
     def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
-        """Give the provider and model a request means; None means the default.
+        """Return the provider and model of a request; None selects the default.
 
-        Without a provider a model's name decides, where exactly one place offers it.
+        Without a provider, the name of the model selects the provider that lists it.
         """
         settings = self._settings
         if provider is None and model is None:
@@ -109,21 +109,22 @@ class ProviderCatalog:
                 hint=self._hints(info.how_to_enable),
             )
         if info.name == "local" and model == settings.local_model:
-            model = None  # the embedded model, named as it was configured: perhaps by its path
+            model = None  # the configured name of the embedded model, possibly a path
         elif model is None and settings.model is not None and settings.provider == info.name:
             model = settings.model
         return info.name, self._accept_model(info, model)
 
     def profile(self, provider: str, model: str) -> ModelProfile:
-        """Give what a model can do; cheap and never wrong by much, so no name is refused here."""
+        """Return the capabilities of a model; accepts any name."""
         if provider == "local" and self.local is not None:
             return self.local.profile(model)
         return ModelProfile()
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
-        """Give the price in US dollars by the public price list, or None where unknown."""
+        """Return the price in US dollars from the public price list, or None if unknown."""
         if provider == "local":
             return 0.0
+        # Loads 1 MB of prices: tests/unit/test_init.py checks what a run without models imports.
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
 
@@ -140,7 +141,7 @@ class ProviderCatalog:
             return None
 
     def config(self, provider: str) -> ProviderConfig:
-        """Give what is needed to call a provider.
+        """Return the connection of a provider.
 
         Raises:
             UnknownProvider, UnavailableProvider: As :meth:`resolve`.
@@ -167,8 +168,10 @@ class ProviderCatalog:
     # -- one provider -------------------------------------------------------------------------
 
     def _names(self) -> builtins.list[str]:
-        own = [name for name in self._settings.providers if name not in (*_HOSTED_KEYS, "local")]
-        return [*_HOSTED_KEYS, *own, "local"]
+        configured = [
+            name for name in self._settings.providers if name not in (*_HOSTED_KEYS, "local")
+        ]
+        return [*_HOSTED_KEYS, *configured, "local"]
 
     def _kind(self, name: str) -> ProviderKind:
         match name:
@@ -210,14 +213,14 @@ class ProviderCatalog:
         table = self._settings.providers.get(name)
         listed = tuple(table.models) if table is not None else ()
         models = listed or _MODELS.get(name, ())
-        trouble = self._unavailable_reason(name)
-        reason, way_out = trouble or (self._available_reason(name), "")
+        unavailable = self._unavailable_reason(name)
+        reason, how_to_enable = unavailable or (self._available_reason(name), "")
         return ProviderInfo(
             name=name,
             kind=self._kind(name),
-            available=trouble is None,
+            available=unavailable is None,
             reason=reason,
-            how_to_enable=way_out,
+            how_to_enable=how_to_enable,
             models=models,
             default_model=models[0] if models else None,
             open_models=not listed,
@@ -225,13 +228,13 @@ class ProviderCatalog:
 
     def _describe_local(self) -> ProviderInfo:
         local = self.local
-        available, reason, way_out = local.availability() if local else _LOCAL_MISSING
+        available, reason, how_to_enable = local.availability() if local else _LOCAL_MISSING
         return ProviderInfo(
             name="local",
             kind="local",
             available=available,
             reason=reason,
-            how_to_enable=way_out,
+            how_to_enable=how_to_enable,
             models=local.models if local else (),
             default_model=local.default_model if local else None,
             open_models=False,
@@ -244,7 +247,7 @@ class ProviderCatalog:
         return f"configured as [providers.{name}], without a key"
 
     def _unavailable_reason(self, name: str) -> tuple[str, str] | None:
-        """Say why a provider cannot be used and how it could, or None."""
+        """Return why a provider is unavailable and how to enable it, or None if it is available."""
         kind = self._kind(name)
         package = "anthropic" if kind == "anthropic" else "openai"
         if not _is_installed(package):
@@ -260,13 +263,16 @@ class ProviderCatalog:
         variable = self._key_variable(name)
         if variable is None:
             needs_key = kind != "openai-compatible"
-            wanted = (f"{table} names no api_key_env", f"set api_key_env in {table}")
-            return wanted if needs_key else None
+            missing = (f"{table} names no api_key_env", f"set api_key_env in {table}")
+            return missing if needs_key else None
         key = self._api_key(name)
         if key is None:
             return f"{variable} is not set", f"set {variable} in the environment"
         if not _is_header_safe(key.get_secret_value()):
-            return f"{variable} holds characters no key has", f"copy the key into {variable} again"
+            return (
+                f"{variable} has characters that are invalid in a key",
+                f"copy the key into {variable} again",
+            )
         return None
 
     # -- choosing -----------------------------------------------------------------------------
@@ -291,14 +297,14 @@ class ProviderCatalog:
         )
 
     def _provider_of_model(self, model: str) -> ProviderInfo:
-        """Find who offers a model that was named without its provider."""
+        """Return the provider of a model that was named without a provider."""
         infos = self.list()
         default = self._settings.provider
-        homes = [info for info in infos if model in info.models]
-        if default is not None and (not homes or default in {info.name for info in homes}):
+        offering = [info for info in infos if model in info.models]
+        if default is not None and (not offering or default in {info.name for info in offering}):
             return self._require_known(default)
-        if homes:
-            return homes[0]
+        if offering:
+            return offering[0]
         for prefix, name in _FAMILIES:
             if model.startswith(prefix):
                 return self._require_known(name)
@@ -314,32 +320,33 @@ class ProviderCatalog:
         if chosen in info.models or (info.open_models and _is_model_name(chosen)):
             return chosen
         offered = ", ".join(info.models) or "any name without spaces"
-        can_be_pulled = info.name == "local" and chosen in MODEL_FILES
+        can_be_downloaded = info.name == "local" and chosen in MODEL_FILES
         raise UnknownModel(
             f"provider {info.name!r} has no model {chosen[:80]!r}; it offers: {offered}"
             + _suggestion(chosen, {name: info for name in info.models}),
-            hint=(f"run: planwave model pull {chosen}, or " if can_be_pulled else "")
+            hint=(f"run: planwave model pull {chosen}, or " if can_be_downloaded else "")
             + "leave the model out to use the provider's default",
         )
 
     def _overview(self) -> str:
         infos = self.list()
-        here = ", ".join(info.name for info in infos if info.available) or "none"
+        available = ", ".join(info.name for info in infos if info.available) or "none"
         missing = "; ".join(f"{info.name} ({info.reason})" for info in infos if not info.available)
-        return f"available: {here}" + (f"; not available: {missing}" if missing else "")
+        return f"available: {available}" + (f"; not available: {missing}" if missing else "")
 
     def _hints(self, first: str) -> str:
-        ways = [first] if first else []
-        ways += [
+        hints = [first] if first else []
+        hints += [
             info.how_to_enable
             for info in self.list()
             if not info.available and info.how_to_enable and info.how_to_enable != first
         ]
-        here = [info.name for info in self.list() if info.available]
-        if here:
-            ways.append(f"or use {' or '.join(here)}, which {_is_or_are(here)} available")
-        ways.append("or add [providers.NAME] with a base_url to planwave.toml")
-        return "; ".join(ways)
+        available = [info.name for info in self.list() if info.available]
+        if available:
+            verb = "is" if len(available) == 1 else "are"
+            hints.append(f"or use {' or '.join(available)}, which {verb} available")
+        hints.append("or add [providers.NAME] with a base_url to planwave.toml")
+        return "; ".join(hints)
 
 
 @cache
@@ -347,12 +354,8 @@ def _is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def _is_or_are(names: builtins.list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
-
-
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
-    """Give "; did you mean 'x'?" or nothing."""
+    """Return "; did you mean 'x'?", or an empty string."""
     lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.strip().lower()[:_MODEL_NAME_CHARS], lower, n=1, cutoff=0.6)
     return f"; did you mean {lower[close[0]]!r}?" if close else ""

@@ -1,7 +1,7 @@
-"""Model calls with everything around them: turns, retries, recording, usage and price.
+"""Model calls with retries, recording, usage and price.
 
-The one retry layer of planwave: the SDKs do not retry, and nodes only retry what this layer gave
-up on. Nothing is retried once a delta has been delivered, because a consumer cannot take text back.
+This is the only retry layer for calls: the SDKs do not retry, and a node's retry policy starts after
+the retries here. No call is retried after its first delta, because consumers already have that text.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ _BACKOFF_CAP_S = 20.0
 
 
 class ModelClient:
-    """Streams replies of any provider of a catalogue; satisfies ``providers.api.Models``.
+    """A client of all providers of a catalog; implements ``protocols.Models``.
 
-    Belongs to one event loop; :meth:`close` it there.
+    Belongs to one event loop; call :meth:`close` on the same loop.
 
     Args:
         settings: The limits.
-        catalogue: Where providers are and how many calls they take.
-        recorder: Keeps finished calls, so that a re-entered attempt pays for none twice.
-        clock: Seconds that only go forward.
-        sleep: How to wait between attempts and for a provider's turn.
-        rng: Gives a number in [0, 1): the jitter.
-        timeout: Makes the deadline of one wait, on the network or for a provider in trouble.
-        now: The present, for ``Retry-After`` dates.
+        catalogue: The connections of the providers and their limits.
+        recorder: Stores replies, so that an attempt repeated after a crash pays for no call twice.
+        clock: A monotonic clock, seconds.
+        sleep: Waits between attempts and for the limits of a provider.
+        rng: Returns a number in [0, 1), for jitter.
+        timeout: Limits the time of one wait.
+        now: The current time, for ``Retry-After`` dates.
 
     Attributes:
-        on_call: Called with how each attempt ended; None where nobody counts them.
+        on_call: Called with the report of each attempt, for metrics.
     """
 
     def __init__(
@@ -88,14 +88,14 @@ class ModelClient:
     async def stream(
         self, request: ModelRequest, scope: CallScope | None = None
     ) -> AsyncGenerator[Delta | ModelReply, None]:
-        """Call the model; deltas first, the :class:`ModelReply` last.
+        """Call the model; yield deltas, then the :class:`ModelReply`.
 
-        Close the iterator (``contextlib.aclosing``) where it may not be read to its end.
+        Close the iterator (``contextlib.aclosing``) if it is not read to its end.
 
         Raises:
-            ProviderError: Classified failure, after the retry layer gave up.
-            UnknownProvider, UnavailableProvider: The request names what cannot be called.
-            StoreError: The recorder cannot keep the reply or gives back what is no reply.
+            ProviderError: The call failed after its retries.
+            UnknownProvider, UnavailableProvider: The provider of the request cannot be called.
+            StoreError: The recorder cannot store the reply, or a recorded reply is invalid.
         """
         key = key_of(request, scope) if scope is not None else None
         recorded = await self._recorded(key)
@@ -115,23 +115,23 @@ class ModelClient:
         yield reply
 
     async def close(self) -> None:
-        """Close every connection. Calls that still run fail."""
-        wires = list(self._sdk_clients.values())
+        """Close every connection; running calls fail."""
+        clients = list(self._sdk_clients.values())
         self._sdk_clients.clear()
-        for wire in wires:
-            await wire.close()
+        for client in clients:
+            await client.close()
 
     async def _recorded(self, key: CallKey | None) -> ModelReply | None:
         if key is None or self._recorder is None:
             return None
-        found = await self._recorder.recorded(key)
-        return None if found is None else reply_from(found)
+        record = await self._recorder.recorded(key)
+        return None if record is None else reply_from(record)
 
     async def _with_retries(
         self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
     ) -> AsyncGenerator[Delta | ModelReply, None]:
         connection = self._catalogue.config(request.provider)
-        lane = self._call_gate(connection)
+        gate = self._call_gate(connection)
         secret = connection.api_key
         call = CallContext(request, scope, secret.get_secret_value() if secret is not None else "")
         await self._load(connection.kind)
@@ -140,11 +140,11 @@ class ModelClient:
             delivered = False
             began: float | None = None
             try:
-                async with lane.acquire(call, is_retry=number > 1):
+                async with gate.acquire(call, is_retry=number > 1):
                     began = self._clock()
                     async with aclosing(self._attempt(connection, request, key)) as items:
                         async for item in items:
-                            lane.record_success(call)
+                            gate.record_success(call)
                             if isinstance(item, Delta):
                                 delivered = True
                                 yield item
@@ -156,37 +156,37 @@ class ModelClient:
                             yield reply
                             return
             except (asyncio.CancelledError, GeneratorExit):
-                if began is not None:  # else no call was made, or it is told of already
+                if began is not None:  # else no call was made, or it is already reported
                     self._report(request, "cancelled", began)
                 raise
             except Exception as error:
                 if began is None:
                     raise
-                found = self._classify(error, call)
-                if found is None:
+                classified = self._classify(error, call)
+                if classified is None:
                     raise
-                failed, retry = found
-                lane.record_failure(call, failed)
-                left = number < self._limits.call_attempts and lane.has_time_for(call)
-                will_retry = retry and not delivered and left
+                failed, retry = classified
+                gate.record_failure(call, failed)
+                may_retry = number < self._limits.call_attempts and gate.has_time_for(call)
+                will_retry = retry and not delivered and may_retry
                 self._report(request, failed.code, began, will_retry=will_retry)
                 if not will_retry:
                     raise failed from error
             finally:
-                lane.release(call)
+                gate.release(call)
             await self._sleep(self._backoff(number))
 
     async def _attempt(
         self, connection: ProviderConfig, request: ModelRequest, key: CallKey | None
     ) -> AsyncGenerator[Delta | AttemptResult, None]:
         headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
-        wire = await self._sdk_client(connection, request.model)
-        async with aclosing(stream_attempt(wire, request, headers)) as items:
+        client = await self._sdk_client(connection, request.model)
+        async with aclosing(stream_attempt(client, request, headers)) as items:
             async for item in items:
                 yield item
 
     async def _record(self, key: CallKey | None, reply: ModelReply) -> None:
-        """Record a reply the moment it is whole: it is paid for, and nobody has it yet."""
+        """Record a complete reply before it is yielded: it is paid for."""
         if key is not None and self._recorder is not None:
             await self._recorder.record(key, asdict(reply))
 
@@ -217,7 +217,7 @@ class ModelClient:
         )
 
     def _backoff(self, number: int) -> float:
-        """Give full jitter; it runs out while the gate is shut for the time a provider asked."""
+        """Return the delay before the next attempt (full jitter); Retry-After is the gate's."""
         return self._rng() * min(_BACKOFF_CAP_S, _BACKOFF_S * 2**number)
 
     def _reply(
@@ -235,24 +235,25 @@ class ModelClient:
         )
 
     def _call_gate(self, connection: ProviderConfig) -> CallGate:
-        lane = self._call_gates.get(connection.name)
-        if lane is None:
-            lane = self._call_gates[connection.name] = CallGate(
+        gate = self._call_gates.get(connection.name)
+        if gate is None:
+            gate = self._call_gates[connection.name] = CallGate(
                 connection,
                 self._limits,
                 clock=self._clock,
                 sleep=self._sleep,
                 timeout=self._timeout,
             )
-        return lane
+        return gate
 
     async def _load(self, kind: str) -> None:
-        """Import the SDKs at the first call, off the loop: they take long enough to be felt."""
+        """Import the SDKs at the first call, in a thread: the import takes seconds."""
         if kind not in self._loaded_sdks:
             await asyncio.to_thread(_load_sdk, kind)
             self._loaded_sdks.add(kind)
 
     async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
+        # Imports the SDKs, see test_building_and_running_a_graph_without_a_model_loads_no_sdk.
         from planwave.providers.transport import CallDeadlines, SdkClient
 
         limits = self._limits
@@ -261,15 +262,15 @@ class ModelClient:
         deadlines = CallDeadlines(limits.first_byte_s, limits.chunk_gap_s, limits.call_s)
         if connection.kind == "local" and self._catalogue.local is not None:
             url, secret = await self._catalogue.local.endpoint(model)
-            # A CPU is silent while it reads a prompt, its own or that of a neighbouring slot.
+            # The server sends nothing while it reads a prompt, also one of another slot.
             deadlines = CallDeadlines(limits.call_s, limits.call_s, limits.call_s)
-        place = (connection.name, url, secret)
-        found = self._sdk_clients.get(place)
-        if found is None:
-            found = self._sdk_clients[place] = SdkClient(
+        cache_key = (connection.name, url, secret)
+        client = self._sdk_clients.get(cache_key)
+        if client is None:
+            client = self._sdk_clients[cache_key] = SdkClient(
                 connection, url, secret, deadlines, clock=self._clock, timeout=self._timeout
             )
-        return found
+        return client
 
 
 def _load_sdk(kind: str) -> None:

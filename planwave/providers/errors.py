@@ -1,9 +1,9 @@
-"""What went wrong in a model call: every SDK and transport exception as one classified error.
+"""Classification of the errors of model calls: SDK and transport exceptions to ``ProviderError``.
 
-The classes, not message texts, decide (pydantic-ai sorts what the providers say into categories);
-our own transport (``transport.py``) raises :class:`TransportFault` for what no SDK reports. Messages
-name provider, model and status and quote at most the provider's own sentence: never a key, a header
-or a URL with credentials.
+Exceptions are classified by their class, never by their message (pydantic-ai sorts the providers'
+errors into classes); ``transport.py`` raises :class:`TransportFault` for errors no SDK detects.
+Messages name provider, model and status and quote at most the provider's message: never a key, a
+header or a URL with credentials.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _QUOTA_WORDS = frozenset(
     }
 )
 _CONTEXT_WORD = "exceed_context_size_error"
-"""llama.cpp's, and so the embedded server's; pydantic-ai does not know it."""
+"""The code of llama.cpp, and so of the embedded server; pydantic-ai does not know it."""
 _QUOTED_CHARS = 300
 _SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 
 
 class TransportFault(Exception):
-    """Mixed into transport errors by ``wire.py``: a failure no SDK tells apart. ``code`` names it."""
+    """A failure that ``transport.py`` detects and no SDK distinguishes; ``code`` identifies it."""
 
     code = "stream-truncated"
     retry = True
-    """Whether the retry layer may try again while nothing was delivered yet."""
+    """Whether the retry layer may try again before the first delta."""
     is_permanent = False
-    """Whether it would fail the same way at any later time."""
+    """Whether a later call would fail in the same way."""
 
 
 class ClassifiedError(NamedTuple):
@@ -110,18 +110,18 @@ def provider_error(
     sentence: str | None = None,
     retry_in_s: float | None = None,
 ) -> ProviderError:
-    """Build the error of one code, with its sentence and its way out.
+    """Return the error of a code, with its message and hint.
 
     Args:
-        code: Stable; has a sentence and a hint here.
-        provider: Its name here.
-        model: The model asked, or None.
-        detail: What the provider said.
+        code: A code of this module; selects the message and the hint.
+        provider: The name of the provider.
+        model: The model called, or None.
+        detail: The message of the provider.
         retryable: Whether the node's policy may try again.
-        status: Of the HTTP answer.
-        retry_after_s: What the provider asked us to wait, seconds; the message says it.
-        sentence: Instead of the code's own; ``{who}`` is the provider.
-        retry_in_s: What ``sentence`` says of when to come back, seconds.
+        status: The HTTP status.
+        retry_after_s: The Retry-After of the provider, seconds; part of the message.
+        sentence: Replaces the message of the code; ``{who}`` is the provider.
+        retry_in_s: The wait that ``sentence`` mentions, seconds.
     """
     who = f"{provider} ({model})" if model else provider
     message = (sentence or _SENTENCES[code]).format(who=who)
@@ -151,29 +151,32 @@ def classify(
     now: datetime | None = None,
     secret: str = "",
 ) -> ClassifiedError | None:
-    """Sort an exception of a call; None for one that is not the provider's (a bug of ours).
+    """Return the provider error for an exception of a call, or None for a bug of planwave.
 
     Args:
-        error: Whatever left the SDK.
-        provider: Its name here.
-        model: The model asked.
-        now: The present, for ``Retry-After`` dates.
-        secret: The key of the call: never quoted, whatever it looks like.
+        error: The exception of the SDK or the transport.
+        provider: The name of the provider.
+        model: The model called.
+        now: The current time, for ``Retry-After`` dates.
+        secret: The key of the call, which is removed from messages.
     """
     for cause in _chain(error):
         if isinstance(cause, TransportFault):
             retryable = not cause.is_permanent
-            found = provider_error(cause.code, provider=provider, model=model, retryable=retryable)
-            return ClassifiedError(found, cause.retry)
+            fault = provider_error(cause.code, provider=provider, model=model, retryable=retryable)
+            return ClassifiedError(fault, cause.retry)
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
-            found = provider_error("stream-garbage", provider=provider, model=model, retryable=True)
-            return ClassifiedError(found, retry=False)
+            garbage = provider_error(
+                "stream-garbage", provider=provider, model=model, retryable=True
+            )
+            return ClassifiedError(garbage, retry=False)
     return _classify_api(error, provider, model, now or datetime.now(UTC), secret)
 
 
 def _classify_api(
     error: Exception, provider: str, model: str, now: datetime, secret: str
 ) -> ClassifiedError | None:
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk.
     import httpx2
     from pydantic_ai import exceptions as api
 
@@ -193,21 +196,21 @@ def _classify_api(
     else:
         return None
     status = getattr(error, "status_code", None)
-    asked = retry_after_from(getattr(error, "headers", None), now)
-    found = provider_error(
+    retry_after_s = retry_after_from(getattr(error, "headers", None), now)
+    failure = provider_error(
         code,
         provider=provider,
         model=model,
         detail=_redact(secret, _provider_message(getattr(error, "body", None))),
         retryable=retry,
         status=status,
-        retry_after_s=asked if retry else None,
+        retry_after_s=retry_after_s if retry else None,
     )
-    return ClassifiedError(found, retry)
+    return ClassifiedError(failure, retry)
 
 
 def _category(error: Any) -> tuple[str, bool]:
-    """Give the code and whether the retry layer may try again."""
+    """Return the code, and whether the retry layer may try again."""
     from pydantic_ai import exceptions as api
 
     status: int | None = getattr(error, "status_code", None)
@@ -246,19 +249,19 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _strings_in(body: object, depth: int = 4) -> set[str]:
-    """Give the short strings in an error body: where providers put their machine-readable codes."""
+    """Return the strings of an error body, among them the providers' error codes."""
     if isinstance(body, str):
         return {body}
     if not isinstance(body, dict) or depth == 0:
         return set()
-    found: set[str] = set()
+    strings: set[str] = set()
     for value in cast("dict[str, object]", body).values():
-        found |= _strings_in(value, depth - 1)
-    return found
+        strings |= _strings_in(value, depth - 1)
+    return strings
 
 
 def _provider_message(body: object) -> str | None:
-    """Give the provider's own sentence out of an error body."""
+    """Return the message of an error body."""
     if not isinstance(body, dict):
         return None
     fields = cast("dict[str, object]", body)
@@ -274,9 +277,9 @@ def _redact(secret: str, text: str | None) -> str | None:
 
 
 def _quote(text: str | None) -> str:
-    """Shorten a provider's sentence, on one line, with anything that looks like a key removed.
+    """Return a provider's message on one line, shortened, without anything that looks like a key.
 
-    OpenAI quotes parts of a wrong key back.
+    OpenAI quotes parts of a wrong key.
     """
     if not text:
         return ""

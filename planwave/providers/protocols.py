@@ -1,7 +1,6 @@
-"""What the rest of planwave says to a language model, and what it hears back.
+"""Requests, replies and ports of model calls, independent of providers and SDKs.
 
-Provider-neutral: nothing here knows an SDK. :class:`Models` is the port nodes and the planner use;
-``providers/client.py`` satisfies it.
+Nodes and the planner use the port :class:`Models`; ``providers/client.py`` implements it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from planwave.graph.plan import canonical_json
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One turn of a conversation; ``images`` are http(s) or base64 ``data:`` URLs, users' alone."""
+    """One turn of a conversation; ``images`` are http(s) or base64 ``data:`` URLs, only in user turns."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -26,10 +25,11 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. ``schema`` asks for a JSON reply of that shape (JSON Schema, object at the root).
+    """One call.
 
-    ``messages`` are the conversation so far; ``prompt`` follows them as the user's next turn, and may
-    be empty where they already end with one.
+    ``schema`` requests a JSON reply (JSON Schema, object at the root). ``messages`` are the
+    conversation so far; ``prompt`` follows as the next turn of the user, and may be empty if the
+    conversation ends with one.
     """
 
     provider: str
@@ -45,14 +45,13 @@ class ModelRequest:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All text that is sent."""
+        """All text of the request."""
         return (self.system or "", *(message.text for message in self.messages), self.prompt)
 
     def hash(self) -> str:
-        """Give the identity of the call: sha256 over every field in canonical JSON.
+        """Return the identity of the call: sha256 over every field in canonical JSON.
 
-        Without a conversation it is what it was before there were any, so that calls recorded then
-        are still found.
+        ``messages`` counts only if present, so that calls recorded before it existed are still found.
         """
         fields = asdict(self)
         if not self.messages:
@@ -61,26 +60,26 @@ class ModelRequest:
 
 
 class CallSettings(NamedTuple):
-    """How a model is to be asked; what is None is up to who asks it."""
+    """Settings of a model call; None leaves a setting to the request."""
 
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning_effort: str | None = None
 
     def of(self, request: ModelRequest) -> ModelRequest:
-        """Give a request with these settings over its own."""
+        """Return a request with these settings in place of its own."""
         changes: Mapping[str, Any] = self._asdict()
         return replace(request, **{k: v for k, v in changes.items() if v is not None})
 
 
 UNSET: Final = CallSettings()
-"""Leaves everything to who asks."""
+"""Leaves every setting to the request."""
 
 CHARS_PER_TOKEN: Final = 4
 
 
 def text_tokens(*texts: str) -> int:
-    """Estimate how many tokens texts are together."""
+    """Estimate the number of tokens of texts."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
@@ -93,7 +92,7 @@ class Delta(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cost_usd`` is None where the price is unknown."""
+    """Tokens of one call; ``cost_usd`` is None if the price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -103,7 +102,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A finished reply. ``finish_reason`` is ``stop`` or ``length``; all else is an error."""
+    """A finished reply. ``finish_reason`` is ``stop`` or ``length``; others are errors."""
 
     text: str
     provider: str
@@ -113,18 +112,18 @@ class ModelReply:
     attempts: int = 1
     duration_s: float = 0.0
     recorded: bool = False
-    """True where the reply was served from the recorder and nothing was paid again; not where it was,
-    and who had paid was cut off before telling of it."""
+    """Whether the reply came from the recorder and its cost was counted before. False if the process
+    that paid for it stopped before it counted the cost."""
 
 
 class CallReport(NamedTuple):
-    """How one attempt at a call ended; told to whoever counts calls.
+    """How one attempt at a call ended, for metrics.
 
     Attributes:
-        outcome: ``completed``, ``recorded`` (served again, nothing was paid), ``cancelled``, or the
-            code of the ``ProviderError``.
-        duration_s: Of the attempt alone, without waiting for the provider's turn.
-        usage: What it took, where that is known.
+        outcome: ``completed``, ``recorded`` (from the recorder, nothing was paid), ``cancelled``, or
+            the code of the ``ProviderError``.
+        duration_s: Of the attempt, without the time in the queue of the provider.
+        usage: The tokens, if known.
         will_retry: Another attempt follows.
     """
 
@@ -137,22 +136,22 @@ class CallReport(NamedTuple):
 
 
 ORDINALS_PER_ANSWER: Final = 1_000
-"""How far apart the calls before and after an answer are numbered."""
+"""Distance between the ordinals of calls before and after an answer."""
 
 
 class CallScope:
-    """Where a call belongs: one attempt of one node of one execution.
+    """The owner of a call: one attempt of one node of one execution.
 
-    ``next_ordinal`` numbers the calls of an attempt 0, 1, 2 …; a re-entered attempt that asks the
-    same things in the same order is served what was recorded. An attempt that goes on after an
-    answer does not begin anew, so its numbers are others than those it had before.
+    ``next_ordinal`` numbers the calls of an attempt 0, 1, 2 …; an attempt that is repeated after a
+    crash and makes the same calls in the same order gets the recorded replies. An attempt that
+    resumes after an answer continues with other numbers.
 
     Args:
         execution_id: The execution.
-        path: The node's path in it.
-        attempt: Its attempt, from 1.
-        answers: How often this attempt was answered so far.
-        time_left_s: Gives the seconds the attempt has left; a call does not wait for longer than that.
+        path: The path of the node.
+        attempt: The number of the attempt, from 1.
+        answers: The number of answers this attempt has received.
+        time_left_s: Returns the seconds until the timeout of the attempt, the limit of a wait.
     """
 
     __slots__ = ("_ordinal", "attempt", "execution_id", "path", "time_left_s")
@@ -172,14 +171,14 @@ class CallScope:
         self._ordinal = answers * ORDINALS_PER_ANSWER
 
     def next_ordinal(self) -> int:
-        """Give this call's number within the attempt."""
+        """Return the number of the next call in the attempt."""
         ordinal = self._ordinal
         self._ordinal += 1
         return ordinal
 
 
 class CallKey(NamedTuple):
-    """Identity of one recorded call."""
+    """The identity of one recorded call."""
 
     execution_id: str
     path: str
@@ -189,14 +188,14 @@ class CallKey(NamedTuple):
 
 
 class Recorder(Protocol):
-    """Port: keeps finished calls so that none is paid for twice. ``storage/`` satisfies it."""
+    """Port: stores replies so that no call is paid for twice; ``storage/`` implements it."""
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        """Give the recorded reply (JSON), or None."""
+        """Return the recorded reply (JSON), or None."""
         ...
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        """Keep a reply; durable when this returns."""
+        """Store a reply; durable when this returns."""
         ...
 
 
@@ -209,33 +208,32 @@ class Models(Protocol):
         """Call the model.
 
         Raises:
-            ProviderError: Classified failure, after the retry layer gave up; the text already
-                streamed must not be used.
+            ProviderError: The call failed after its retries; deltas already yielded are invalid.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What a model can do, as far as planning and running care."""
+    """The capabilities of a model that planning and running depend on."""
 
     small: bool = False
     """Needs the positional schema, one exemplar and token caps (the embedded models)."""
     plans: bool = True
-    """Whether it can write plans at all; one that cannot still runs the steps that name it."""
+    """Whether the model can write plans; all models can run steps."""
     structured_output: bool = True
     tools: bool = True
     images: bool = True
-    """Whether it can be shown images."""
+    """Whether prompts may have images."""
     max_output_tokens: int | None = None
-    """What planwave asks for at most when the node says nothing; None leaves it to the provider."""
+    """The default limit of a reply; None leaves it to the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderInfo:
-    """One provider as shown to people and to the planner.
+    """One provider, as shown to users and to the planner.
 
-    ``models`` may be empty for an endpoint that was configured without a list: then any name goes.
+    ``models`` is empty for an endpoint configured without a list; then any name is accepted.
     """
 
     name: str
@@ -246,40 +244,40 @@ class ProviderInfo:
     models: tuple[str, ...] = ()
     default_model: str | None = None
     open_models: bool = True
-    """Names outside ``models`` are accepted too (hosted providers add models every month)."""
+    """Whether names outside ``models`` are accepted (hosted providers add models every month)."""
 
 
 class Providers(Protocol):
-    """Port: which providers there are and which one a request means."""
+    """Port: the known providers, and the choice of one for a request."""
 
     def list(self) -> list[ProviderInfo]:
-        """Give all known providers, available ones first."""
+        """Return all known providers, available ones first."""
         ...
 
     def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
-        """Give the provider and model a request means; None means the default.
+        """Return the provider and model of a request; None selects the default.
 
         Raises:
-            UnknownProvider, UnavailableProvider, UnknownModel: Each says what is available.
+            UnknownProvider, UnavailableProvider, UnknownModel: The message lists the available ones.
         """
         ...
 
     def profile(self, provider: str, model: str) -> ModelProfile: ...
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
-        """Give the price in US dollars, or None where unknown."""
+        """Return the price in US dollars, or None if unknown."""
         ...
 
 
 class LocalProvider(Protocol):
     """Port: the embedded model server, one more endpoint that speaks the OpenAI chat protocol.
 
-    Nothing loads before the first :meth:`endpoint`. ``providers/local.py`` satisfies it.
+    Nothing loads before the first :meth:`endpoint`. ``providers/local/models.py`` implements it.
     """
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names that can be asked for, the default first."""
+        """The available names, the default first."""
         ...
 
     @property
@@ -287,23 +285,23 @@ class LocalProvider(Protocol):
 
     @property
     def slots(self) -> int:
-        """Calls the server works on at once (its slots); more would only wait inside it."""
+        """Calls that a server runs at once; further calls would wait inside the server."""
         ...
 
     def availability(self) -> tuple[bool, str, str]:
-        """Give ``(available, reason, how_to_enable)``; cheap, starts nothing."""
+        """Return ``(available, reason, how_to_enable)``; cheap, starts nothing."""
         ...
 
     async def endpoint(self, model: str) -> tuple[str, str]:
-        """Give ``(base_url ending in /v1, api_key)`` of a running server, starting it if needed.
+        """Return ``(base_url ending in /v1, api_key)`` of a running server, starting it if needed.
 
         Raises:
-            ProviderError: The model cannot be fetched or the server cannot start.
+            ProviderError: The model is missing or the server cannot start.
         """
         ...
 
     def profile(self, model: str) -> ModelProfile: ...
 
     async def close(self) -> None:
-        """Stop the server if one runs."""
+        """Stop the running servers."""
         ...

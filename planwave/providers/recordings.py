@@ -1,4 +1,4 @@
-"""What a model call is recorded under, and how a record is read."""
+"""The keys of recorded model calls, and the reading of records."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from planwave.errors import StoreError
 from planwave.providers.protocols import CallKey, CallScope, ModelReply, ModelRequest, Usage
 
 USAGE_UNREPORTED: Final = "untold"
-"""What a reply says that was recorded, and of which nobody has told yet what it took."""
+"""Marks a recorded reply whose usage was not reported yet."""
 
 
 def idempotency_key(key: CallKey) -> str:
-    """Give ``{execution}/{path}/{ordinal}`` in characters a header may hold."""
+    """Return ``{execution}/{path}/{ordinal}``, quoted for a header."""
     return quote(f"{key.execution_id}/{key.path}/{key.ordinal}", safe="/[]().,:=@+~-_")
 
 
 def key_of(request: ModelRequest, scope: CallScope) -> CallKey:
-    """Give the identity of a scope's next call."""
+    """Return the key of the next call in a scope."""
     return CallKey(
         scope.execution_id, scope.path, scope.attempt, scope.next_ordinal(), request.hash()
     )
 
 
 def reply_from(record: Mapping[str, Any]) -> ModelReply:
-    """Read a recorded reply. Rows come from storage, so nothing about them is taken for granted.
+    """Parse a recorded reply; checks every field, because the record comes from a store.
 
     Raises:
-        StoreError: It is no reply.
+        StoreError: The record is not a reply.
     """
     try:
         usage = cast("dict[str, Any]", record["usage"])
@@ -52,7 +52,7 @@ def reply_from(record: Mapping[str, Any]) -> ModelReply:
         raise StoreError(
             f"a recorded model call cannot be read: {type(error).__name__}",
             code="bad-record",
-            hint="start the execution anew",
+            hint="run the execution again",
         ) from error
 
 

@@ -1,10 +1,10 @@
 """The HTTP side of model calls: guarded transport, SDK clients, pydantic-ai models.
 
-Imports the SDKs at module level on purpose; import *this* module only inside functions.
+Import this module only inside functions: it imports httpx2, and its functions import the SDKs (see
+``tests/unit/test_init.py::test_building_and_running_a_graph_without_a_model_loads_no_sdk``).
 
-The SDKs wait ten minutes for a silent server, take a stream that simply ends for a finished one and
-buffer a line of any length. :class:`GuardedTransport` sits below them and turns all of that into
-errors; one place, the same for every SDK.
+The SDKs wait ten minutes for a silent server, accept a truncated stream as complete and buffer a line
+of any length. :class:`GuardedTransport` is below every SDK and raises errors in these cases.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 _CONNECT_S = 10.0
 _MAX_LINE_BYTES = 4 * 1024 * 1024
 _ERROR_BYTES = 256 * 1024
-"""As much of an error answer is read; what is wrong stands at its beginning."""
-_MODELS_KEPT = 64
+"""Bytes read of an error response; the message is at its beginning."""
+_MAX_CACHED_MODELS = 64
 _END_MARKERS = {"openai": b"[DONE]", "local": b"[DONE]", "anthropic": b"message_stop"}
-"""How a whole stream ends. Other OpenAI-compatible servers are known to leave ``[DONE]`` out, so
-for them the finish reason has to do."""
+"""The last message of a complete stream. Some OpenAI-compatible servers omit ``[DONE]``; for these
+the finish reason decides."""
 
 _T = TypeVar("_T")
 
@@ -54,14 +54,14 @@ class StreamCut(TransportFault, httpx2.ReadError):
 
 
 class StreamGarbage(TransportFault, httpx2.DecodingError):
-    """What came is no event stream, or holds a line without end."""
+    """The response is not an event stream, or has a line that is too long."""
 
     code = "stream-garbage"
     retry = False
 
 
 class Redirected(TransportFault, httpx2.RemoteProtocolError):
-    """A redirect: never followed, because the key goes to the address that was configured."""
+    """A redirect; never followed, because the key is for the configured address."""
 
     code = "redirected"
     retry = False
@@ -79,7 +79,7 @@ class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Puts deadlines, a line limit and an end check on every response."""
+    """A transport that enforces deadlines, a line limit and a complete end of every response."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         for name in self._drop_headers:
             request.headers.pop(name, None)
-        watch = _DeadlineTimer(self._deadlines, self._clock, self._timeout)
-        response = await watch.wait_for(lambda: self._inner.handle_async_request(request))
+        timer = _DeadlineTimer(self._deadlines, self._clock, self._timeout)
+        response = await timer.wait_for(lambda: self._inner.handle_async_request(request))
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(f"answered {response.status_code}")
@@ -114,11 +114,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if not isinstance(response.stream, httpx2.AsyncByteStream):
             return response
         marker = self._end_marker if is_stream else None
-        most = None if is_stream else _ERROR_BYTES
+        max_bytes = None if is_stream else _ERROR_BYTES
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
-            stream=_GuardedBody(response.stream, watch, marker, most),
+            stream=_GuardedBody(response.stream, timer, marker, max_bytes),
             extensions=response.extensions,
         )
 
@@ -139,7 +139,7 @@ class _DeadlineTimer:
         self._first_ends: float | None = clock() + deadlines.first_byte_s
 
     async def wait_for(self, operation: Callable[[], Awaitable[_T]]) -> _T:
-        """Wait for the next sign of life; a consumer's own slowness is not the provider's silence."""
+        """Wait for the next bytes; time that the consumer takes between calls does not count."""
         if self._first_ends is not None:
             ends, code = self._first_ends, "first-byte-timeout"
         else:
@@ -158,23 +158,23 @@ class _DeadlineTimer:
             raise ReadDeadlineExceeded(code) from error
 
     def note_first_byte(self) -> None:
-        """Note the first byte of the body."""
+        """Record the first byte of the body."""
         self._first_ends = None
 
 
 class _GuardedBody(httpx2.AsyncByteStream):
-    """A response body under watch. The SDK may iterate it twice: the rest is drained at the end."""
+    """A response body with deadlines and checks; an SDK may iterate it again to drain the rest."""
 
     def __init__(
         self,
         inner: httpx2.AsyncByteStream,
-        watch: _DeadlineTimer,
+        timer: _DeadlineTimer,
         end_marker: bytes | None,
-        most: int | None,
+        max_bytes: int | None,
     ) -> None:
         self._inner = inner
-        self._left = most
-        self._watch = watch
+        self._bytes_left = max_bytes
+        self._timer = timer
         self._marker = end_marker
         self._line = 0
         self._tail = b""
@@ -183,22 +183,22 @@ class _GuardedBody(httpx2.AsyncByteStream):
         source = aiter(self._inner)
         while True:
             try:
-                chunk = await self._watch.wait_for(lambda: anext(source, None))
+                chunk = await self._timer.wait_for(lambda: anext(source, None))
             except httpx2.TransportError as error:
                 if isinstance(error, TransportFault):
                     raise
                 raise StreamCut("the connection broke off") from error
             if chunk is None:
                 break
-            self._watch.note_first_byte()
+            self._timer.note_first_byte()
             self._check_line_length(chunk)
             self._look_for_end(chunk)
-            if self._left is None:
+            if self._bytes_left is None:
                 yield chunk
                 continue
-            yield chunk[: self._left]
-            self._left -= len(chunk)
-            if self._left <= 0:
+            yield chunk[: self._bytes_left]
+            self._bytes_left -= len(chunk)
+            if self._bytes_left <= 0:
                 break
         if self._marker is not None:
             raise StreamCut("the stream ended without its last message")
@@ -224,7 +224,7 @@ class _GuardedBody(httpx2.AsyncByteStream):
 
 
 class SdkClient:
-    """The SDK client of one connection and the models made with it."""
+    """The SDK client of one connection, with its models."""
 
     def __init__(
         self,
@@ -263,13 +263,13 @@ class SdkClient:
         self._provider = self._make_provider(base_url, api_key)
 
     def model(self, name: str) -> Model:
-        """Give the pydantic-ai model of that name, made once."""
-        found = self._models.get(name)
-        if found is None:
-            if len(self._models) >= _MODELS_KEPT:
+        """Return the pydantic-ai model of this name; cached."""
+        model = self._models.get(name)
+        if model is None:
+            if len(self._models) >= _MAX_CACHED_MODELS:
                 self._models.clear()
-            found = self._models[name] = self._make_model(name)
-        return found
+            model = self._models[name] = self._make_model(name)
+        return model
 
     async def close(self) -> None:
         """Close all connections."""
@@ -290,8 +290,8 @@ class SdkClient:
                 url = base_url or "https://api.anthropic.com"
                 is_own = self._connection.name == "anthropic"
                 headers = None if is_own else _headers_without_custom(api_key)
-                made = AsyncAnthropic(base_url=url, default_headers=headers, **common)
-                return AnthropicProvider(anthropic_client=made)
+                client = AsyncAnthropic(base_url=url, default_headers=headers, **common)
+                return AnthropicProvider(anthropic_client=client)
             case "openai":
                 from openai import AsyncOpenAI
                 from pydantic_ai.providers.openai import OpenAIProvider
@@ -313,10 +313,10 @@ class SdkClient:
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-        # Schemas go out as they are written: the default rewriting empties open objects.
+        # Send schemas unchanged: the default transformer empties open objects.
         profile = OpenAIModelProfile(json_schema_transformer=None)
         if self._connection.kind != "openai":
-            # Other servers know neither strict schemas nor the newer name of the token limit.
+            # Other servers support neither strict schemas nor the newer name of the token limit.
             profile["supports_json_schema_output"] = True
             profile["openai_supports_strict_tool_definition"] = False
             profile["openai_chat_supports_max_completion_tokens"] = False
@@ -324,7 +324,7 @@ class SdkClient:
 
 
 def _headers_without_custom(api_key: str) -> dict[str, Any]:
-    """Undo what ``ANTHROPIC_CUSTOM_HEADERS`` adds: it is meant for Anthropic's own service."""
+    """Return headers that undo ``ANTHROPIC_CUSTOM_HEADERS``, which is for Anthropic's service."""
     from anthropic import Omit
 
     lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
@@ -334,11 +334,11 @@ def _headers_without_custom(api_key: str) -> dict[str, Any]:
 
 
 def load_sdk(kind: str) -> None:
-    """Import what calls of this kind need. Takes seconds on a busy machine: call it in a thread."""
+    """Import the SDK of a kind of provider. Call it in a thread: it may take seconds."""
     import_module("pydantic_ai.direct")
     import_module(f"pydantic_ai.models.{'anthropic' if kind == 'anthropic' else 'openai'}")
     import_module("pydantic_ai.providers.openai_compatible")
     from pydantic_ai import UsageExtractionFailedWarning
 
-    # An impossible token count is estimated instead (``calls.py``); nobody needs to read about it.
+    # ``attempt.py`` estimates missing token counts; the warning does not help the user.
     warnings.simplefilter("ignore", UsageExtractionFailedWarning)

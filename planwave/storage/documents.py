@@ -12,8 +12,9 @@ import orjson
 
 from planwave.errors import InputError
 from planwave.events import Event, ExecutionState, NodeState, execution_logs, fold
-from planwave.events.node_inputs import NodeInputs, outputs_from_json
+from planwave.events.node_inputs import NodeInputs
 from planwave.events.timeline import TimelineEntry, answers, reentries, timelines
+from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 from planwave.ids import UUID_PATTERN
 from planwave.storage.files import replace_atomically, sync_directory

@@ -39,13 +39,21 @@ from planwave.errors import InputError
 from planwave.events.chat_chunks.turns import Chunk, TurnQueue
 from planwave.events.chat_chunks.visibility import Visibility
 from planwave.events.graphs import GraphLookup, NestedGraphs
-from planwave.events.types import MESSAGE, RUN_GRAPH, TERMINAL, Event, message_text
+from planwave.events.types import (
+    MESSAGE,
+    TERMINAL,
+    Event,
+    NodeDelta,
+    NodeEmitted,
+    message_text,
+    typed_event,
+)  # fmt: skip
 from planwave.events.usage import NO_USAGE, UsageLedger
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Graph
 
 _PARAGRAPH_BREAK: Final = "\n\n"
-_INTERNAL: Final = frozenset({"prompt", "wired", "once"})
+_INTERNAL: Final = frozenset({"prompt", "wired"})
 """Node events that are between nodes and the engine, and not for whom the answer is for."""
 _STATUS: Final = {
     "node.started": "running",
@@ -214,19 +222,19 @@ class ChunkEncoder:
         return self._visibility
 
     def _encode_node(self, event: Event, path: str) -> Iterator[dict[str, Any]]:
-        meta, data = self._meta(event, path), event.data
-        match event.type:
+        meta, typed = self._meta(event, path), typed_event(event)
+        match typed.type:
             case "node.delta":
-                yield from self._delta(event, path, meta)
+                yield from self._delta(typed, path, meta)
             case "node.log":
-                yield self._chunk({"content": ""}, {"meta": meta, "log": data})
-            case "node.event" if data["event_type"] == MESSAGE:
-                yield from self._message(event, path, meta)
-            case "node.event" if data["event_type"] == RUN_GRAPH:
-                self._nested_graphs.record(path, data["data"])
-            case "node.event" if data["event_type"] not in _INTERNAL:
-                said = {"type": data["event_type"], "data": data.get("data")}
-                yield self._chunk({"content": ""}, {"meta": meta, "event": said})
+                yield self._chunk({"content": ""}, {"meta": meta, "log": typed.data})
+            case "nested_run.opened":
+                self._nested_graphs.record(path, typed.data)
+            case "node.event" if typed.data["event_type"] == MESSAGE:
+                yield from self._message(typed, path, meta)
+            case "node.event" if typed.data["event_type"] not in _INTERNAL:
+                emitted = {"type": typed.data["event_type"], "data": typed.data.get("data")}
+                yield self._chunk({"content": ""}, {"meta": meta, "event": emitted})
             case _ if event.type in _STATUS:
                 yield from self._status_change(event, path, meta)
             case _:
@@ -255,7 +263,7 @@ class ChunkEncoder:
         }
         return {k: v for k, v in facts.items() if v is not None}, showing.is_visible(path)
 
-    def _delta(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _delta(self, event: NodeDelta, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
         data = event.data
         kind, offset, text = data["kind"], data["offset"], data["text"]
         if kind not in _DELTA_FIELDS or not meta["visible"]:
@@ -272,7 +280,9 @@ class ChunkEncoder:
             turn = f"{path} {event.attempt}"
             yield from self._push(Chunk(path, turn, kind, new, {"meta": meta}))
 
-    def _message(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _message(
+        self, event: NodeEmitted, path: str, meta: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
         said: Any = event.data.get("data")
         about: dict[str, Any] = {"meta": meta, "event": {"type": MESSAGE, "data": said}}
         held = self._turns.is_speaking(path)

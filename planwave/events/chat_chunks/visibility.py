@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from planwave.events.node_inputs import outputs_from_json
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW
+from planwave.graph.outputs import outputs_from_json
 
 _CLOSING_TYPES: Final = frozenset({"end"})
 """Types that close a graph and change nothing: what leads into one is on its way out already."""

@@ -5,7 +5,7 @@ It had no words for what is paused, answered, entered again or cancelled; those 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planwave.events.request_text import TIMEOUT, answer_text, end_of_timer, is_timer
@@ -111,7 +111,7 @@ class TextLog:
     def _label(self, path: str) -> str:
         return f"{path}: {self._names.get(path) or path.rpartition('/')[2]}"
 
-    def _blocked_by(self, data: dict[str, Any]) -> str | None:
+    def _blocked_by(self, data: Mapping[str, Any]) -> str | None:
         cause: dict[str, Any] = data.get("cause") or {}
         blocker = str(cause.get("node") or "?")
         if blocker in self._blockers:
@@ -126,11 +126,11 @@ def execution_logs(events: Iterable[Event]) -> list[str]:
     return [line for event in events if (line := log.line_for(event)) is not None]
 
 
-def _origin_of(data: dict[str, Any]) -> str:
+def _origin_of(data: Mapping[str, Any]) -> str:
     reused: dict[str, Any] = data["reused"]
     return str(reused.get("execution_id"))
 
 
-def _message_of(data: dict[str, Any]) -> str:
+def _message_of(data: Mapping[str, Any]) -> str:
     error: dict[str, Any] = data.get("error") or {}
     return str(error.get("message") or error.get("code") or "unknown error")

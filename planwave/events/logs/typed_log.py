@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
 from planwave.events.types import MESSAGE, WAITING, Event, message_text, pause_kind
 from planwave.expressions.json_text import to_text
-from planwave.graph.model import DataValue
+from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 
 SYSTEM: Final = "system"
@@ -161,8 +161,7 @@ def _end_entry(event: Event) -> LogEntry | None:
 
 
 def _result_of(data: Mapping[str, Any]) -> str:
-    outputs: Mapping[str, Mapping[str, Any]] = data.get("outputs") or {}
-    return result_text({h: DataValue(o["type"], o["value"]) for h, o in outputs.items()})
+    return result_text(outputs_from_json(data.get("outputs")))
 
 
 def _message_of(data: Mapping[str, Any]) -> str:

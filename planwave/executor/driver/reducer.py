@@ -23,8 +23,9 @@ from planwave.executor.recovery.history import History, StoredGraphRun
 from planwave.executor.requests import PendingRequest, PendingRequests
 from planwave.executor.reuse.reuse import Reuse, ReusedResult
 from planwave.executor.scheduling.decisions import Decisions, RunOutcome
-from planwave.executor.state import DONE, PARKED, Attempt, GraphRun, outputs_to_json
+from planwave.executor.state import DONE, PARKED, Attempt, GraphRun
 from planwave.graph.model import ERROR_HANDLE, DataValue
+from planwave.graph.outputs import outputs_to_json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 
 

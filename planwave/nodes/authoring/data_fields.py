@@ -43,8 +43,8 @@ _CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
 class DataField(NamedTuple):
     """One field of a ``Data`` model: its name in JSON, socket type, and how it is treated.
 
-    ``others`` are further names it may be written under; its socket has the first one alone.
-    ``marks`` is what its schema says besides; see ``node_type.template`` and ``fields.py``.
+    ``aliases`` are other accepted names of the field; its socket has only ``json_name``. ``extra`` is
+    the field's ``json_schema_extra``, with markers such as ``template``.
     """
 
     json_name: str
@@ -57,7 +57,7 @@ class DataField(NamedTuple):
 
 
 def accepts(target_type: str, source_type: str) -> bool:
-    """Say whether a value of one socket type may go into a socket of another."""
+    """Return whether a socket of one type accepts values of another type."""
     return (
         target_type == source_type
         or "any" in (target_type, source_type)
@@ -66,9 +66,9 @@ def accepts(target_type: str, source_type: str) -> bool:
 
 
 def coerce(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Json, str | None]:
-    """Give a value as a socket takes it, and None; or its type, where the socket does not take it.
+    """Convert a value for a socket; return the value and None, or the value's type if it does not fit.
 
-    What a value is decides, not what it was called, unless the socket's type is none of JSON's.
+    The value's actual type decides; its declared type only if the socket's type is not a JSON type.
     """
     content = value.value
     if socket == "any" or (content is None and nullable):
@@ -80,7 +80,7 @@ def coerce(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Js
 
 
 def socket_type(annotation: Any) -> str:
-    """Give the socket type of values of a Python type: ``serialize``, ``integer``, …, ``any``."""
+    """Return the socket type of values of a Python type: ``serialize``, ``integer``, …, ``any``."""
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     origin = get_origin(annotation)
@@ -98,12 +98,12 @@ def socket_type(annotation: Any) -> str:
 
 
 def value_type(value: Json) -> str:
-    """Give the socket type of a JSON value; null, lists and objects are ``json``."""
+    """Return the socket type of a JSON value; null, lists and objects are ``json``."""
     return _SCALARS.get(value.__class__, "json")
 
 
 def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
-    """Give the fields of a ``Data`` model in the order they are declared."""
+    """Return the fields of a ``Data`` model in declaration order."""
     if model is None:
         return ()
     return tuple(
@@ -140,17 +140,17 @@ def _aliases(info: FieldInfo) -> tuple[str, ...]:
 
 
 def is_open(port: Port) -> bool:
-    """Say whether a port's name is a pattern or open, so that many handles fit it."""
+    """Return whether a port's name is a pattern or open, so that several handles match it."""
     return "{" in port.name
 
 
 def sockets_of(
     fields: Iterable[DataField], declared: Iterable[Port], channel: Channel
 ) -> list[DataField]:
-    """Give the fields that are sockets on a channel.
+    """Return the fields that are sockets on a channel.
 
-    A declared port takes the place of the socket of its name: one for data on both channels, one
-    for links on that one alone.
+    A declared port replaces the socket of its name: a flow port on both channels, a link port on
+    the link channel only.
     """
     taken = {port.name for port in declared if port.channel in (FLOW, channel)}
     return [field for field in fields if field.json_name not in taken]
@@ -182,11 +182,11 @@ HIDDEN_FROM_PLANNER: Final[dict[str, JsonValue]] = {"planned": False}
 def graph_field(*names: str, names_of: str | None = None) -> Any:
     """Declare a data field that holds a graph document, run inside the node.
 
-    Nothing in it is resolved before it runs; it is checked together with the graph around it.
+    Templates in it are resolved when it runs; it is checked together with the outer graph.
 
     Args:
-        names: What its expressions may name besides what those of the graph around it may.
-        names_of: A field that is an object; its keys are such names too.
+        names: Variables of its expressions, besides those of the outer graph.
+        names_of: A field that is an object; its keys are variables too.
     """
     marks: dict[str, Any] = {"graph": True, "names": [*names]}
     if names_of is not None:
@@ -198,7 +198,7 @@ def expression_field(*names: str) -> Any:
     """Declare a required data field that is one expression, resolved by the node as it runs.
 
     Args:
-        names: What it may name besides what templates of the node may.
+        names: Variables that the expression may use besides those of every template.
     """
     return Field(..., min_length=1, json_schema_extra={"expression": True, "names": [*names]})
 
@@ -209,5 +209,5 @@ def limited_field(limit: str) -> Any:
 
 
 def as_expression(text: str) -> str:
-    """Give what is to be resolved of an expression that may be written with its braces or without."""
+    """Return an expression as a template; the braces may be present already."""
     return text if has_template(text) else f"{{{{ {text} }}}}"

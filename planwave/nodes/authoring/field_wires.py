@@ -1,4 +1,4 @@
-"""Wires into data fields: what they bring, which of them wins, and what it wins over.
+"""Wires into data fields: their values, which wire wins, and the values it overrides.
 
 For one field the order is: link, then flow, then what is written in ``data``. A link artefact may be
 a :class:`FieldBundle`, which brings several fields at once; a wire into one of those others beats it.
@@ -33,7 +33,7 @@ INLINE: Final = "inline"
 class FieldBundle(NamedTuple):
     """A link artefact that brings values for several data fields of its consumer, by field.
 
-    It goes into a link port that is named like one of them, and beats flow wires into that one.
+    It enters by the link port of one of these fields, and overrides flow wires into that field.
     """
 
     type: str
@@ -84,7 +84,7 @@ class FieldWires:
         self.has_typed_inputs = any(port.type != "any" for port in inputs)
 
     def has_wires(self, inputs: Inputs, context: FlowContext) -> bool:
-        """Say whether a wire leads into a field."""
+        """Return whether a wire leads into a data field."""
         if not self._flow_fields and not self._link_fields:
             return False
         if any(arrival.target_handle in self._flow_fields for arrival in inputs.arrivals):
@@ -93,16 +93,16 @@ class FieldWires:
         return any(self._accepts_link(edge.target_handle) for edge in links)
 
     def unwired(self, inputs: Inputs) -> Inputs:
-        """Give what arrived without what feeds fields."""
+        """Return the inputs without those that feed data fields."""
         return Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in self._flow_fields))
 
     def coerce(self, inputs: Inputs, context: FlowContext) -> Inputs:
-        """Give what arrived as the declared ports take it.
+        """Return the inputs converted to the types of the declared ports.
 
         Raises:
-            NodeError: ``type-mismatch`` for a value that its port does not take.
+            NodeError: ``type-mismatch`` for a value that does not have its port's type.
         """
-        found: list[Arrival] | None = None
+        converted: list[Arrival] | None = None
         for number, arrival in enumerate(inputs.arrivals):
             name, value = arrival.target_handle, arrival.value
             wanted = self._port_types.get(name) or self._open_port_type(name)
@@ -112,9 +112,9 @@ class FieldWires:
                     context, f"input {name!r}", repr(arrival.source_id), wanted, refused
                 )
             if content is not value.value:
-                found = found or list(inputs.arrivals)
-                found[number] = arrival._replace(value=DataValue(wanted, content))
-        return Inputs(tuple(found)) if found else inputs
+                converted = converted or list(inputs.arrivals)
+                converted[number] = arrival._replace(value=DataValue(wanted, content))
+        return Inputs(tuple(converted)) if converted else inputs
 
     def _open_port_type(self, handle: str) -> str:
         port = find_port(self._open_ports, handle)
@@ -123,56 +123,58 @@ class FieldWires:
     async def read(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> dict[str, WiredValue]:
-        """Give what wires bring to fields, by field; the links of the node are resolved here.
+        """Return the values of wired fields by field name; resolves the node's links.
 
         Args:
-            data: What is written in the node, expressions resolved.
-            inputs: All that arrived at the node.
-            context: Where it runs.
+            data: The node's ``data``, expressions resolved.
+            inputs: All inputs of the node.
+            context: The node's context.
 
         Raises:
             NodeError: ``too-many-inputs`` where several wires of a channel lead into a field,
-                ``type-mismatch`` for a value that the field does not take.
+                ``type-mismatch`` for a value that does not have the field's type.
         """
         flows = self._from_flows(inputs, context)
         bundled, links = await self._from_links(context)
-        found = dict(flows)
-        found.update((n, each) for n, each in bundled.items() if n not in flows or n == each.handle)
-        found.update(links)
-        for name, each in found.items():
+        wired = dict(flows)
+        wired.update((n, each) for n, each in bundled.items() if n not in flows or n == each.handle)
+        wired.update(links)
+        for name, each in wired.items():
             field = self._fields[name]
             there = {
                 LINK: name in links or name in bundled,
                 FLOW: name in flows,
                 INLINE: any(spelling in data for spelling in (name, *field.aliases)),
             }
-            beaten = tuple(kind for kind, is_there in there.items() if is_there)
-            found[name] = each._replace(
-                overridden=tuple(kind for kind in beaten if kind != each.channel)
+            overridden = tuple(kind for kind, is_there in there.items() if is_there)
+            wired[name] = each._replace(
+                overridden=tuple(kind for kind in overridden if kind != each.channel)
             )
-        return found
+        return wired
 
     def apply(self, data: Mapping[str, Json], wired: Mapping[str, WiredValue]) -> dict[str, Json]:
-        """Give data in which fed fields hold what wires brought, however they were written."""
-        beaten = {spelling for name in wired for spelling in (name, *self._fields[name].aliases)}
-        kept = {name: value for name, value in data.items() if name not in beaten}
-        return kept | {name: each.value for name, each in wired.items()}
+        """Return data in which wired fields hold the values of their wires, under any alias."""
+        overridden = {
+            spelling for name in wired for spelling in (name, *self._fields[name].aliases)
+        }
+        own = {name: value for name, value in data.items() if name not in overridden}
+        return own | {name: each.value for name, each in wired.items()}
 
     def _from_flows(self, inputs: Inputs, context: FlowContext) -> dict[str, WiredValue]:
-        found: dict[str, WiredValue] = {}
+        wired: dict[str, WiredValue] = {}
         for arrival in inputs.arrivals:
             name = arrival.target_handle
             if name in self._flow_fields:
-                if name in found:
+                if name in wired:
                     raise _too_many_wires(context, name, FLOW, 2)
-                fed = WiredValue(None, FLOW, arrival.edge_id, arrival.source_id, name)
-                found[name] = self._with_value(fed, name, arrival.value, context)
-        return found
+                value = WiredValue(None, FLOW, arrival.edge_id, arrival.source_id, name)
+                wired[name] = self._with_value(value, name, arrival.value, context)
+        return wired
 
     async def _from_links(
         self, context: FlowContext
     ) -> tuple[dict[str, WiredValue], dict[str, WiredValue]]:
-        """Give what links bring in bundles, and what they bring to one field each."""
+        """Return the bundles that links bring, and the values for single fields."""
         bundled: dict[str, WiredValue] = {}
         found: dict[str, WiredValue] = {}
         for edge in context.runtime.incoming_edges(context.node_id, channel=LINK):
@@ -224,14 +226,14 @@ class FieldWires:
 
 
 def wired_event(wired: Mapping[str, WiredValue], node_type: str, context: FlowContext) -> NodeEvent:
-    """Say which wires fed which fields; the values are not told, links may bring anything."""
-    told: dict[str, Json] = {}
+    """Build the event that names the wire of each wired field, without values (a link may bring any object)."""
+    fields: dict[str, Json] = {}
     for name, each in wired.items():
-        told[name] = {"channel": each.channel, "edge": each.edge, "source": each.source}
+        fields[name] = {"channel": each.channel, "edge": each.edge, "source": each.source}
         if each.handle != name:
-            told[name]["handle"] = each.handle
-        told[name]["over"] = list(each.overridden)
-    return NodeEvent(context.node_id, node_type, WIRED, context.run_id, {"fields": told})
+            fields[name]["handle"] = each.handle
+        fields[name]["over"] = list(each.overridden)
+    return NodeEvent(context.node_id, node_type, WIRED, context.run_id, {"fields": fields})
 
 
 def _to_value(value: Any) -> DataValue:

@@ -9,18 +9,18 @@
 
 * A parameter **without** a default is an input: a required handle of that name.
 * A parameter **with** a default is a data field, ``{"data": {"times": 3}}``, and a wire on the
-  handle of that name beats it. (With ``inputs=`` given, those are the inputs and all others are
-  data fields.)
-* ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` is all that arrived, without
-  what went into data fields.
+  handle of that name overrides it. (With ``inputs=``, those are the inputs and all other
+  parameters are data fields.)
+* ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` gets all inputs, without
+  those wired to data fields.
 * Parameters get plain values. Annotated ``str``: always text, several arrivals as
   ``From {name} ({id}):`` blocks. Annotated ``list``: always the list of values, in edge order.
   Otherwise the value, or the list of values where several arrived.
-* What is returned leaves through ``output``, or through the only output where there is one. Only an
-  ``ExecutionResult`` names one of several.
+* The returned value leaves through ``output``, or through the only output. To choose one of several
+  outputs, return an ``ExecutionResult``.
 * An async generator streams: each ``str`` it yields is shown at once. Its result is the first
-  other value it yields (``Result("…")`` where that is a text), and it ends there; without one, the
-  result is all the text it streamed.
+  other value it yields (``Result("…")`` for a text), and the generator ends there; without one,
+  the result is all the text it streamed.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
         return found
 
     def _field_value(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
-        """Give the value of a data field, or of an input that nothing came to."""
+        """Return the value of a data field, or the default of an input that received nothing."""
         value = parameter.default
         if fields is not None and parameter.field is not None:
             value = getattr(fields, parameter.field)
@@ -266,7 +266,7 @@ class _Signature:
         return _Parameter(name, "handle", shape, f"p{len(self._fields) - 1}", default)
 
     def ports(self) -> tuple[Port, ...]:
-        """Give the input ports; a function that takes ``Inputs`` is open to every handle."""
+        """Return the input ports; a function that takes ``Inputs`` accepts every handle."""
         ports = [self._port(name) for name in self._input_names]
         if self._declared_inputs is not None:
             known = set(self._input_names)
@@ -288,7 +288,7 @@ class _Signature:
         return Port(name, kind, multiple=many, required=required)
 
     def data_model(self) -> type[BaseModel] | None:
-        """Give the model of ``data``; every function node refuses unknown fields."""
+        """Return the model of ``data``; function nodes reject unknown fields."""
         fields: dict[str, Any] = {}
         for i, (name, (annotation, default)) in enumerate(self._fields.items()):
             extra: Any = {"template": True} if name in self.templates else None
@@ -327,11 +327,11 @@ def node(
         outputs: Names or ports of the outputs.
         purpose: One line for the planner; the docstring's first line if None.
         templates: Data fields in which ``{{ … }}`` is resolved.
-        effect: What running it does to the world.
+        effect: The side effect of running the node.
         entry: Whether an execution may be started by settling this node.
-        version: Raise it where the same inputs give something else from now on; see ``NodeType``.
+        version: Increase it when the same inputs produce another result; see ``NodeType``.
         registry: Where to register it; the process's default registry if None.
-        replace: Allow a name that is taken.
+        replace: Replace a type of the same name.
 
     Raises:
         TypeError: The function cannot be a node; the message says why.
@@ -357,8 +357,8 @@ def node(
 
 
 def _type_hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Give resolved annotations, one by one; one that names something out of reach is left out."""
-    # The two types a node asks for by annotation are often imported for type checkers alone.
+    """Return the resolved annotations; leave out those that name something undefined."""
+    # These two types are often imported under TYPE_CHECKING only.
     reach = {"Inputs": Inputs, "FlowContext": FlowContext, **function.__globals__}
     found: dict[str, Any] = {}
     for name, hint in inspect.get_annotations(function).items():

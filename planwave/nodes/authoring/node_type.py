@@ -13,9 +13,9 @@
         async def run(self, data: Data, inputs: Inputs, context: FlowContext) -> str:
             return (inputs.text("input").upper() + data.suffix) * data.times
 
-Whatever the type, this class does three things once: a wire into a data field beats the value
-written there, data are validated, and what ``run`` gives becomes an ``ExecutionResult``. A type that
-never runs but is linked to others is a :class:`LinkType` and has ``make`` instead.
+For every type this class does three things: a wire into a data field replaces the value written
+there, data are validated, and the result of ``run`` becomes an ``ExecutionResult``. A type that is
+not executed but linked to other nodes is a :class:`LinkType` and has ``make`` instead.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def template(default: Any = ..., **options: Any) -> Any:
 
 
 class NodeFinding(NamedTuple):
-    """A fault of one node's data; the pointer is relative to the node (``/data/text``)."""
+    """An error or warning about one node; the pointer is relative to the node (``/data/text``)."""
 
     code: str
     message: str
@@ -81,31 +81,31 @@ class NodeFinding(NamedTuple):
 
 
 class BaseNode:
-    """What every kind of node declares, and the data it gets: wires applied, then validated.
+    """The declaration of a node type, and the preparation of its data: wires applied, then validated.
 
     Attributes:
         node_type: The name used in graph documents.
-        purpose: One line that tells the planner what it is for.
+        purpose: One line for the planner that says when to use the type.
         Data: Model of ``node.data``; None where the type reads none.
         inputs: Ports besides those of the data fields.
-        outputs: Ports; a plain value that ``run`` gives leaves through ``output``, or through the
-            only port where there is one.
+        outputs: Ports; a plain value that ``run`` returns leaves through ``output``, or through the
+            only port if there is one port.
         entry: Whether an execution may be started by settling this node.
-        effect: What running it does to the world.
-        version: Raise it where the same data and inputs give something else from now on: results
-            of an earlier version are then not taken over into a fork.
+        effect: The side effect of running the node.
+        version: Increase it when the same data and inputs produce another result: forks do not
+            reuse results of an earlier version.
         reads_goal: Whether its result depends on the execution's goal, besides what templates in
             its data name.
-        calls_model: Whether it asks the language model named by ``data.provider`` and
-            ``data.model``, so that these are checked before a run.
+        calls_model: Whether it calls the language model named by ``data.provider`` and
+            ``data.model``; both are then checked before a run.
         field_sockets: Whether data fields are also sockets.
-        chooses: Whether one output alone carries a value, so that inputs for one value may be fed by
-            several; known by itself of a numbered family of outputs.
-        runs_graphs: Whether it runs graphs inside itself, so that nobody knows beforehand how many
-            steps that takes.
-        planned: Whether models may write plans with it unasked.
-        example: A small graph document that shows the type at work and can be run; {} where there
-            is none.
+        chooses: Whether only one output carries a value in a run, so that several of them may lead
+            into an input for one value; implied by a numbered family of outputs.
+        runs_graphs: Whether the type runs nested graphs, so that the number of steps is not known
+            before the run.
+        planned: Whether planners may use the type without being allowed to by name.
+        example: A small graph document that uses the type and can be run; {} for none. The types
+            that come with planwave have ``nodes/examples/<node type>.json`` instead.
     """
 
     node_type: str
@@ -134,11 +134,11 @@ class BaseNode:
         }
 
     def check(self, data: Any, view: NodeView) -> Iterable[NodeFinding]:
-        """Find what is wrong with a node beyond its data's shape; no I/O.
+        """Yield errors and warnings about a node that its data model cannot express; no I/O.
 
         Args:
-            data: The validated data, or None where required fields are fed by wires, or hold
-                templates that only a run resolves.
+            data: The validated data; None if required fields are wired, or hold templates that are
+                resolved only in a run.
             view: The node and its edges.
         """
         return ()
@@ -146,7 +146,7 @@ class BaseNode:
     async def read_wires(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Mapping[str, WiredValue]:
-        """Give what wires bring to data fields, by field."""
+        """Return the values that wires bring to data fields, by field."""
         if not self._field_wires.has_wires(inputs, context):
             return {}
         return await self._field_wires.read(data, inputs, context)
@@ -158,11 +158,11 @@ class BaseNode:
         wired: Mapping[str, WiredValue],
         context: FlowContext,
     ) -> tuple[Any, Inputs]:
-        """Give validated data with what wires brought, and the rest of what arrived.
+        """Return validated data with the wired values, and the inputs that are not wired to fields.
 
         Raises:
-            NodeError: Data that do not fit (``invalid-data``), or an input that does not fit its
-                port (``type-mismatch``).
+            NodeError: The data are invalid (``invalid-data``), or an input does not have its port's
+                type (``type-mismatch``).
         """
         if wired:
             data, inputs = self._field_wires.apply(data, wired), self._field_wires.unwired(inputs)
@@ -174,7 +174,7 @@ class BaseNode:
 
 
 class NodeType(BaseNode, ABC):
-    """A kind of node that runs as a stage. Subclasses are registered as classes or as instances."""
+    """Base class of nodes that are executed. Register subclasses or instances of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,8 +190,8 @@ class NodeType(BaseNode, ABC):
 
         Args:
             data: The validated ``Data``, wires already applied; None where there is no model.
-            inputs: What arrived, without what went into data fields.
-            context: Where the node runs.
+            inputs: The inputs, without those wired to data fields.
+            context: The node's position in the graph, and its services.
         """
 
     def execute(
@@ -200,7 +200,7 @@ class NodeType(BaseNode, ABC):
         Coroutine[Any, Any, ExecutionResult | Suspension]
         | AsyncIterator[NodeEvent | ExecutionResult | Suspension]
     ):
-        """Run as a stage: apply wires, validate data, call :meth:`run`, wrap what it gives."""
+        """Apply wires, validate data, call :meth:`run` and wrap its result."""
         if self._streams or self._field_wires.has_wires(inputs, context):
             return self._stream(data, inputs, context)
         return self._execute_once(data, inputs, context)
@@ -230,37 +230,37 @@ class NodeType(BaseNode, ABC):
 
 
 class LinkType(BaseNode, ABC):
-    """A kind of node that is never run, only made on demand for those it is linked to."""
+    """Base class of nodes that are not executed, but make an object for the nodes linked to them."""
 
     @abstractmethod
     async def make(self, data: Any, inputs: Inputs, context: FlowContext) -> Any:
-        """Make the artefact.
+        """Make the object for the linked nodes.
 
         Args:
             data: The validated ``Data``, wires already applied; None where there is no model.
-            inputs: What arrived, without what went into data fields.
-            context: Where the node stands.
+            inputs: The inputs, without those wired to data fields.
+            context: The node's position in the graph, and its services.
         """
 
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
     ) -> Any:
-        """Give the artefact: apply wires, validate data, call :meth:`generate`."""
+        """Apply wires, validate data, and return the object that :meth:`make` creates."""
         return await self.make(*await prepare_linked(self, data, context), context)
 
 
 async def prepare_linked(
     node: BaseNode, data: Mapping[str, Json], context: FlowContext
 ) -> tuple[Any, Inputs]:
-    """Give data and inputs of a node that is made on demand; see :meth:`NodeKind.prepare`."""
+    """Return data and inputs of a linked node; see :meth:`BaseNode.prepare`."""
     inputs = Inputs(context.runtime.arrivals(context.node_id))
     return node.prepare(data, inputs, await node.read_wires(data, inputs, context), context)
 
 
 def stringify(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[str, Json]:
-    """Give data in which these fields hold text.
+    """Return data in which these fields hold text.
 
-    A template that is one expression keeps its value's type; a field that wants text reads it so.
+    A template that is a single expression keeps the type of its value; text fields need text.
 
     Args:
         data: The resolved data.
@@ -277,7 +277,7 @@ def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel
     """Read ``data`` into its model.
 
     Raises:
-        NodeError: Data that do not fit; code ``invalid-data``, the field is named.
+        NodeError: The data are invalid; code ``invalid-data``, the message names the field.
     """
     try:
         return model.model_validate(data)
@@ -287,30 +287,30 @@ def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel
 
 
 def data_error_text(error: Any) -> str:
-    """Say what pydantic found wrong with data."""
+    """Describe a pydantic error in a node's data."""
     return describe_error(".".join(str(part) for part in ("data", *error["loc"])), error)
 
 
 def default_output(outputs: Sequence[Port]) -> str | None:
-    """Give the output that a plain value leaves through: ``output``, else the only one there is."""
+    """Return the output of a plain value: ``output``, or the only output."""
     if not outputs or find_port(outputs, DEFAULT_SOURCE_HANDLE) is not None:
         return DEFAULT_SOURCE_HANDLE
     return outputs[0].name if len(outputs) == 1 and not is_open(outputs[0]) else None
 
 
 def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
-    """Wrap what a node gave: a plain value leaves through ``handle``, its type taken from it.
+    """Wrap a node's result: a plain value leaves through ``handle``, with the value's own type.
 
     Raises:
-        NodeError: A plain value, and no handle for it.
+        NodeError: The result is a plain value and ``handle`` is None.
     """
     if isinstance(value, (ExecutionResult, Suspension)):
         return value
     if handle is None:
         raise NodeError(
-            "a node with several outputs, none of them called 'output', gave a plain value",
+            "a node with several outputs, none of them called 'output', returned a plain value",
             code="invalid-result",
-            hint="give an ExecutionResult, which names the outputs",
+            hint="return an ExecutionResult, which names the outputs",
         )
     if not isinstance(value, DataValue):
         value = DataValue(value_type(value), value)
@@ -318,10 +318,10 @@ def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
 
 
 def pass_through(inputs: Inputs) -> DataValue:
-    """Give a node's input unchanged, for types that hand it on.
+    """Return a node's input unchanged, for types that pass it on.
 
-    One arrival is itself. Several texts are one text that says where each came from; several values
-    of which one is not text are a list in edge order. Nothing is the empty text.
+    One value is returned as it is. Several texts become one text that names their sources; several
+    values of which one is not text become a list in edge order. No input is the empty text.
     """
     values = inputs.all(DEFAULT_TARGET_HANDLE)
     if not values:

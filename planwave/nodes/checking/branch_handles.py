@@ -17,23 +17,23 @@ _MAX_HANDLES_SHOWN = 12
 def check_numbered_handles(
     prefix: str, count: int, otherwise: str, pointer: str, view: NodeView
 ) -> Iterator[NodeFinding]:
-    """Find edges that leave through a branch beyond the last.
+    """Yield edges that leave through a numbered branch that does not exist.
 
     Args:
-        prefix: What the handles of branches begin with (``case-``).
-        count: How many branches there are.
-        otherwise: The handle for what takes none of them.
-        pointer: Where in the node the branches are declared.
+        prefix: Prefix of the branches' handles (``case-``).
+        count: Number of branches.
+        otherwise: The handle for values that match no branch.
+        pointer: JSON pointer to the declaration of the branches in the node.
         view: The node.
     """
     handles = [f"{prefix}{i}" for i in range(count)]
     for edge in view.outgoing:
-        left = edge.source_handle
-        if edge.channel != FLOW or not left.startswith(prefix) or left in handles:
+        handle = edge.source_handle
+        if edge.channel != FLOW or not handle.startswith(prefix) or handle in handles:
             continue
         yield NodeFinding(
             "unknown-handle",
-            f"edge {edge.id!r} leaves through {left!r}, but there "
+            f"edge {edge.id!r} leaves through {handle!r}, but there "
             + ("is only 1 branch" if count == 1 else f"are only {count} branches"),
             pointer,
             hint=f"use one of {', '.join([*handles[:_MAX_HANDLES_SHOWN], otherwise])}",
@@ -43,21 +43,21 @@ def check_numbered_handles(
 def check_named_handles(
     names: Sequence[str], pointer: str, view: NodeView
 ) -> Iterator[NodeFinding]:
-    """Find edges that leave through none of the declared names.
+    """Yield edges that leave through an undeclared handle.
 
     Args:
-        names: The handles there are, besides the reserved one for errors.
-        pointer: Where in the node they are declared.
+        names: The declared handles, without the reserved ``error``.
+        pointer: JSON pointer to their declaration in the node.
         view: The node.
     """
     for edge in view.outgoing:
-        left = edge.source_handle
-        if edge.channel != FLOW or left in (*names, ERROR_HANDLE, UNREADABLE):
+        handle = edge.source_handle
+        if edge.channel != FLOW or handle in (*names, ERROR_HANDLE, UNREADABLE):
             continue
-        near = closest_match(left, names)
+        near = closest_match(handle, names)
         yield NodeFinding(
             "unknown-handle",
-            f"edge {edge.id!r} leaves through {short_repr(left)}, which is none of the handles "
+            f"edge {edge.id!r} leaves through {short_repr(handle)}, which is none of the handles "
             f"{', '.join(names)}",
             pointer,
             hint=f"did you mean {near!r}?"

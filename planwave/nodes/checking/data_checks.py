@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planwave.settings import Limits
 
 ROOT_VARIABLES: Final = ("input", "inputs", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT")
-"""What every template may start from; a node's own input handles come on top."""
+"""Variables of every template, besides the node's own input handles."""
 
 _PRIVATE_VARIABLES: Final = ("secrets", "env")
 
@@ -37,7 +37,7 @@ _MAX_CACHED = 4_096
 
 
 class DataReport(NamedTuple):
-    """What can be said of some data without their graph. ``missing`` are required fields."""
+    """The check of a node's data without its graph. ``missing`` are required fields."""
 
     data: BaseModel | None
     findings: tuple[NodeFinding, ...]
@@ -56,47 +56,47 @@ class DataChecks:
     def findings(
         self, spec: RegisteredType, node: Node, index: GraphIndex, look_up: ModelLookup
     ) -> Iterator[NodeFinding]:
-        """Find a node's faults.
+        """Yield the errors and warnings of a node.
 
         Args:
             spec: Its type.
             node: The node.
-            index: The graph it stands in.
-            look_up: Gives the fault and the profile of a provider and model.
+            index: The index of its graph.
+            look_up: Returns the error, or else the profile, of a provider and model.
         """
         reading = self._read(spec, node)
-        wiring = NodeView(node, index)
-        wiring.references = reading.references
+        view = NodeView(node, index)
+        view.references = reading.references
         yield from reading.findings
         yield from self._check_limits(spec, node)
-        lacks = [name for name in reading.missing if not _is_wired(name, spec, wiring)]
+        lacks = [name for name in reading.missing if not _is_wired(name, spec, view)]
         for name in lacks:
             yield _missing_field(name, spec)
-        yield from _check_references(spec, wiring)
+        yield from _check_references(spec, view)
         if reading.findings or lacks:
             return
-        if spec.calls_model and not (wiring.is_wired("provider") or wiring.is_wired("model")):
-            asked = reading.data
-            fault, wiring.profile = look_up(
-                getattr(asked, "provider", None), getattr(asked, "model", None)
+        if spec.calls_model and not (view.is_wired("provider") or view.is_wired("model")):
+            chosen = reading.data
+            finding, view.profile = look_up(
+                getattr(chosen, "provider", None), getattr(chosen, "model", None)
             )
-            if fault is not None:
-                yield fault
+            if finding is not None:
+                yield finding
         if spec.calls_model:
             yield from self._check_tokens(getattr(reading.data, "max_tokens", None))
         check = getattr(spec.implementation, "check", None)
         if check is not None:
-            yield from cast("Iterable[NodeFinding]", check(reading.data, wiring))
+            yield from cast("Iterable[NodeFinding]", check(reading.data, view))
 
     def _check_limits(self, spec: RegisteredType, node: Node) -> Iterator[NodeFinding]:
         """Find numbers above the limits of the settings they stand for."""
         for field in () if self._limits is None else spec.fields:
-            limit, asked = field.extra.get("limit"), node.data.get(field.json_name)
-            if limit is None or not isinstance(asked, int):
+            limit, chosen = field.extra.get("limit"), node.data.get(field.json_name)
+            if limit is None or not isinstance(chosen, int):
                 continue
-            if asked > (most := getattr(self._limits, limit)):
+            if chosen > (most := getattr(self._limits, limit)):
                 pointer = f"/data/{field.json_name}"
-                passed = limit_exceeded(limit, most, asked, field.json_name, pointer)
+                passed = limit_exceeded(limit, most, chosen, field.json_name, pointer)
                 yield NodeFinding(passed.code, passed.message, passed.pointer, passed.hint)
 
     def _check_tokens(self, requested: object) -> Iterator[NodeFinding]:
@@ -107,9 +107,9 @@ class DataChecks:
 
     def _read(self, spec: RegisteredType, node: Node) -> DataReport:
         key = (node.type, repr(node.data))
-        kept = self._cache.get(key)
-        if kept is not None and kept[0] is spec:
-            return kept[1]
+        cached = self._cache.get(key)
+        if cached is not None and cached[0] is spec:
+            return cached[1]
         reading = self._read_uncached(spec, node)
         if len(key[1]) <= _MAX_KEY_CHARS:
             if len(self._cache) >= _MAX_CACHED:
@@ -161,10 +161,12 @@ class DataChecks:
 
 
 def _unresolved_fields(spec: RegisteredType, node: Node) -> set[str]:
-    """Give the fields that hold a template where no text is wanted: a run gives it its type."""
+    """Return the fields that hold a template but are not text: their type is known only in a run."""
     typed = {f.json_name for f in spec.fields if f.template and f.socket not in ("text", "any")}
-    held = {name: node.data[name] for name in typed & node.data.keys()}
-    return {name for name, value in held.items() if isinstance(value, str) and has_template(value)}
+    typed_data = {name: node.data[name] for name in typed & node.data.keys()}
+    return {
+        name for name, value in typed_data.items() if isinstance(value, str) and has_template(value)
+    }
 
 
 def _is_wired(name: str, spec: RegisteredType, view: NodeView) -> bool:
@@ -218,7 +220,7 @@ def _check_references(spec: RegisteredType, view: NodeView) -> Iterator[NodeFind
 
 
 def _flow_handles(view: NodeView) -> list[str]:
-    """Give the handles that data flow into, in edge order."""
+    """Return the handles that flow edges lead into, in edge order."""
     flows = (edge.target_handle for edge in view.incoming if edge.channel == FLOW)
     return list(dict.fromkeys(flows))
 
@@ -288,6 +290,6 @@ def _check_output(
 
 
 def model_finding(error: InputError) -> NodeFinding:
-    """Give the finding for a provider or model that is not there."""
+    """Return the finding for an unknown or unavailable provider or model."""
     pointer = "/data/model" if error.code == "unknown-model" else "/data/provider"
     return NodeFinding(error.code, error.message, pointer, error.hint)

@@ -25,13 +25,13 @@ _MAX_SUGGESTIONS = 20
 class GraphIndex:
     """Indices over one graph, each built at first use and shared by the checks of all its nodes.
 
-    ``specs`` are the node types by name, ``names`` what its expressions may name besides inputs.
+    ``specs`` are the node types by name, ``names`` the variables of its expressions besides inputs.
     """
 
     def __init__(
         self, graph: Graph, specs: Mapping[str, RegisteredType], names: Sequence[str] = ()
     ) -> None:
-        # Parts, not the graph: views are kept by weak reference to it.
+        # Keep parts of the graph, not the graph: the index is cached by a weak reference to it.
         self._edges = graph.edges
         self.by_id = graph.by_id
         self._specs = specs
@@ -56,20 +56,20 @@ class GraphIndex:
         return found
 
     def type_info_of(self, node_id: str) -> NodeTypeInfo | None:
-        """Give what is known of a node's type; None where there is no such node or type."""
+        """Return the type of a node; None if the node or its type is unknown."""
         node = self.by_id.get(node_id)
         return None if node is None else self.type_info_by_name(node.type)
 
     def type_info_by_name(self, node_type: str) -> NodeTypeInfo | None:
-        """Give what is known of a type; None where there is none of that name."""
+        """Return a type by name; None if there is none."""
         spec = self._specs.get(node_type)
         return None if spec is None else spec.type_info
 
     def is_ancestor(self, candidate: str, node_id: str) -> bool:
-        """Say whether a node settles before another one, along edges; nearest nodes first.
+        """Return whether edges lead from one node to another; the search visits the nearest nodes first.
 
-        A linked node (never executed) is no ancestor itself, but what flows into it settles before
-        its consumers do.
+        A linked node (never executed) is not an ancestor, but the sources of its flow edges are
+        ancestors of its consumers.
         """
         incoming = self.incoming
         seen = {node_id}
@@ -102,8 +102,8 @@ class NodeView:
     """One node and its edges, as its type sees them.
 
     Attributes:
-        profile: Its model's, where the type asks a known one.
-        references: What the templates in its data refer to.
+        profile: The profile of its model, if the type calls a known model.
+        references: The references of the templates in its data.
     """
 
     __slots__ = ("index", "node", "profile", "references")
@@ -125,5 +125,5 @@ class NodeView:
         return self.index.outgoing.get(self.node.id, ())
 
     def is_wired(self, handle: str) -> bool:
-        """Say whether an edge of either channel leads into a handle."""
+        """Return whether an edge of either channel leads into a handle."""
         return any(edge.target_handle == handle for edge in self.incoming)

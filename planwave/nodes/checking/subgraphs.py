@@ -1,4 +1,4 @@
-"""Checking the graphs that nodes run inside, with the checker of the graph around them."""
+"""Checks of nested graphs, with the checker of the outer graph."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DEPTH_LIMIT: Final = "nested_depth"
 
 
 class InlineGraph(NamedTuple):
-    """A graph document in a node's data, and what its expressions may name besides.
+    """A graph document in a node's data, and the additional variables of its expressions.
 
-    ``differs`` are those of the names that differ from one run of the graph to the next.
+    ``varying`` are the variables whose values change from one run of the graph to the next.
     """
 
     field: str
@@ -35,10 +35,10 @@ class InlineGraph(NamedTuple):
 
 
 def inline_graphs(spec: RegisteredType, node: Node) -> Iterator[InlineGraph]:
-    """Give the graph documents in a node's data.
+    """Return the graph documents in a node's data.
 
-    Left out is what is no object, a fault of the data that is told as such, and a graph whose names
-    cannot be read.
+    Leave out fields that are not objects (the check of data reports these) and graphs whose variable
+    names cannot be read.
     """
     for field in spec.fields:
         document = node.data.get(field.json_name)
@@ -55,13 +55,13 @@ def inline_graphs(spec: RegisteredType, node: Node) -> Iterator[InlineGraph]:
 def check_subgraph(
     inline: InlineGraph, node: Node, catalogue: Registry, limits: Limits | None
 ) -> list[Diagnostic]:
-    """Find every fault of a graph in a node, in the node's own words and places.
+    """Return every finding of a nested graph, with messages and pointers relative to the node.
 
     Args:
         inline: The graph.
         node: The node that holds it.
-        catalogue: The node types, as they are checked inside it.
-        limits: What may not be passed, or None.
+        catalogue: The node types, for graphs inside this node.
+        limits: The limits, or None.
     """
     pointer = f"/data/{pointer_part(inline.field)}"
     if limits is not None and catalogue.depth > limits.nested_depth:
@@ -87,7 +87,7 @@ def check_subgraph(
 def _check_unused_variables(
     inline: InlineGraph, graph: Graph, catalogue: Registry
 ) -> Iterator[Diagnostic]:
-    """Warn of a graph that is run again and again and never reads what differs from run to run."""
+    """Warn of a graph that is run repeatedly and reads none of the variables that change."""
     facts = {node.type: catalogue.type_info(node.type) for node in graph.nodes}
     if not inline.varying or any(found is not None and found.entry for found in facts.values()):
         return
@@ -99,7 +99,7 @@ def _check_unused_variables(
 
 
 def _names_read(graph: Graph, catalogue: Registry) -> Iterator[str]:
-    """Yield each variable that an expression in a graph names, graphs inside its nodes included."""
+    """Yield each variable that an expression of a graph, or of its nested graphs, names."""
     for _, node in all_nodes(graph, catalogue):
         spec = catalogue.spec(node.type)
         templates = [compile_template(dict(node.data), fields=spec.type_info.template_fields)]

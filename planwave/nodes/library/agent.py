@@ -18,14 +18,15 @@ from planwave.nodes.conversation import ChatMessage, with_messages
 from planwave.nodes.library.model import MODEL_SOCKET, Effort
 from planwave.nodes.llm_calls import Prompt, call_model, check_unused_input, has_prompt_input
 from planwave.nodes.services import NodeServices, goal_of, services_of
+from planwave.prompts.render import agent_prompt, small_agent_prompt
 from planwave.providers.protocols import ModelReply, ModelRequest
 
 BRIEF_SYSTEM_PROMPT = "Answer briefly and to the point, in a few sentences."
-"""System prompt for models with the ``small`` profile: left alone, they ramble until cut off."""
+"""System prompt for models with the ``small`` profile; without it they write until the token limit."""
 
 
 class AgentTools(NodeData):
-    """What the agent may use."""
+    """Tools that the agent may use."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -34,7 +35,7 @@ class AgentTools(NodeData):
 
 
 class AgentData(NodeData):
-    """Everything optional: an agent with a ``description`` needs no prompt."""
+    """Data of an agent; all fields are optional, since a ``description`` can serve as the prompt."""
 
     agent_name: str | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
     system_prompt: str | None = None
@@ -49,11 +50,11 @@ class AgentData(NodeData):
 
 
 class Agent(NodeType):
-    """Asks a model once and gives its text, streamed as it comes.
+    """Calls a model once and outputs its text, streamed.
 
     The prompt: ``userPrompt`` exactly as resolved; without one, a planned node's goal, task
     (``description``) and inputs in natural language; without both, its input as text. ``messages``
-    are a conversation that goes before it, and may hold all there is to ask.
+    are a conversation before the prompt; with them the prompt may be empty.
     """
 
     node_type = "agent"
@@ -104,10 +105,10 @@ class Agent(NodeType):
 def agent_request(
     data: AgentData, inputs: Inputs, context: FlowContext, services: NodeServices
 ) -> ModelRequest:
-    """Give the call an agent makes.
+    """Return the model call of an agent.
 
     Raises:
-        NodeError: Its provider or model is not there.
+        NodeError: The provider or model is unknown or unavailable.
     """
     provider, model = services.model_for(data.provider, data.model)
     profile = services.providers.profile(provider, model)
@@ -116,7 +117,7 @@ def agent_request(
     )
     cap = profile.max_output_tokens
     if cap is not None and not context.runtime.outgoing_edges(context.node_id):
-        cap *= 2  # what nobody reads on is what the person reads: let it end properly
+        cap *= 2  # no node reads this result, so a person does: leave room for a proper end
     return ModelRequest(
         provider,
         model,
@@ -131,15 +132,13 @@ def agent_request(
 def _system_and_prompt(
     data: AgentData, inputs: Inputs, context: FlowContext, goal: str, *, small: bool
 ) -> tuple[str | None, str]:
-    """Give the system prompt that goes with the model, and the prompt."""
+    """Return the default system prompt for the model, and the prompt."""
     brief = BRIEF_SYSTEM_PROMPT if small else None
     if data.user_prompt:
         return brief, data.user_prompt
     task = context.runtime.get_node(context.node_id).description.strip()
     if not task:
         return brief, inputs.text(DEFAULT_TARGET_HANDLE)
-    from planwave.prompts.render import agent_prompt, small_agent_prompt
-
     arrived = tuple(a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE)
     if small:
         return small_agent_prompt(goal, task, labelled_arrivals(arrived))

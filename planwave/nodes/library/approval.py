@@ -1,4 +1,4 @@
-"""``approval``: wait for a person's decision, which names the handle through which the input leaves."""
+"""``approval``: wait for a person's decision, which names the output for the input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_ACTION_CHARS: Final = 64
 
 
 class ApprovalData(NodeData):
-    """What is asked, and what may be answered."""
+    """The question, and the answers it allows."""
 
     prompt: str = template()
     actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
@@ -43,10 +43,10 @@ class ApprovalData(NodeData):
 
 
 class Approval(NodeType):
-    """Passes its input, or what the person made of it, on to the handle named by the decision.
+    """Passes its input, or the value that the person edited, on to the handle named by the decision.
 
-    Every action is a handle. The answer is ``{"decision", "note", "value"?, "form"?}``; note and form
-    stay with the answer, only the value moves on.
+    Every action is a handle. The answer is ``{"decision", "note", "value"?, "form"?}``; only the value
+    is passed on, note and form are stored with the answer.
     """
 
     node_type = "approval"
@@ -59,8 +59,8 @@ class Approval(NodeType):
     chooses = True
 
     async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
-        for fault in _check_data(data):  # wires may have brought what no check has seen
-            raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
+        for finding in _check_data(data):  # values of wires were not checked before the run
+            raise NodeError(finding.message, code="invalid-data", hint=finding.hint)
         request: dict[str, Json] = {
             "kind": "approval",
             "prompt": data.prompt,
@@ -84,10 +84,11 @@ class Approval(NodeType):
         state: Json,
         answer: Json,
     ) -> ExecutionResult:
-        """Go on with an answer.
+        """Pass the input or the edited value on to the decision's handle.
 
         Raises:
-            NodeError: No answer to this request; ``service.requests`` refuses those beforehand.
+            NodeError: The answer does not match the request; ``service.executions.answers`` rejects
+                such answers before they get here.
         """
         given = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
         decision: Any = given.get("decision")
@@ -119,7 +120,7 @@ class Approval(NodeType):
 
 
 def _check_data(data: ApprovalData) -> Iterator[NodeFinding]:
-    """Find what is wrong with data of the right shape."""
+    """Yield errors of data that satisfy the model."""
     counts = Counter(data.actions)
     for number, action in enumerate(data.actions):
         if action == ERROR_HANDLE:
@@ -135,15 +136,15 @@ def _check_data(data: ApprovalData) -> Iterator[NodeFinding]:
         message = f"data.actions.{number}: {short_repr(action)} {why}"
         yield NodeFinding("invalid-data", message, f"/data/actions/{number}", "name it otherwise")
     yield from _check_timeout(data)
-    for fault in [] if data.form is None else check_schema(data.form):
-        message = f"data.form is no usable JSON Schema: {fault.message}"
-        yield NodeFinding("invalid-data", message, f"/data/form{fault.pointer}", fault.hint)
+    for error in [] if data.form is None else check_schema(data.form):
+        message = f"data.form is no usable JSON Schema: {error.message}"
+        yield NodeFinding("invalid-data", message, f"/data/form{error.pointer}", error.hint)
 
 
 def _check_timeout(data: ApprovalData) -> Iterator[NodeFinding]:
     action, hint = data.timeout_action, f"use one of {', '.join(data.actions)}"
     if action is None and data.timeout_s is not None:
-        message = "data.timeoutS needs data.timeoutAction, the decision when nobody answers"
+        message = "data.timeoutS needs data.timeoutAction, the decision after the time limit"
         yield NodeFinding("invalid-data", message, "/data/timeoutAction", hint)
     elif action is not None and action not in data.actions:
         message = f"data.timeoutAction: {short_repr(action)} is none of the actions"

@@ -16,7 +16,7 @@ class BooleanData(NodeData):
 
 
 class Boolean(ValueType):
-    """Gives ``data.value``."""
+    """Outputs ``data.value``."""
 
     node_type = "boolean"
     purpose = "Give true or false; no model is asked."

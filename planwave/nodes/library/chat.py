@@ -1,4 +1,4 @@
-"""``chat``: the conversation that a model is asked with."""
+"""``chat``: build the conversation for a model call."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class ChatData(NodeData):
 
 
 class Window(NamedTuple):
-    """The part of a conversation that fits.
+    """The part of a conversation that fits into ``maxInputTokens``.
 
     Attributes:
         messages: System messages, then the newest whole turns.
-        dropped: How many messages were left out.
-        tokens: About how many tokens are left.
+        dropped: Number of messages left out.
+        tokens: Estimated number of tokens of ``messages``.
     """
 
     messages: list[ChatMessage]
@@ -59,13 +59,13 @@ class Window(NamedTuple):
 
 
 class Chat(NodeType):
-    """Gives the messages for a model, in this order: system, history, custom messages, the user's.
+    """Outputs the messages for a model in this order: system, history, custom messages, user message.
 
-    ``messages`` take the place of ``historyMessages``, or follow them with ``messagesAppendMode``. What
-    the user says is ``message``, else the input; the ``output`` of a ``user_input`` brings its files and
-    images along. Files that are text are quoted, others only named. Where ``maxInputTokens`` is
-    passed, the oldest turns are left out, a turn being a user's message with all that follows it up to the
-    next; the system messages and the last turn always stay.
+    ``messages`` replace ``historyMessages``, or follow them with ``messagesAppendMode``. The user message
+    is ``message``, or else the input; the ``output`` of a ``user_input`` includes files and images. Text
+    files are quoted, other files only named. Above ``maxInputTokens`` the oldest turns are left out (a
+    turn is a user message with all messages up to the next one); system messages and the last turn
+    are always kept.
     """
 
     node_type = "chat"
@@ -80,20 +80,20 @@ class Chat(NodeType):
     async def run(
         self, data: ChatData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | DataValue]:
-        def warned(message: str, level: str = "warning") -> NodeEvent:
-            said = {"message": message, "level": level}
-            return NodeEvent(context.node_id, self.node_type, "log", context.run_id, said)
+        def log_event(message: str, level: str = "warning") -> NodeEvent:
+            log = {"message": message, "level": level}
+            return NodeEvent(context.node_id, self.node_type, "log", context.run_id, log)
 
         user = _user_input(data, inputs)
         for file in user.files:
             if not _is_text(file):
-                yield warned(f"the model is told of file {file.name!r}, not what is in it")
+                yield log_event(f"the model gets the name of file {file.name!r}, not its content")
         window = fit_window(_conversation(data, user), data.max_input_tokens)
         if window.dropped:
             message = f"{window.dropped} of the oldest messages were left out to fit maxInputTokens"
-            yield warned(message, "info")
+            yield log_event(message, "info")
         if data.max_input_tokens is not None and window.tokens > data.max_input_tokens:
-            yield warned(
+            yield log_event(
                 f"the last turn and the system messages alone are about {window.tokens} tokens, "
                 f"more than maxInputTokens ({data.max_input_tokens})"
             )
@@ -101,7 +101,7 @@ class Chat(NodeType):
 
 
 def fit_window(messages: Iterable[ChatMessage], max_tokens: int | None) -> Window:
-    """Give the newest turns that fit, after the system messages; the last one always stays."""
+    """Return the newest turns that fit, after the system messages; the last turn is always kept."""
     system: list[ChatMessage] = []
     turns: list[list[ChatMessage]] = []
     for message in messages:
@@ -128,11 +128,11 @@ def _count_tokens(messages: Iterable[ChatMessage]) -> int:
 
 
 def _user_input(data: ChatData, inputs: Inputs) -> UserInputData:
-    """Give what the user says, with files and images: of the data, else of the input."""
+    """Return the user's message with files and images, from the data or else from the input."""
     arrived = inputs.all(DEFAULT_TARGET_HANDLE)
-    said = arrived[0].value if len(arrived) == 1 else None
-    if isinstance(said, dict) and "message" in said and said.keys() <= _USER_FIELDS:
-        whole = cast("UserInputData", validate_data(UserInputData, cast("dict[str, Any]", said)))
+    value = arrived[0].value if len(arrived) == 1 else None
+    if isinstance(value, dict) and "message" in value and value.keys() <= _USER_FIELDS:
+        whole = cast("UserInputData", validate_data(UserInputData, cast("dict[str, Any]", value)))
     else:
         text = inputs.text(DEFAULT_TARGET_HANDLE)
         whole = UserInputData.model_validate({"message": text})
@@ -145,10 +145,10 @@ def _user_input(data: ChatData, inputs: Inputs) -> UserInputData:
 
 
 def _conversation(data: ChatData, user: UserInputData) -> list[ChatMessage]:
-    said = data.history_messages
+    history = data.history_messages
     if data.messages:
-        said = [*said, *data.messages] if data.messages_append_mode else data.messages
-    messages = [*said, *data.custom_messages]
+        history = [*history, *data.messages] if data.messages_append_mode else data.messages
+    messages = [*history, *data.custom_messages]
     if data.system:
         messages.insert(0, ChatMessage(role="system", content=data.system))
     text = "\n\n".join(filter(None, [user.message, *map(_file_text, user.files)]))
@@ -163,10 +163,10 @@ def _is_text(file: UserFile) -> bool:
 
 
 def _file_text(file: UserFile) -> str:
-    """Give a file as the model reads it.
+    """Return a file as text for the model.
 
     Raises:
-        NodeError: It is called text and is not.
+        NodeError: Its type is text, but its content is not UTF-8 text.
     """
     content = file.content
     if content is None or not _is_text(file):

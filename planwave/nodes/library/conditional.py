@@ -34,7 +34,7 @@ class ConditionalData(NodeData):
 
 
 class Conditional(NodeType):
-    """Passes its input on to the handle that ``data.condition`` comes to, white space aside."""
+    """Passes its input on to the handle that ``data.condition`` evaluates to, without outer white space."""
 
     node_type = "conditional"
     purpose = (
@@ -85,10 +85,10 @@ def _declared_handles(data: ConditionalData) -> Iterable[tuple[str, str]]:
 
 
 def _choose_handle(data: ConditionalData, context: FlowContext) -> str:
-    """Give the handle that the condition comes to.
+    """Return the handle that the condition evaluates to.
 
     Raises:
-        NodeError: There is none of that name (``unknown-handle``), and no other for that case.
+        NodeError: There is no such handle (``unknown-handle``) and no default.
     """
     leaving = context.runtime.outgoing_edges(context.node_id, channel=FLOW)
     known = _known_handles(data, [edge.source_handle for edge in leaving])
@@ -101,7 +101,7 @@ def _choose_handle(data: ConditionalData, context: FlowContext) -> str:
 
 
 def _known_handles(data: ConditionalData, leaving: Sequence[str]) -> list[str]:
-    """Give the handles that may be chosen."""
+    """Return the handles that the condition may choose."""
     names = data.output_handles or [name for name in leaving if name != ERROR_HANDLE]
     more = [] if data.default_handle is None else [data.default_handle]
     return list(dict.fromkeys([*names, *more]))

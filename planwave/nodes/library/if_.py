@@ -1,4 +1,4 @@
-"""``if``: send the input one way or another, by what it is."""
+"""``if``: send the input to the handle of the first condition that holds."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ _ELSE_HANDLE = "false"
 
 
 class Condition(NodeData):
-    """One test of the input, or of what a dotted path (``field``) leads to in it.
+    """One test of the input, or of its part at a dotted path (``field``).
 
-    ``equal`` and ``contains`` look at the text of both, in which neither case nor space around the
-    wanted text matter, and an empty text is never found; all others take values as they are. What is
-    written in ``caseSensitive`` holds for any of them.
+    ``equal`` and ``contains`` compare texts, ignore case and white space around ``value``, and an empty
+    text never matches; all other operators compare values. ``caseSensitive`` applies to every operator.
     """
 
     operator: Operator
@@ -55,7 +54,7 @@ class Condition(NodeData):
         return is_loose and not to_text(self.value).strip()
 
     def describe(self) -> str:
-        """Give it for people: ``contains "x"``, ``user.age greaterThan "5"``."""
+        """Return the condition for display: ``contains "x"``, ``user.age greaterThan "5"``."""
         field = f"{self.field} " if self.field else ""
         wanted = "" if self.operator in UNARY else f' "{to_text(self.value)}"'
         return f"{field}{self.operator}{wanted}"
@@ -79,20 +78,20 @@ class If(NodeType):
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_ELSE_HANDLE))
 
     async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        given = pass_through(inputs)
+        passed = pass_through(inputs)
         tried: list[str] = []
         handle = _ELSE_HANDLE
         for i, condition in enumerate(data.conditions):
-            held = _evaluate_condition(condition, given.value, inputs)
+            holds = _evaluate_condition(condition, passed.value, inputs)
             tried.append(
-                f"Condition {i + 1} ({condition.describe()}) evaluated as {str(held).lower()}"
+                f"Condition {i + 1} ({condition.describe()}) evaluated as {str(holds).lower()}"
             )
-            if held:
+            if holds:
                 handle = f"{_BRANCH_PREFIX}{i}"
                 break
-        said = {"message": "; ".join(tried), "handle": handle}
-        event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
-        return ExecutionResult({handle: given}, [event])
+        log = {"message": "; ".join(tried), "handle": handle}
+        event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, log)
+        return ExecutionResult({handle: passed}, [event])
 
     def check(self, data: IfData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:

@@ -1,4 +1,4 @@
-"""``inner``: another graph as one node, with inputs and outputs of its own."""
+"""``inner``: run another graph as one node with declared inputs and outputs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _RUN_KEY: Final = "graph"
 
 
 class InnerData(NodeData):
-    """The graph; what goes into it by name, of which type; and what comes out of it."""
+    """The nested graph, its inputs by name and type, and its outputs."""
 
     graph: dict[str, Any] | None = graph_field(names_of="inputs")
     flow: FlowName | None = flow_field()
@@ -61,9 +61,9 @@ class InnerData(NodeData):
 class Inner(NodeType):
     """Runs ``data.graph``, or a stored flow, as one node.
 
-    What arrives at ``input`` goes to its entry nodes; what arrives at the handles named in
-    ``data.inputs`` is there by name in all its expressions. Besides its result on ``output`` it
-    gives what ``data.outputs`` names, ``{handle: "node id"}`` or ``"node id.handle"``.
+    The value at ``input`` goes to the nested graph's entry nodes; values at the handles named in
+    ``data.inputs`` are variables of its expressions. Besides the result on ``output`` the node has the
+    outputs of ``data.outputs``: ``{handle: "node id"}`` or ``"node id.handle"``.
     """
 
     node_type = "inner"
@@ -81,16 +81,16 @@ class Inner(NodeType):
     async def run(self, data: InnerData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         variables = _named_inputs(data, inputs, context)
         nested = await load("graph", data.graph, data.flow, data.inputs, context)
-        given = input_value(inputs)
-        if given is None and variables:
-            given = DataValue("json", variables)
-        outputs = await nested.run(_RUN_KEY, given, variables, context)
-        found = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
+        entry_value = input_value(inputs)
+        if entry_value is None and variables:
+            entry_value = DataValue("json", variables)
+        outputs = await nested.run(_RUN_KEY, entry_value, variables, context)
+        results = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
         for handle, source in data.outputs.items():
             node_id, wanted = _parse_source(source, nested.graph.by_id)
             if (value := _output_value(outputs, node_id, wanted)) is not None:
-                found[handle] = value
-        return ExecutionResult(found)
+                results[handle] = value
+        return ExecutionResult(results)
 
     async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -111,28 +111,28 @@ class Inner(NodeType):
 
 
 def _named_inputs(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, Json]:
-    """Give what arrived by name, each as the type it is declared with."""
-    found: dict[str, Json] = {}
+    """Return the inputs by name, each converted to its declared type."""
+    values: dict[str, Json] = {}
     for name, kind in data.inputs.items():
         value = inputs.one(name)
         if value is None:
             raise NodeError(
-                f"node {context.node_id!r}: nothing came for the input {name!r}",
+                f"node {context.node_id!r}: there is no value for the input {name!r}",
                 code="missing-required-input",
                 hint=f"connect an edge to {name!r}, or take it out of data.inputs",
             )
-        found[name], refused = coerce(kind, value)
+        values[name], refused = coerce(kind, value)
         if refused is not None:
             raise NodeError(
                 f"node {context.node_id!r}: input {name!r} takes {kind}, but got {refused}",
                 code="type-mismatch",
                 hint="change the type in data.inputs, or what the edge brings",
             )
-    return found
+    return values
 
 
 def _parse_source(source: str, known: Iterable[str]) -> tuple[str, str | None]:
-    """Give the node, and the handle where one is named; ids may hold dots too."""
+    """Return the node and, if named, the handle; node ids may contain dots."""
     if source in known:
         return source, None
     node_id, _, handle = source.rpartition(".")
@@ -140,17 +140,17 @@ def _parse_source(source: str, known: Iterable[str]) -> tuple[str, str | None]:
 
 
 def _output_value(outputs: OutputsByNode, node_id: str, handle: str | None) -> DataValue | None:
-    given = outputs.get(node_id)
-    if not given:
+    node_outputs = outputs.get(node_id)
+    if not node_outputs:
         return None
-    return main_output(given) if handle is None else given.get(handle)
+    return main_output(node_outputs) if handle is None else node_outputs.get(handle)
 
 
 def _check_inputs(data: InnerData, view: NodeView) -> Iterator[NodeFinding]:
     for name in data.inputs:
         pointer = f"/data/inputs/{name}"
         if name in _RESERVED_NAMES:
-            message = f"an input cannot be called {name!r}, which means something already"
+            message = f"an input cannot be called {name!r}, a reserved name"
             yield NodeFinding("invalid-data", message, pointer, "choose another name")
         elif not view.is_wired(name):
             message = f"nothing leads into the input {name!r}"
@@ -174,7 +174,7 @@ def _check_outputs(
     types = {str(each.get("id")): str(each.get("type")) for each in objects}
     for handle, source in data.outputs.items():
         pointer = f"/data/outputs/{handle}"
-        node_id, left = _parse_source(source, types)
+        node_id, output_handle = _parse_source(source, types)
         if handle == ERROR_HANDLE:
             message = f"{handle!r} is a reserved handle and no output"
             yield NodeFinding("invalid-data", message, pointer, "choose another name")
@@ -182,10 +182,10 @@ def _check_outputs(
             message = f"output {handle!r} is that of {source!r}, and there is no such node"
             hint = 'name a node of the graph, or one of its outputs, as in "summary.output"'
             yield NodeFinding("unknown-handle", message, pointer, hint)
-        elif left is not None and left != ERROR_HANDLE:
+        elif output_handle is not None and output_handle != ERROR_HANDLE:
             facts = view.index.type_info_by_name(types.get(node_id, ""))
-            if facts is not None and not has_output(facts, left):
-                message = f"output {handle!r} is {left!r} of {node_id!r}, which has no such output"
+            if facts is not None and not has_output(facts, output_handle):
+                message = f"output {handle!r} is {output_handle!r} of {node_id!r}, which has no such output"
                 yield NodeFinding(
                     "unknown-handle", message, pointer, f"its outputs are {outputs_text(facts)}"
                 )

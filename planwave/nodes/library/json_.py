@@ -17,7 +17,7 @@ class JsonData(NodeData):
 
 
 class JsonValue(ValueType):
-    """Gives ``data.value``."""
+    """Outputs ``data.value``."""
 
     node_type = "json"
     purpose = (
@@ -28,5 +28,5 @@ class JsonValue(ValueType):
     planned = False
 
     def values(self, data: JsonData) -> Mapping[str, DataValue]:
-        # A copy: nobody may change the graph by its result.
+        # A copy, so that changing the result does not change the graph.
         return {DEFAULT_SOURCE_HANDLE: DataValue("json", copy_json(data.value))}

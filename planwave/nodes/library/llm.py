@@ -45,9 +45,9 @@ class LlmData(NodeData):
 
 
 class Llm(NodeType):
-    """Sends ``prompt`` as it stands, or its input; gives the text, or the JSON value in it.
+    """Sends ``prompt`` unchanged, or else its input; outputs the text, or the JSON value in it.
 
-    ``messages`` are a conversation that goes before; it may hold all there is to ask.
+    ``messages`` are a conversation before the prompt; with them the prompt may be empty.
     """
 
     node_type = "llm"

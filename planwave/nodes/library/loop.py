@@ -46,7 +46,7 @@ class LoopData(NodeData):
 
 
 class Loop(NodeType):
-    """Runs ``data.body`` for every item; gives the list of what it came to, in the items' order."""
+    """Runs ``data.body`` for every item; outputs the list of results in the order of the items."""
 
     node_type = "loop"
     purpose = (
@@ -99,7 +99,7 @@ class Loop(NodeType):
         ):
             yield NodeFinding(
                 "unknown-handle",
-                f"an edge leaves {_ERRORS_HANDLE!r}, which gets nothing where an item that fails ends all",
+                f"an edge leaves {_ERRORS_HANDLE!r}, which has no value, since a failing item ends the loop",
                 "/data/onItemError",
                 hint='set data.onItemError to "skip" or "null"',
                 severity="warning",
@@ -107,19 +107,19 @@ class Loop(NodeType):
 
 
 def _list_of_items(data: LoopData, inputs: Inputs, context: FlowContext) -> list[Json]:
-    """Give the list to go through; JSON text of one is read."""
-    found = data.items
+    """Return the list to iterate over; a text is parsed as JSON."""
+    items = data.items
     if "items" not in data.model_fields_set:
-        given = input_value(inputs)
-        found = None if given is None else given.value
-    if isinstance(found, str):
+        value = input_value(inputs)
+        items = None if value is None else value.value
+    if isinstance(items, str):
         try:
-            found = parse_strict_json(found)
+            items = parse_strict_json(items)
         except GraphInvalid as error:
-            raise _not_a_list(f"the text {short_repr(found)}", context) from error
-    if not isinstance(found, list):
-        raise _not_a_list(short_repr(found), context)
-    return cast("list[Json]", found)
+            raise _not_a_list(f"the text {short_repr(items)}", context) from error
+    if not isinstance(items, list):
+        raise _not_a_list(short_repr(items), context)
+    return cast("list[Json]", items)
 
 
 def _not_a_list(what: str, context: FlowContext) -> NodeError:
@@ -138,14 +138,14 @@ async def _run_item(
     errors: dict[int, Json],
     context: FlowContext,
 ) -> Json:
-    """Run the body for one item; an error that does not end the loop is noted, and gives null."""
+    """Run the body for one item; an error that does not end the loop is recorded, and the value is null."""
     try:
         outputs = await nested.run(
             str(index), to_value(item), {"item": item, "index": index}, context
         )
     except NodeError as error:
         if error.code != NESTED_FAILED or on_error == "fail":
-            raise  # the path it names says which item it was
+            raise  # the path in the message names the item
         errors[index] = {"index": index, "error": error.as_json()}
         return None
     return nested.result(outputs).value
@@ -154,7 +154,7 @@ async def _run_item(
 async def _map_parallel(
     count: int, parallel: int, one: Callable[[int], Awaitable[Json]]
 ) -> list[Json]:
-    """Give the value of each number from 0, so many at a time; the first failure ends the others."""
+    """Return the value of each number from 0, computed ``parallel`` at a time; the first failure cancels the rest."""
     values: list[Json] = [None] * count
     numbers = iter(range(count))
 

@@ -12,16 +12,16 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType
 
 
 class MergeData(NodeData):
-    """How the values are put together."""
+    """How the values are combined."""
 
     mode: Literal["list", "object"] = "list"
 
 
 class Merge(NodeType):
-    """Gives what arrived, in edge order; branches that gave nothing are left out.
+    """Outputs the values that arrived, in edge order; branches without a value are left out.
 
-    As an object the keys are the ids of the nodes the values came from. Where several edges from one
-    node brought a value, it has the list of them.
+    In mode ``object`` the keys are the ids of the source nodes. Several values from one node become a
+    list.
     """
 
     node_type = "merge"

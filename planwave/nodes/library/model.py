@@ -23,7 +23,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ModelData(NodeData):
-    """Which model, and how it is asked; what is left out is up to those who ask it."""
+    """A model and its parameters; the nodes that use it decide about parameters left out."""
 
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)

@@ -27,7 +27,7 @@ class NumberData(NodeData):
 
 
 class Number(ValueType):
-    """Gives ``data.value``; a whole number also on the output that fits where only those do."""
+    """Outputs ``data.value``; a whole number also on the output of type ``integer``."""
 
     node_type = "number"
     purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
@@ -37,5 +37,5 @@ class Number(ValueType):
 
     def values(self, data: NumberData) -> Mapping[str, DataValue]:
         value = DataValue(value_type(data.value), data.value)
-        given = {DEFAULT_SOURCE_HANDLE: value}
-        return given | {_INTEGER: value} if value.type == _INTEGER else given
+        values = {DEFAULT_SOURCE_HANDLE: value}
+        return values | {_INTEGER: value} if value.type == _INTEGER else values

@@ -16,10 +16,10 @@ class ParserData(NodeData):
 
 
 class Parser(NodeType):
-    """Gives its template, filled in.
+    """Outputs its template, rendered.
 
-    Every input handle is also a variable of its own: an edge into ``topic`` gives ``{{ topic }}``.
-    A template that is one expression gives that value with its type.
+    Every input handle is also a variable: an edge into ``topic`` defines ``{{ topic }}``.
+    A template that is a single expression keeps the type of its value.
     """
 
     node_type = "parser"
@@ -31,4 +31,6 @@ class Parser(NodeType):
     inputs = (INPUT, Port("{name}", multiple=True))
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
-        return copy_json(data.template)  # nobody may change the graph by its result
+        return copy_json(
+            data.template
+        )  # a copy, so that changing the result does not change the graph

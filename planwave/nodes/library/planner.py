@@ -28,7 +28,7 @@ _RUN_KEY: Final = "plan"
 
 
 class PlannerData(NodeData):
-    """The goal, who plans it, and what the plan may use."""
+    """The goal, the model that plans it, and the node types that the plan may use."""
 
     goal: Prompt = template(None)
     provider: str | None = Field(None, min_length=1)
@@ -75,7 +75,7 @@ class PlannerNode(NodeType):
     async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        return dict(context.runtime.variables)  # its plan may name them
+        return dict(context.runtime.variables)  # expressions of the plan may use them
 
     def check(self, data: PlannerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
@@ -90,10 +90,10 @@ class PlannerNode(NodeType):
 
 
 class _PlanStream:
-    """Plans what a node wants planned, unless that was done before.
+    """The planning of a node's goal; reads the stored plan if there is one.
 
     Attributes:
-        document: The plan as it is kept: ``{"goal", "title", "nodes", "edges"}``.
+        document: The plan as it is stored: ``{"goal", "title", "nodes", "edges"}``.
     """
 
     def __init__(self, data: PlannerData, inputs: Inputs, context: FlowContext) -> None:
@@ -104,13 +104,13 @@ class _PlanStream:
         self._events: asyncio.Queue[NodeEvent | None] = asyncio.Queue()
 
     async def events(self) -> AsyncGenerator[NodeEvent]:
-        """Plan, and tell of it while it happens; ``document`` is there in the end.
+        """Plan, and yield events while the plan is written; ``document`` is set at the end.
 
         Raises:
-            PlanwaveError: There is no plan; what the calls took has been told.
+            PlanwaveError: There is no plan; the usage of the calls has been emitted.
         """
-        # Not a TaskGroup: leaving this early raises GeneratorExit here, which a group would report
-        # as an error of its own.
+        # Not a TaskGroup: leaving early raises GeneratorExit here, which a group would report as an
+        # ExceptionGroup.
         planning = asyncio.get_running_loop().create_task(
             self._context.runtime.once(_RUN_KEY, self._plan)
         )
@@ -129,23 +129,23 @@ class _PlanStream:
         self.document = planning.result()
         if self._plan_result is not None:
             nodes = len(self._plan_result.graph.nodes)
-            told = {
+            summary = {
                 "title": self._plan_result.title,
                 "hash": self._plan_result.hash,
                 "nodes": nodes,
             }
-            yield self._event("plan", told)
+            yield self._event("plan", summary)
 
     async def _plan(self) -> Json:
         data, context, services = self._data, self._context, services_of(self._context)
         if services.planner is None:
             raise NodeError(
-                f"node {context.node_id!r} plans, and this run has no planner",
+                f"node {context.node_id!r} needs a planner, but this run has none",
                 code="no-planner",
                 hint="run it through a service",
             )
         self._model = services.model_for(data.provider, data.model)
-        made = await services.planner.create_plan(
+        plan = await services.planner.create_plan(
             self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
             *self._model,
             on_progress=self._on_progress,
@@ -156,17 +156,17 @@ class _PlanStream:
                 context.run_id, context.path, context.attempt, context.answers, context.time_left_s
             ),
         )
-        self._plan_result = made
-        # Said before the plan is kept: once it is, nobody makes these calls again to tell of them.
-        for attempt in made.attempts:
+        self._plan_result = plan
+        # Emit before the plan is stored: a later run reads the stored plan and repeats no call.
+        for attempt in plan.attempts:
             self._events.put_nowait(self._usage_event(attempt))
         await self._events.join()
-        return {"goal": made.user_prompt, "title": made.title, **made.graph.to_document()}
+        return {"goal": plan.user_prompt, "title": plan.title, **plan.graph.to_document()}
 
     def _on_progress(self, progress: PlanEvent) -> None:
         if progress.kind != "delta":
             self._events.put_nowait(self._event(PLANNING, {"kind": progress.kind, **progress.data}))
-        elif progress.data["reasoning"]:  # the rest is JSON, and nothing the node has to say
+        elif progress.data["reasoning"]:  # the rest is JSON of the reply, not for display
             piece = {"text": progress.data["text"], "kind": "reasoning"}
             self._events.put_nowait(self._event("delta", piece))
 

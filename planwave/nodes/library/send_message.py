@@ -10,17 +10,17 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType, pass_through,
 
 
 class SendMessageData(NodeData):
-    """What is told: a text, by default the input, and whatever else the caller can use."""
+    """The message: a text, by default the input, and any other JSON for the caller."""
 
     message: str | None = template(None)
     extras: Json = template(None)
 
 
 class SendMessage(NodeType):
-    """Tells the caller ``message`` and ``extras``, and passes its input on unchanged.
+    """Sends ``message`` and ``extras`` to the caller, and passes its input on unchanged.
 
-    It is a stored ``node.event`` of the type ``message``, kept together with the node's completion:
-    who watches sees it once, also where the node had to be entered again. Nothing leaves the
+    The message is a stored ``node.event`` of the type ``message``, in one commit with the node's end:
+    watchers see the message once, also if the node runs again after a crash. Nothing leaves the
     execution, so its effect is ``none``.
     """
 
@@ -32,6 +32,6 @@ class SendMessage(NodeType):
         self, data: SendMessageData, inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
         text = inputs.text(DEFAULT_TARGET_HANDLE) if data.message is None else data.message
-        told: dict[str, Json] = {"text": text, "extras": data.extras}
-        event = NodeEvent(context.node_id, self.node_type, MESSAGE, context.run_id, told)
+        message: dict[str, Json] = {"text": text, "extras": data.extras}
+        event = NodeEvent(context.node_id, self.node_type, MESSAGE, context.run_id, message)
         return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)}, [event])

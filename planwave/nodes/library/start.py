@@ -16,7 +16,7 @@ class StartData(NodeData):
 
 
 class Start(NodeType):
-    """Gives ``data.initialInput``; an execution with inputs settles it without running it."""
+    """Outputs ``data.initialInput``; an execution with inputs sets its result without running it."""
 
     node_type = "start"
     purpose = "Begin the flow with the input of the execution."

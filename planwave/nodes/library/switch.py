@@ -25,7 +25,7 @@ _DEFAULT_HANDLE: Final = "default"
 
 
 class SwitchData(NodeData):
-    """What is compared, the input as text where nothing is said, and with what."""
+    """The value to compare (by default the input as text) and the cases."""
 
     value: str | None = template(None)
     cases: list[Json] = template(min_length=1)
@@ -33,9 +33,9 @@ class SwitchData(NodeData):
 
 
 class Switch(NodeType):
-    """Passes its input on to ``case-<i>`` of the first case that its value is, or ``default``.
+    """Passes its input on to ``case-<i>`` of the first case that equals its value, or to ``default``.
 
-    Both are read as text, without the white space around it.
+    Both are compared as text, without outer white space.
     """
 
     node_type = "switch"
@@ -47,12 +47,12 @@ class Switch(NodeType):
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_DEFAULT_HANDLE))
 
     async def run(self, data: SwitchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        met = inputs.text(DEFAULT_TARGET_HANDLE) if data.value is None else data.value
+        value = inputs.text(DEFAULT_TARGET_HANDLE) if data.value is None else data.value
         cases = [_comparable_text(case, data) for case in data.cases]
-        wanted = _comparable_text(met, data)
+        wanted = _comparable_text(value, data)
         handle = f"{_BRANCH_PREFIX}{cases.index(wanted)}" if wanted in cases else _DEFAULT_HANDLE
-        said = {"message": f"{short_repr(met)} goes to {handle}", "handle": handle}
-        event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
+        log = {"message": f"{short_repr(value)} goes to {handle}", "handle": handle}
+        event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, log)
         return ExecutionResult({handle: pass_through(inputs)}, [event])
 
     def check(self, data: SwitchData | None, view: NodeView) -> Iterable[NodeFinding]:
@@ -61,7 +61,7 @@ class Switch(NodeType):
         cases = [_comparable_text(case, data) for case in data.cases]
         for number, case in enumerate(cases):
             if cases.index(case) != number:
-                message = f"case {number} is that of case-{cases.index(case)} and never met"
+                message = f"case {number} is that of case-{cases.index(case)} and is never reached"
                 pointer = f"/data/cases/{number}"
                 yield NodeFinding("never-matches", message, pointer, "remove it", "warning")
         pointer = "/data/cases"

@@ -16,7 +16,7 @@ class TextData(NodeData):
 
 
 class Text(ValueType):
-    """Gives ``data.text``, always as text."""
+    """Outputs ``data.text``, always as text."""
 
     node_type = "text"
     purpose = "Give a fixed text or a template filled from earlier results; no model is asked."

@@ -24,7 +24,7 @@ class TransformData(NodeData):
 
 
 class Transform(NodeType):
-    """Gives what ``data.expression`` comes to, with its type, or the object of ``data.fields``."""
+    """Outputs the value of ``data.expression`` with its type, or the object of ``data.fields``."""
 
     node_type = "transform"
     purpose = (
@@ -34,16 +34,16 @@ class Transform(NodeType):
     Data = TransformData
 
     async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:
-        for fault in _check_fields(data.model_fields_set, context.node_id):
-            raise NodeError(fault, code="invalid-data", hint=_HINT)
-        # A copy: nobody may change the graph by its result.
+        for problem in _check_fields(data.model_fields_set, context.node_id):
+            raise NodeError(problem, code="invalid-data", hint=_HINT)
+        # A copy, so that changing the result does not change the graph.
         return copy_json(data.expression if data.fields is None else data.fields)
 
     def check(self, data: TransformData | None, view: NodeView) -> Iterable[NodeFinding]:
-        given = {name for name in TransformData.model_fields if name in view.node.data}
-        given |= {name for name in TransformData.model_fields if view.is_wired(name)}
-        for fault in _check_fields(given, view.node.id):
-            yield NodeFinding("invalid-data", fault, "/data", _HINT)
+        present = {name for name in TransformData.model_fields if name in view.node.data}
+        present |= {name for name in TransformData.model_fields if view.is_wired(name)}
+        for problem in _check_fields(present, view.node.id):
+            yield NodeFinding("invalid-data", problem, "/data", _HINT)
         text = view.node.data.get("expression")
         if isinstance(text, str) and not has_template(text) and not view.is_wired("expression"):
             yield NodeFinding(
@@ -55,7 +55,7 @@ class Transform(NodeType):
 
 
 def _check_fields(present: Iterable[str], node_id: str) -> Iterable[str]:
-    found = sorted(present)
-    if len(found) != 1:
-        names = " and ".join(found)
-        yield f"{node_id!r} has {names or 'neither expression nor fields'}; it takes one of the two"
+    names = sorted(present)
+    if len(names) != 1:
+        both = " and ".join(names)
+        yield f"{node_id!r} has {both or 'neither expression nor fields'}; it takes one of the two"

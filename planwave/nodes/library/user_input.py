@@ -32,12 +32,12 @@ class UserInputData(NodeData):
 
 
 class UserInput(NodeType):
-    """Gives a message and what came with it, each by its handle, and all of it as ``output``.
+    """Outputs a message and its attachments, each on its handle, and all of them on ``output``.
 
-    An execution settles it with some of ``{"message", "files", "images", "extras", "chatId",
+    An execution sets some of ``{"message", "files", "images", "extras", "chatId",
     "threadId"}``; a text on ``output`` is the message, an object on it is all of these. A file is
     ``{"name", "mime", "url" | "data"}``, its data base64; an image is a file or a URL. ``chatId`` and
-    ``threadId`` carry a value only where there is one.
+    ``threadId`` carry a value only if one is set.
     """
 
     node_type = "user_input"
@@ -66,10 +66,10 @@ class UserInput(NodeType):
         return ExecutionResult({name: DataValue(types[name], v) for name, v in values.items()})
 
     def adapt_inputs(self, values: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Give what the node is settled with; see ``InputAdapter``.
+        """Return the node's outputs for an execution's inputs; see ``InputAdapter``.
 
         Raises:
-            InputError: A field is unknown, has another shape, or is given twice and differently.
+            InputError: A field is unknown, has the wrong type, or has two different values.
         """
         try:
             return _values_by_handle(UserInputData.model_validate(_merge_fields(values)))
@@ -84,7 +84,7 @@ class UserInput(NodeType):
 
 
 def _merge_fields(values: Mapping[str, Json]) -> dict[str, Json]:
-    """Give the fields, whether they came by themselves or as one object."""
+    """Return the fields, whether they were sent one by one or as one object."""
     fields = dict(values)
     if DEFAULT_SOURCE_HANDLE not in fields:
         return fields

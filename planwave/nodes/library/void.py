@@ -1,4 +1,4 @@
-"""``void``: where what nobody wants goes."""
+"""``void``: discard the input."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType
 
 
 class Void(NodeType):
-    """Takes whatever arrives and gives nothing: no result, no way on.
+    """Accepts any input and has no output.
 
-    Of use where a step is to run as a stage and its result is of no use, or where a branch is to end
-    without being a result of the run.
+    Useful to run a step whose result is not needed, or to end a branch without adding it to the
+    results of the run.
     """
 
     node_type = "void"
-    purpose = "Swallow what arrives; gives no result."
+    purpose = "Discard the input; no result."
     Data = NodeData
     outputs: tuple[Port, ...] = ()
     planned = False

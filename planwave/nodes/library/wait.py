@@ -1,4 +1,4 @@
-"""``wait``: go on later, after some seconds or at a time."""
+"""``wait``: pass the input on after some seconds or at a given time."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _utc_now() -> datetime:
 
 
 class Wait(NodeType):
-    """Passes its input on once the time has come.
+    """Passes its input on when the time has come.
 
-    It waits as a request of the kind ``timer``, which asks nobody anything and is answered by the
-    time: it holds no slot and no task, and outlives the process. Somebody who does not want to wait
-    answers it with ``{"decision": "continue"}``.
+    The node waits as a request of the kind ``timer``, which is answered when the time has come. It
+    holds neither slot nor task meanwhile and survives restarts. A caller ends the wait early with the
+    answer ``{"decision": "continue"}``.
 
     Args:
-        now: Gives the time.
+        now: The clock; returns the current UTC time.
     """
 
     node_type = "wait"
@@ -60,10 +60,10 @@ class Wait(NodeType):
     async def run(
         self, data: WaitData, inputs: Inputs, context: FlowContext
     ) -> DataValue | Suspension:
-        for fault in _check_times(
+        for finding in _check_times(
             data
-        ):  # wires and templates may have brought what no check has seen
-            raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
+        ):  # values of wires and templates were not checked before the run
+            raise NodeError(finding.message, code="invalid-data", hint=finding.hint)
         now = self._now()
         end = now + timedelta(seconds=data.seconds or 0.0)
         if data.until is not None:
@@ -94,7 +94,7 @@ class Wait(NodeType):
         state: Json,
         answer: Json,
     ) -> ExecutionResult:
-        """Go on: the time has come, or somebody would not wait for it."""
+        """Pass the input on after the time has come or the wait was ended early."""
         return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)})
 
     def check(self, data: WaitData | None, view: NodeView) -> Iterable[NodeFinding]:
@@ -105,7 +105,7 @@ class Wait(NodeType):
 
 
 def _check_times(data: WaitData, *, has_time: bool = True) -> Iterable[NodeFinding]:
-    """Find what is wrong with the times; ``has_time`` says that ``until`` is no template any more."""
+    """Yield errors of the times; ``has_time`` is False while ``until`` is an unresolved template."""
     if (data.seconds is None) == (data.until is None):
         wrong = "neither" if data.until is None else "both"
         yield NodeFinding(

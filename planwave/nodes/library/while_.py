@@ -1,4 +1,4 @@
-"""``while``: a graph again and again, as long as a condition holds."""
+"""``while``: repeat a graph while a condition holds."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from planwave.nodes.subgraphs import (
 _VARIABLES: Final = ("value", "index")
 _LIMIT: Final = "loop_rounds"
 _DEFAULT_MAX_ROUNDS: Final = 100
-"""What a loop may take where neither the node nor a limit says so: it has to end at some time."""
+"""Maximum rounds if neither the node nor a limit sets one, so that every loop ends."""
 
 
 class WhileData(NodeData):
-    """When to go on, and what to do in each round."""
+    """The condition, and the graph of each round."""
 
     condition: str = expression_field(*_VARIABLES)
     body: dict[str, Any] | None = graph_field(*_VARIABLES)
@@ -49,7 +49,7 @@ class WhileData(NodeData):
 
 
 class While(NodeType):
-    """Runs ``data.body`` while the condition holds; each round gets what the one before came to."""
+    """Runs ``data.body`` while the condition holds; each round receives the previous round's result."""
 
     node_type = "while"
     purpose = (
@@ -99,7 +99,7 @@ def _initial_value(data: WhileData, inputs: Inputs) -> DataValue:
 
 
 async def _referenced_nodes(condition: str, context: FlowContext) -> Json:
-    """Give what the nodes gave that the condition names; the rest of what it sees arrives."""
+    """Return the results of the nodes that the condition names; its other variables are inputs."""
     template = compile_template(as_expression(condition))
     references = template.references if template is not None else ()
     named = {reference.key for reference in references if reference.root == NODES}
@@ -112,15 +112,15 @@ async def _referenced_nodes(condition: str, context: FlowContext) -> Json:
 async def _evaluate_condition(
     condition: str, variables: dict[str, Json], context: FlowContext
 ) -> bool:
-    """Say whether the condition holds: it gives true or false, or one of them as text."""
-    written: Json = {"condition": as_expression(condition)}  # so that a fault names its field
-    found = (await context.runtime.resolve(written, variables))["condition"]
-    if isinstance(found, str) and found.strip().lower() in ("true", "false"):
-        return found.strip().lower() == "true"
-    if not isinstance(found, bool):
+    """Return whether the condition holds; it must be a boolean, or ``true`` or ``false`` as text."""
+    written: Json = {"condition": as_expression(condition)}  # so that an error names its field
+    result = (await context.runtime.resolve(written, variables))["condition"]
+    if isinstance(result, str) and result.strip().lower() in ("true", "false"):
+        return result.strip().lower() == "true"
+    if not isinstance(result, bool):
         raise NodeError(
-            f"the condition of {context.node_id!r} gives neither true nor false, but {short_repr(found)}",
+            f"the condition of {context.node_id!r} gives neither true nor false, but {short_repr(result)}",
             code="not-a-boolean",
             hint="compare something, as in: value.score < 8",
         )
-    return found
+    return result

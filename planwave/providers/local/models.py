@@ -1,7 +1,7 @@
-"""The embedded model server: an OpenAI-compatible endpoint planwave starts, keys and stops itself.
+"""Embedded model servers: OpenAI-compatible endpoints that planwave starts and stops.
 
 Nothing starts before the first :meth:`LocalModelServers.endpoint`. Each model gets one server process
-(``server_main.py`` says why a process), on a loopback port of its own, with a random key.
+(``server_main.py`` says why a process), on its own loopback port, with a random key.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from planwave.settings import Settings
 
 PROVIDER = "local"
 SLOTS = 2
-"""Calls served at once. Two cores are no faster with more: each call only takes longer."""
+"""Concurrent calls. On two cores more calls at once have the same throughput."""
 CONTEXT_TOKENS = 4_096
-"""Per slot: a step that reads eight earlier results of 220 tokens, its goal and its own text."""
+"""Per slot: enough for eight earlier results of 220 tokens, the goal and the step's own text."""
 SMALL_MODEL_TOKENS = 220
-"""What a step of a small model may write: a few sentences, fifteen seconds on two cores."""
+"""Longest reply of a step on a small model: a few sentences, 15 s on two cores."""
 _SMALL_BYTES = 3_000_000_000
 _GGUF = b"GGUF"
 _DOCTOR_HINT = "run: planwave doctor"
 
 
 class LocalModelServers:
-    """Satisfies :class:`planwave.providers.protocols.LocalProvider`.
+    """The model servers of this process; a :class:`planwave.providers.protocols.LocalProvider`.
 
-    Use from any thread and any event loop: a first call blocks neither, and however many come at
-    once, one server is started. With or without :meth:`close`, no server outlives this process.
+    Safe to use from any thread and any event loop: starting a server blocks no loop, and concurrent
+    first calls start one server. No server outlives this process, even without :meth:`close`.
     """
 
     slots = SLOTS
-    """How many calls to have in flight at most; a further one would wait inside the server."""
+    """Calls that a server runs at once; further calls would wait inside the server."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class LocalModelServers:
         self._loading: set[str] = set()
         self._servers: dict[str, ModelServer] = {}
         self._closing = threading.Lock()
-        self._closed = 0  # how often: a start that began before the last time is given up
+        self._closed = 0  # number of closes: a start that began before a close is cancelled
         self._processes: list[subprocess.Popen[str]] = []
         weakref.finalize(self, stop, self._processes)
 
@@ -90,13 +90,13 @@ class LocalModelServers:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The default first, then the other known models that were pulled."""
+        """The default first, then the other models of the catalog that were downloaded."""
         directory = self._settings.model_dir
         pulled = (file.name for file in MODEL_FILES.values() if is_present(file, directory))
         return tuple(dict.fromkeys((self.default_model, *pulled)))
 
     def availability(self) -> tuple[bool, str, str]:
-        """Give ``(available, reason, how_to_enable)`` of the default model; reads no content."""
+        """Return ``(available, reason, how_to_enable)`` of the default model; reads no content."""
         model = self.default_model
         if not self._installed():
             return (
@@ -108,7 +108,7 @@ class LocalModelServers:
             path, memory = self._file_of(model)
         except InputError as error:
             return False, error.message, error.hint or ""
-        unfit = None if self._has_memory(model) else unfit_reason(memory, self._machine())
+        unfit = None if self._is_loaded(model) else unfit_reason(memory, self._machine())
         if unfit is not None:
             return False, *unfit
         file = self._known_file(model)
@@ -116,13 +116,17 @@ class LocalModelServers:
             return False, f"{path} is not a GGUF file", "set PLANWAVE_LOCAL_MODEL to one that is"
         if file is not None and not is_present(file, self._settings.model_dir):
             size, name = file.size / 1e9, "" if model == self._settings.local_model else f" {model}"
-            return False, f"{model} ({size:.1f} GB) is not here yet", f"planwave model pull{name}"
+            return (
+                False,
+                f"{model} ({size:.1f} GB) is not downloaded yet",
+                f"planwave model pull{name}",
+            )
         return True, f"{model} is in {path.parent}", ""
 
     def required_download(self) -> str | None:
-        """Give the model whose pull would make this provider available, None where that is not it.
+        """Return the model whose download would make this provider available, else None.
 
-        A command that is about to need a model asks this, pulls with a progress bar, and goes on.
+        A command that needs a model downloads it with a progress bar first.
         """
         file = self._known_file(self.default_model)
         available, _, _ = self.availability()
@@ -133,9 +137,9 @@ class LocalModelServers:
         return file.name
 
     def profile(self, model: str) -> ModelProfile:
-        """Give what a model can do.
+        """Return the capabilities of a model.
 
-        None calls tools or sees images, and those below 3 GB need the small path.
+        Embedded models have neither tools nor images; those below 3 GB are small models.
         """
         file = self._known_file(model)
         try:
@@ -153,14 +157,14 @@ class LocalModelServers:
         )
 
     async def endpoint(self, model: str) -> tuple[str, str]:
-        """Give ``(base_url, key)`` of a running server, starting it if needed.
+        """Return ``(base_url, key)`` of a running server, starting it if needed.
 
-        A server that hangs is ended, and another one started.
+        A server that hangs is stopped and replaced.
 
         Raises:
-            UnknownModel: Neither a known model nor the configured file.
-            ProviderError: The file is missing or wrong, the machine does not suffice, or the server
-                did not start.
+            UnknownModel: Neither a model of the catalog nor the configured file.
+            ProviderError: The file is missing or wrong, the machine is too small, or the server did
+                not start.
         """
         server, closed = self._servers.get(model), self._closed
         if server is None or not await server.is_healthy():
@@ -168,7 +172,7 @@ class LocalModelServers:
         return f"{server.address}/v1", server.key
 
     async def close(self) -> None:
-        """Stop the servers, also those that are just starting."""
+        """Stop the servers, including those that are starting."""
 
         def close() -> None:
             with self._closing:
@@ -179,7 +183,7 @@ class LocalModelServers:
         await asyncio.to_thread(close)
 
     def _start_server(self, model: str, closed: int, failed: ModelServer | None) -> ModelServer:
-        """Give the server of a model; ``failed`` is one that no longer answers."""
+        """Return the server of a model, starting it unless another than ``failed`` runs."""
         with self._starting:
             server = self._servers.get(model)
             if server is not None and server is not failed and server.is_running:
@@ -220,24 +224,24 @@ class LocalModelServers:
 
     def _launch(self, model: str, path: Path, threads: int, closed: int) -> ModelServer:
         key = secrets.token_urlsafe(24)
-        wanted = {"path": str(path), "name": model, "slots": SLOTS, "context": CONTEXT_TOKENS}
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        options = {"path": str(path), "name": model, "slots": SLOTS, "context": CONTEXT_TOKENS}
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
             with self._closing:
                 self._check_open(model, closed)
-                process = start_process(self._program, said)
+                process = start_process(self._program, stderr)
                 self._processes.append(process)
-            answer = handshake(process, {**wanted, "threads": threads, "key": key})
-            if "address" not in answer:
-                reason = answer.get("error") or exit_reason(process, said)
+            reply = handshake(process, {**options, "threads": threads, "key": key})
+            if "address" not in reply:
+                reason = reply.get("error") or exit_reason(process, stderr)
                 self._end(process)
                 message = f"the embedded model server did not start: {reason}"
                 raise _unavailable_error(message, model, self._start_hint(model, path))
-        return ModelServer(process, answer["address"], key)
+        return ModelServer(process, reply["address"], key)
 
     def _start_hint(self, model: str, path: Path) -> str:
         if self._known_file(model) is not None:
             return _DOCTOR_HINT
-        return f"check that {path} is whole and holds a model that writes text"
+        return f"check that {path} is complete and is a model that writes text"
 
     def _check_open(self, model: str, closed: int) -> None:
         if closed != self._closed:
@@ -247,21 +251,21 @@ class LocalModelServers:
 
     def _end(self, process: subprocess.Popen[str]) -> None:
         stop([process])
-        with suppress(ValueError):  # close() may have been there first
+        with suppress(ValueError):  # close() may have removed it
             self._processes.remove(process)
 
     def _known_file(self, model: str) -> ModelFile | None:
-        """Give the known model of that name, unless it is that of the operator's own file."""
+        """Return the catalog entry of a model, unless the name is that of the configured file."""
         own = is_path(self._configured) and model == self.default_model
         return None if own else MODEL_FILES.get(model)
 
-    def _has_memory(self, model: str) -> bool:
-        """Whether a model has the memory it takes, or is about to take it."""
+    def _is_loaded(self, model: str) -> bool:
+        """Return whether a model is loaded or loading."""
         server = self._servers.get(model)
         return model in self._loading or (server is not None and server.is_running)
 
     def _file_of(self, model: str) -> tuple[Path, int]:
-        """Give a model's path and the memory it takes (bytes)."""
+        """Return the path of a model and the memory it needs, in bytes."""
         file = self._known_file(model)
         if file is not None:
             return model_path(file, self._settings.model_dir), file.memory
@@ -286,9 +290,9 @@ def _is_installed() -> bool:
 
 
 def _configured(settings: Settings) -> str:
-    """Give the model that is meant: a known one asked for by name comes before the default."""
-    asked = settings.model if settings.provider in (None, PROVIDER) else None
-    return asked if asked in MODEL_FILES else settings.local_model
+    """Return the configured model: PLANWAVE_MODEL if it is in the catalog, else the default."""
+    chosen = settings.model if settings.provider in (None, PROVIDER) else None
+    return chosen if chosen in MODEL_FILES else settings.local_model
 
 
 def _name_of(configured: str) -> str:

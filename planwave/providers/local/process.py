@@ -1,13 +1,17 @@
-"""One embedded model server process: started, asked for its address, looked after, ended."""
+"""The process of one embedded model server: start, handshake, health check, stop.
+
+The functions block and run in threads. ``asyncio.create_subprocess_exec`` is not used: it binds a
+process to one event loop, and a server outlives the loop of the call that started it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import selectors
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +22,7 @@ from urllib.parse import urlsplit
 _START_S = 120.0
 _STOP_S = 1.0
 _SILENT_S = 20.0
-"""What answers nothing for so long hangs: the question needs no model, and nobody is before it."""
+"""A server that does not respond within this time hangs: its health check waits for no model."""
 _LIKELY = {
     signal.SIGKILL: "; most likely memory ran out",
     signal.SIGILL: "; most likely this processor lacks an instruction it needs",
@@ -27,7 +31,7 @@ _LIKELY = {
 
 @dataclass(frozen=True, slots=True)
 class ModelServer:
-    """A server process that answers."""
+    """A server process that has started."""
 
     process: subprocess.Popen[str]
     address: str
@@ -39,13 +43,13 @@ class ModelServer:
         return self.process.poll() is None
 
     async def is_healthy(self) -> bool:
-        """Whether the process is alive and well: one that hangs would keep every call waiting."""
+        """Return whether the process is alive and responds; calls to a hanging server never end."""
         if not self.is_running:
             return False
-        place = urlsplit(self.address)
+        address = urlsplit(self.address)
         try:
             async with asyncio.timeout(_SILENT_S):
-                reader, writer = await asyncio.open_connection(place.hostname, place.port)
+                reader, writer = await asyncio.open_connection(address.hostname, address.port)
                 try:
                     writer.write(b"GET /health HTTP/1.0\r\n\r\n")
                     return bool(await reader.readline())
@@ -55,74 +59,70 @@ class ModelServer:
             return False
 
 
-def start_process(program: Path, said: IO[str]) -> subprocess.Popen[str]:
-    """Start the server program; what it says besides its answer goes to ``said``.
+def start_process(program: Path, stderr: IO[str]) -> subprocess.Popen[str]:
+    """Start the server program.
+
+    Args:
+        program: The Python file to run.
+        stderr: Receives the messages of the program.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The process cannot be started.
     """
-    # -P: the program's own folder holds modules with everyday names. A session of its own: Ctrl-C
-    # in the terminal is planwave's to answer, and its calls end in order.
+    # -P: the folder of the program holds modules with common names. A separate session: planwave
+    # handles Ctrl-C of the terminal and ends the calls in order.
     return subprocess.Popen(  # noqa: S603  # our own program, no shell
         [sys.executable, "-P", str(program)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=said,
+        stderr=stderr,
         text=True,
         start_new_session=True,
     )
 
 
-def handshake(process: subprocess.Popen[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Hand the program its orders and give its one line of answer.
+def handshake(process: subprocess.Popen[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Send the options to the program and return its reply, one line of JSON.
 
     Returns:
-        ``{"address"}`` or ``{"error"}``; without either it ended, or said something else.
+        ``{"address"}`` or ``{"error"}``; empty if the program ended or wrote something else.
     """
     assert process.stdin is not None  # noqa: S101  # both are pipes
     assert process.stdout is not None  # noqa: S101
-    overdue = threading.Event()
-
-    def give_up() -> None:
-        overdue.set()
-        process.kill()
-
-    late = threading.Timer(_START_S, give_up)
-    late.daemon = True
-    late.start()
     try:
-        process.stdin.write(json.dumps(wanted) + "\n")
+        process.stdin.write(json.dumps(options) + "\n")
         process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            if not selector.select(_START_S):
+                process.kill()
+                return {"error": f"it was not ready after {_START_S:g} s"}
+        reply = json.loads(process.stdout.readline())
     except (OSError, ValueError):
-        answer = None
-    finally:
-        late.cancel()
-    if overdue.is_set():
-        return {"error": f"it was not ready after {_START_S:g} s"}
-    return answer if isinstance(answer, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        return {}
+    return reply if isinstance(reply, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def exit_reason(process: subprocess.Popen[str], said: IO[str]) -> str:
-    """Give why a program ended that gave no answer: the signal that ended it, or its last line."""
+def exit_reason(process: subprocess.Popen[str], stderr: IO[str]) -> str:
+    """Return why a program ended without a reply: the signal, or its last line on stderr."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_S)
     code = process.returncode
     if code is not None and code < 0:
         name = signal.strsignal(-code) or "unknown"
         return f"it was ended by signal {-code} ({name}){_LIKELY.get(signal.Signals(-code), '')}"
-    said.seek(0)
-    return next(reversed(said.read().strip().splitlines()), "it said nothing")
+    stderr.seek(0)
+    return next(reversed(stderr.read().strip().splitlines()), "it said nothing")
 
 
 def stop(processes: list[subprocess.Popen[str]]) -> None:
-    """End server processes and take them off the list: by the end of their stdin, then by force."""
-    ended = list(processes)
-    for process in ended:
+    """Stop processes and remove them from the list: close stdin, then kill what still runs."""
+    stopping = list(processes)
+    for process in stopping:
         if process.stdin is not None:
             with suppress(OSError, ValueError):
                 process.stdin.close()
-    for process in ended:
+    for process in stopping:
         try:
             process.wait(_STOP_S)
         except subprocess.TimeoutExpired:

@@ -1,11 +1,11 @@
 """The embedded model server as a separate program; ``models.py`` starts it by its path.
 
-A process of its own, because building the server holds Python's lock until the model is loaded
-(seconds in which an event loop would stand still), and because a fault in native code then ends
-this process and not planwave. It imports nothing of planwave.
+It is a separate process because creating the server holds the GIL until the model is loaded (seconds
+that would block an event loop), and because a crash in native code then ends this process and not
+planwave. It imports nothing of planwave.
 
-One JSON line comes in on stdin, one goes out on stdout: ``{"address"}`` or ``{"error"}``. When
-stdin ends, planwave has gone or wants no more, and the program ends at once.
+The program reads one JSON line from stdin and writes one to stdout: ``{"address"}`` or ``{"error"}``.
+It ends when stdin ends, that is, when planwave closes it or exits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import sys
 import traceback
 from typing import Any
 
-_LOOK_S = 2.0
+_CHECK_INTERVAL_S = 2.0
 _NICENESS = 5
-"""Lets planwave's own event loop go first on cores both want."""
+"""Gives planwave's event loop priority on shared cores."""
 
 
 def main() -> None:
@@ -27,28 +27,28 @@ def main() -> None:
     server: Any = None
     try:
         parent = os.getppid()
-        answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)  # native code writes where it likes; the answer's line stays clean
+        reply = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)  # native code writes to stdout; the reply stays clean
         wanted = json.loads(sys.stdin.readline())
         try:
             os.nice(_NICENESS)
             server = _serve(wanted)
-            said = {"address": server.listening_address}
-        except Exception as error:  # noqa: BLE001  # told to planwave, which raises it as its own
-            said = {"error": f"{type(error).__name__}: {error}"}
-        answer.write(json.dumps(said) + "\n")
-        answer.close()
+            message = {"address": server.listening_address}
+        except Exception as error:  # noqa: BLE001  # planwave raises it
+            message = {"error": f"{type(error).__name__}: {error}"}
+        reply.write(json.dumps(message) + "\n")
+        reply.close()
         if server is not None:
             _wait_for_parent_exit(parent)
-    except Exception:  # noqa: BLE001  # most likely there is nobody left to answer
+    except Exception:  # noqa: BLE001  # planwave is probably gone
         traceback.print_exc()
     finally:
-        os._exit(0)  # neither the server's end nor its threads are waited for: some never end
+        os._exit(0)  # do not wait for threads of the server: some never end
 
 
 def _wait_for_parent_exit(parent: int) -> None:
     while os.getppid() == parent:
-        readable, _, _ = select.select([0], [], [], _LOOK_S)
+        readable, _, _ = select.select([0], [], [], _CHECK_INTERVAL_S)
         if readable and not os.read(0, 4096):
             return
 
@@ -61,9 +61,9 @@ def _serve(wanted: dict[str, Any]) -> Any:
     params.model.path = wanted["path"]
     params.model_alias = {wanted["name"]}
     params.n_parallel = wanted["slots"]
-    params.n_ctx = wanted["context"] * wanted["slots"]  # it is divided among the slots
+    params.n_ctx = wanted["context"] * wanted["slots"]  # the server divides it among the slots
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = wanted["threads"]
-    # The defaults are made for a desk, not for a service: no key, any origin, a web page, tools.
+    # The defaults are for interactive use: no key, any origin, a web page, tools.
     params.hostnames = ["127.0.0.1"]
     params.api_keys = [wanted["key"]]
     params.cors_origins = "http://127.0.0.1"
@@ -78,13 +78,13 @@ def _serve(wanted: dict[str, Any]) -> Any:
 
 
 def _set_sampling_defaults(sampling: Any) -> None:
-    """Set what calls get that ask for nothing else.
+    """Set the sampling of calls that do not set it.
 
-    Small models fall into saying one sentence for ever. DRY takes weight from a word that would
-    repeat a long run of earlier words; JSON's quotes break such runs, so structure is left alone.
-    The prompt counts too, and a step quotes what it was given: so a run is long only when it is a
-    sentence, and is looked for in the last 256 words or so, or quoted words would be bent. The
-    other values are those the default model was published with.
+    Small models tend to repeat one sentence for ever. DRY lowers the weight of a word that would
+    continue a long repetition; the quotes of JSON break repetitions, so its structure is not affected.
+    The prompt counts too, and steps quote their inputs: therefore only repetitions of a sentence's
+    length within the last 256 tokens count. The other values are those published with the default
+    model.
     """
     sampling.temp, sampling.top_k, sampling.top_p = 0.7, 20, 0.8
     sampling.dry_multiplier, sampling.dry_base = 0.8, 1.75

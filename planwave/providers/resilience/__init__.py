@@ -1,1 +1,1 @@
-"""What decides when a call may go out: call gate, circuit breaker, concurrency limiter, Retry-After. It makes no calls itself."""
+"""Decides when a call may start: call gate, circuit breaker, concurrency limiter, Retry-After."""

@@ -1,9 +1,8 @@
-"""The way to one provider: what every call of it passes before it goes out.
+"""The gate that every call of one provider passes before it starts.
 
-In this order: an account that ran dry refuses at once; a provider in trouble makes calls wait for
-its probe, as long as they have time; second tries keep within their budget; then the gate gives
-turns. Whatever a call may wait for is known beforehand, so one without the time for it fails at
-once, and says when to come back.
+The checks in order: the quota of the account; the circuit breaker (calls wait for its probe); the
+retry budget; the concurrency limiter. Each wait is known in advance, so a call without enough time
+fails at once, and its error says when to try again.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryB
 from planwave.providers.resilience.concurrency_limiter import FairConcurrencyLimiter
 from planwave.settings import Limits
 
-_PROBE_S, _LONGEST_PROBE_S = 1.0, 60.0
-_QUOTA_PROBE_S, _LONGEST_QUOTA_PROBE_S = 60.0, 900.0
+_PROBE_S, _MAX_PROBE_S = 1.0, 60.0
+_QUOTA_PROBE_S, _MAX_QUOTA_PROBE_S = 60.0, 900.0
 _OUTAGE_CODES = frozenset(
     {"rate-limited", "provider-overloaded", "provider-error", "provider-unreachable"}
 )
-"""Failures that say how the provider is, not what it was asked."""
+"""Failures caused by the state of the provider, not by the request."""
 
 
 @dataclass(eq=False, slots=True)
 class CallContext:
-    """One call on its way.
+    """One call with the time it has waited.
 
     Attributes:
-        request: What is asked.
-        scope: Whose call it is; None for nobody's.
-        secret: The key it carries, which is its account.
-        waited_s: How long it has waited for a provider in trouble.
+        request: The request to send.
+        scope: The owner of the call, or None.
+        secret: The API key, which identifies the account.
+        waited_s: The time the call has waited for a failing provider, seconds.
     """
 
     request: ModelRequest
@@ -49,11 +48,11 @@ class CallContext:
 
     @property
     def execution(self) -> str:
-        """The queue it stands in."""
+        """The key of the queue: the execution id."""
         return self.scope.execution_id if self.scope is not None else ""
 
     def time_left_s(self) -> float:
-        """Give the seconds its node has left."""
+        """Return the seconds until the timeout of the node."""
         return math.inf if self.scope is None else self.scope.time_left_s()
 
 
@@ -77,24 +76,23 @@ class CallGate:
         )
         self._budget = RetryBudget(clock=clock)
         self._circuit = CircuitBreaker(
-            limits.provider_failures, _PROBE_S, _LONGEST_PROBE_S, clock=clock, timeout=timeout
+            limits.provider_failures, _PROBE_S, _MAX_PROBE_S, clock=clock, timeout=timeout
         )
         self._accounts: dict[str, CircuitBreaker] = {}
 
     @asynccontextmanager
     async def acquire(self, call: CallContext, *, is_retry: bool) -> AsyncGenerator[None, None]:
-        """Wait until a call may go out, and hold its place until the block ends.
+        """Wait until a call may start, and hold its slot until the block ends.
 
-        Args:
-            call: Told of afterwards: :meth:`answered`, :meth:`record_failure`, always :meth:`left`.
-            is_retry: It is a second try.
+        The caller then reports :meth:`record_success` or :meth:`record_failure`, and always
+        :meth:`release`.
 
         Raises:
-            ProviderError: The account ran dry (``quota-exhausted``), or the provider is in trouble
-                for longer than this call can wait (``provider-overloaded``, ``rate-limited``).
+            ProviderError: The quota of the account is used up (``quota-exhausted``), or the provider
+                fails for longer than the call can wait (``provider-overloaded``, ``rate-limited``).
         """
-        goes = False
-        while not goes:
+        started = False
+        while not started:
             self._check_quota(call)
             await self._wait_for_circuit(call)
             if is_retry:
@@ -102,44 +100,44 @@ class CallGate:
             self._check_time_left(call)
             async with self._limiter.acquire(
                 call.execution, lambda: self._try_start(call, is_retry)
-            ) as goes:
-                if goes:
+            ) as started:
+                if started:
                     yield
 
     def record_success(self, call: CallContext) -> None:
-        """Take note that the provider began to answer."""
+        """Record that the provider began to reply."""
         self._circuit.record_success(call)
         self._account(call).record_success(call)
 
     def record_failure(self, call: CallContext, error: ProviderError) -> None:
-        """Take note of how an attempt failed; waits that were asked for hold for every call."""
+        """Record the failure of an attempt; its Retry-After pauses every call."""
         wait_s = min(error.retry_after_s or 0.0, self._limits.retry_after_s)
         if wait_s > 0:
             self._limiter.pause(wait_s)
         if error.code == "quota-exhausted":
             self._account(call).record_failure(call, error)
-        is_trouble = error.code in _OUTAGE_CODES
-        if error.status is not None and not is_trouble:
-            self._circuit.record_success(call)  # whatever it refused: it is there, and decides
-        elif is_trouble or self._circuit.is_probe(call):
+        is_outage = error.code in _OUTAGE_CODES
+        if error.status is not None and not is_outage:
+            self._circuit.record_success(call)  # the provider works, it rejected this call
+        elif is_outage or self._circuit.is_probe(call):
             self._circuit.record_failure(call, error, wait_s)
 
     def release(self, call: CallContext) -> None:
-        """Take note that an attempt is over, however it ended."""
+        """Record the end of an attempt."""
         self._circuit.release(call)
         self._account(call).release(call)
 
     def has_time_for(self, call: CallContext) -> bool:
-        """Say whether a call can outlast what keeps all calls back at present."""
-        outlasts_trouble = self._circuit.estimated_retry_in() <= self._max_wait_s(call)
-        return outlasts_trouble and self._limiter.paused_for() <= call.time_left_s()
+        """Return whether a call has the time to wait for the circuit and the pause."""
+        outlasts_outage = self._circuit.estimated_retry_in() <= self._max_wait_s(call)
+        return outlasts_outage and self._limiter.paused_for() <= call.time_left_s()
 
     def _account(self, call: CallContext) -> CircuitBreaker:
-        found = self._accounts.get(call.secret)
-        if found is None:
-            found = CircuitBreaker(1, _QUOTA_PROBE_S, _LONGEST_QUOTA_PROBE_S, clock=self._clock)
-            self._accounts[call.secret] = found
-        return found
+        account = self._accounts.get(call.secret)
+        if account is None:
+            account = CircuitBreaker(1, _QUOTA_PROBE_S, _MAX_QUOTA_PROBE_S, clock=self._clock)
+            self._accounts[call.secret] = account
+        return account
 
     def _check_quota(self, call: CallContext) -> None:
         account = self._account(call)
@@ -159,10 +157,10 @@ class CallGate:
         if not self._circuit.is_open:
             return
         began = self._clock()
-        over = await self._circuit.wait(self._max_wait_s(call))
+        closed = await self._circuit.wait(self._max_wait_s(call))
         call.waited_s += self._clock() - began
         cause = self._circuit.cause
-        if over or cause is None:
+        if closed or cause is None:
             return
         wait = self._circuit.estimated_retry_in()
         raise provider_error(
@@ -176,7 +174,7 @@ class CallGate:
         )
 
     async def _wait_for_retry_budget(self, call: CallContext) -> None:
-        """Wait until a second try is within the budget; a probe needs none."""
+        """Wait until a retry is within the budget; a probe needs no budget."""
         while not self._circuit.is_open and (wait := self._budget.wait_s()) > 0:
             if wait > self._max_wait_s(call):
                 raise provider_error(
@@ -195,7 +193,7 @@ class CallGate:
         return min(self._limits.provider_wait_s - call.waited_s, call.time_left_s())
 
     def _check_time_left(self, call: CallContext) -> None:
-        """Fail a call whose node will be out of time before the provider's pause is over."""
+        """Raise if the node times out before the provider's pause ends."""
         wait = self._limiter.paused_for()
         if wait > call.time_left_s():
             raise provider_error(
@@ -208,7 +206,7 @@ class CallGate:
             )
 
     def _try_start(self, call: CallContext, is_retry: bool) -> bool:
-        """Decide in the moment a call would go out; much may have happened while it queued."""
+        """Check again when the call is next in the queue; the state may have changed meanwhile."""
         counts = is_retry and not self._circuit.is_open
         if counts and self._budget.wait_s() > 0:
             return False

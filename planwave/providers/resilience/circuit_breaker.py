@@ -1,9 +1,8 @@
-"""When a provider is left alone: after failures in a row, and while second tries are too many.
+"""Circuit breaker and retry budget of a provider.
 
-A provider in trouble is not helped by more calls. A :class:`CircuitBreaker` stops them and lets one through
-now and then, a probe, to see whether the trouble is over; a :class:`RetryBudget` keeps second tries
-a small part of all requests. Source of both: "Circuit Breaker" and "Retry Budgets" as Finagle and
-Envoy build them.
+A :class:`CircuitBreaker` stops calls after failures in a row and admits single probes until one
+succeeds; a :class:`RetryBudget` limits retries to a small part of all requests. Source: "Circuit
+Breaker" and "Retry Budgets" of Finagle and Envoy.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from planwave.errors import ProviderError
 _WINDOW_S = 10.0
 _RETRY_SHARE = 0.1
 _MIN_RETRIES = 10
-"""As many second tries a window are no crowd: a lone call gets all of its own."""
+"""Retries always allowed in a window, so that a single call gets all of its retries."""
 
 
 class CircuitBreaker:
-    """Closed, calls go through; open, one probe at a time does, after a growing delay.
+    """A circuit breaker: closed, all calls pass; open, one probe at a time, after a growing delay.
 
-    Whoever enters says later how it went: :meth:`answered`, :meth:`record_failure`, and :meth:`left` in any
-    case. While the circuit is open only the probe's word counts: what was under way when it opened
-    tells of an earlier time.
+    A caller that acquired reports :meth:`record_success` or :meth:`record_failure`, and always
+    :meth:`release`. While the circuit is open, only the result of the probe counts: other calls
+    started before it opened.
 
     Args:
-        failures: So many in a row open it.
-        first_s: The delay before the first probe; it doubles with every probe that fails.
-        longest_s: Where it stops to grow.
-        clock: Seconds that only go forward.
-        timeout: Makes the deadline of a wait.
+        failures: The number of failures in a row that opens the circuit.
+        first_s: The delay before the first probe; it doubles with every failed probe.
+        longest_s: The longest delay.
+        clock: A monotonic clock, seconds.
+        timeout: Limits the time of a wait.
 
     Attributes:
-        cause: The failure that opened it, or the last probe's; None while it is closed.
+        cause: The last failure that opened the circuit or kept it open; None while closed.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class CircuitBreaker:
         clock: Callable[[], float],
         timeout: Callable[[float], AbstractAsyncContextManager[Any]] = asyncio.timeout,
     ) -> None:
-        self._most = failures
+        self._max_failures = failures
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
@@ -64,22 +63,22 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are kept back."""
+        """Whether the circuit is open."""
         return self.cause is not None
 
     def retry_in(self) -> float:
-        """Give the seconds until somebody may enter: 0 for now, infinite while a probe is out."""
+        """Return the seconds until a caller may acquire: 0 for now, infinite during a probe."""
         if self.cause is None:
             return 0.0
         return math.inf if self._probe is not None else max(0.0, self._probe_at - self._clock())
 
     def estimated_retry_in(self) -> float:
-        """Give the seconds after which asking again makes sense; a guess while a probe is out."""
+        """Return the seconds after which to try again; an estimate during a probe."""
         wait = self.retry_in()
         return self._delay_s if wait == math.inf else wait
 
     async def wait(self, longest_s: float) -> bool:
-        """Wait until somebody may enter; False, at once where it is certain, if not in that time."""
+        """Wait until a caller may acquire; False (at once if certain) if that takes longer."""
         ends = self._clock() + longest_s
         while (wait := self.retry_in()) > 0:
             left = ends - self._clock()
@@ -90,11 +89,11 @@ class CircuitBreaker:
                 async with self._timeout(min(wait, left)):
                     await changed.wait()
             except TimeoutError:
-                pass  # the moment came, or the time is up: look again
+                pass  # the wait or the time limit is over: check again
         return True
 
     def try_acquire(self, caller: object) -> bool:
-        """Go in, perhaps as the probe; False where it is shut."""
+        """Admit a caller, as the probe if the circuit is open; False if it may not pass yet."""
         if self.retry_in() > 0:
             return False
         if self.cause is not None:
@@ -102,11 +101,11 @@ class CircuitBreaker:
         return True
 
     def is_probe(self, caller: object) -> bool:
-        """Say whether all others wait for this one."""
+        """Return whether the caller is the probe."""
         return self._probe is caller
 
     def record_success(self, caller: object) -> None:
-        """Take note that the provider works."""
+        """Record that the provider works."""
         if self.cause is not None and self._probe is not caller:
             return
         self._failures = 0
@@ -115,20 +114,20 @@ class CircuitBreaker:
             self._end_probe()
 
     def record_failure(self, caller: object, error: ProviderError, wait_s: float = 0.0) -> None:
-        """Take note of a failure; the next probe waits at least ``wait_s``."""
+        """Record a failure; the next probe waits at least ``wait_s``."""
         if self.cause is not None and self._probe is not caller:
             return
         self._failures += 1
-        if self.cause is None and self._failures < self._most:
+        if self.cause is None and self._failures < self._max_failures:
             return
-        grown = self._delay_s * 2 if self.cause is not None else self._first_s
-        self._delay_s = min(self._longest_s, grown)
+        delay_s = self._delay_s * 2 if self.cause is not None else self._first_s
+        self._delay_s = min(self._longest_s, delay_s)
         self._probe_at = self._clock() + max(self._delay_s, wait_s)
         self.cause = error
         self._end_probe()
 
     def release(self, caller: object) -> None:
-        """Take note that somebody is gone; a probe that said nothing makes room for another."""
+        """Record the end of a call; a probe without a result admits another one."""
         if self._probe is caller:
             self._end_probe()
 
@@ -139,10 +138,7 @@ class CircuitBreaker:
 
 
 class RetryBudget:
-    """Keeps second tries to a tenth of a provider's requests, or to a few where there are few.
-
-    Counted over the last ten seconds.
-    """
+    """A limit of retries: a tenth of a provider's requests in the last 10 s, but at least ten."""
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -150,15 +146,15 @@ class RetryBudget:
         self._retries: deque[float] = deque()
 
     def wait_s(self) -> float:
-        """Give the seconds until another second try may go; 0 for now."""
+        """Return the seconds until the next retry is allowed; 0 for now."""
         now = self._clock()
-        for kept in (self._requests, self._retries):
-            while kept and kept[0] + _WINDOW_S <= now:  # the same sum as below: it is rounded
-                kept.popleft()
+        for starts in (self._requests, self._retries):
+            while starts and starts[0] + _WINDOW_S <= now:  # the same rounding as below
+                starts.popleft()
         if len(self._retries) < max(_MIN_RETRIES, _RETRY_SHARE * len(self._requests)):
             return 0.0
         return self._retries[0] + _WINDOW_S - now
 
     def spend(self, *, is_retry: bool) -> None:
-        """Take note of a request that goes out."""
+        """Count a request that starts."""
         (self._retries if is_retry else self._requests).append(self._clock())

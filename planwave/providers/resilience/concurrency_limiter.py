@@ -1,8 +1,8 @@
-"""How many calls a provider gets at once and a minute, and who is next.
+"""Limits of concurrent calls and calls per minute for one provider, fair between executions.
 
-One gate a provider. Calls wait in one queue an execution; the queues take turns, so an execution
-with a thousand waiting calls delays another one's next call by one place, not by a thousand. The
-order within an execution is first come, first served.
+Each execution has a queue, and the queues take turns: an execution with a thousand waiting calls
+delays the next call of another by one call, not by a thousand. Within an execution the order is
+first in, first out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _MINUTE_S = 60.0
 
 
 class FairConcurrencyLimiter:
-    """Lets calls to one provider through: concurrency, rate, and pauses the provider asked for.
+    """Limits the concurrency and rate of one provider, and applies its pauses (Retry-After).
 
-    Only one call at a time stands in the door, waiting for rate and pause; all others keep their
-    place in the queues, so that turns are decided when somebody can really go.
+    One call at a time waits for rate and pause; the others stay in their queues, so that the next
+    call is chosen when it can start.
     """
 
     def __init__(
@@ -40,36 +40,36 @@ class FairConcurrencyLimiter:
         self._starts: deque[float] = deque()
 
     def pause(self, seconds: float) -> None:
-        """Let nobody in for ``seconds`` from now; a longer pause that is already set stays."""
+        """Start no call for ``seconds`` from now; a longer pause stays in effect."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def paused_for(self) -> float:
-        """Give the seconds that are left of a pause."""
+        """Return the remaining seconds of the pause."""
         return max(0.0, self._paused_until - self._clock())
 
     @asynccontextmanager
     async def acquire(
         self, execution: str, may_start: Callable[[], bool] = lambda: True
     ) -> AsyncGenerator[bool, None]:
-        """Wait for this execution's turn and hold one place until the block ends.
+        """Wait for the turn of this execution and hold one slot until the block ends.
 
         Args:
-            execution: Whose queue to stand in.
-            may_start: Asked in the moment the call would go out. Where it says no, False is given, no
-                place is held, and nothing counts.
+            execution: The execution that calls.
+            may_start: Called when the call could start. If it returns False, so does this method, no
+                slot is held, and the call does not count.
         """
         await self._wait_for_turn(execution)
         try:
             while (wait := self._wait_s()) > 0:
                 await self._sleep(wait)
-            goes = may_start()
-            if goes and self._per_minute is not None:
+            starts = may_start()
+            if starts and self._per_minute is not None:
                 self._starts.append(self._clock())
         except BaseException:
             self._end_turn(started=False)
             raise
-        self._end_turn(started=goes)
-        if not goes:
+        self._end_turn(started=starts)
+        if not starts:
             yield False
             return
         try:
@@ -83,15 +83,15 @@ class FairConcurrencyLimiter:
             self._free -= 1
             self._turn_taken = True
             return
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(execution, deque()).append(place)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(execution, deque()).append(turn)
         try:
-            await place
+            await turn
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if turn.done() and not turn.cancelled():
                 self._end_turn(started=False)
             else:
-                self._remove_waiter(execution, place)
+                self._remove_waiter(execution, turn)
             raise
 
     def _end_turn(self, *, started: bool) -> None:
@@ -104,18 +104,18 @@ class FairConcurrencyLimiter:
         if self._turn_taken or not self._free or not self._queues:
             return
         execution, queue = self._queues.popitem(last=False)
-        place = queue.popleft()
+        turn = queue.popleft()
         if queue:
-            self._queues[execution] = queue  # to the back: the others are next
+            self._queues[execution] = queue  # to the end: the others are next
         self._free -= 1
         self._turn_taken = True
-        place.set_result(None)
+        turn.set_result(None)
 
-    def _remove_waiter(self, execution: str, place: asyncio.Future[None]) -> None:
+    def _remove_waiter(self, execution: str, turn: asyncio.Future[None]) -> None:
         queue = self._queues.get(execution)
-        if queue is None or place not in queue:
+        if queue is None or turn not in queue:
             return
-        queue.remove(place)
+        queue.remove(turn)
         if not queue:
             del self._queues[execution]
 
@@ -124,7 +124,7 @@ class FairConcurrencyLimiter:
         wait = self._paused_until - now
         if self._per_minute is None:
             return wait
-        while self._starts and self._starts[0] + _MINUTE_S <= now:  # the same sum as below
+        while self._starts and self._starts[0] + _MINUTE_S <= now:  # the same rounding as below
             self._starts.popleft()
         if len(self._starts) >= self._per_minute:
             wait = max(wait, self._starts[0] + _MINUTE_S - now)

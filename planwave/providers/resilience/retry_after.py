@@ -1,4 +1,4 @@
-"""How long a provider asks clients to wait: the ``Retry-After`` headers of its answers."""
+"""The ``Retry-After`` headers of provider responses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import cast
 
 
 def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Give the seconds ``retry-after-ms`` or ``Retry-After`` asks to wait; None for junk.
+    """Return the seconds of ``retry-after-ms`` or ``Retry-After``; None if absent or invalid.
 
     Args:
         headers: Lower-cased names. Seconds (whole or not) or an HTTP date.
-        now: The present.
+        now: The current time, for HTTP dates.
     """
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
@@ -34,7 +34,7 @@ def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None
 
 
 def retry_after_from(headers: object, now: datetime) -> float | None:
-    """Return the seconds that a reply's ``Retry-After`` header asks for, or None without one."""
+    """Return the seconds of the ``Retry-After`` header, or None without headers."""
     if not isinstance(headers, Mapping):
         return None
     return parse_retry_after(cast("Mapping[str, str]", headers), now)

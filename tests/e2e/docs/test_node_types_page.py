@@ -11,8 +11,8 @@ import pytest
 
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from tools import node_reference
-from tools.node_reference import DOCUMENT, kind_of, main, reference, shown
+from tools import gen_node_docs
+from tools.gen_node_docs import DOCUMENT, kind_of, main, reference, shown
 
 REGISTRY = Registry(LIBRARY)
 
@@ -80,8 +80,8 @@ def test_json_is_written_on_one_line_where_it_fits() -> None:
 def test_a_page_that_is_behind_is_told_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(node_reference, "ROOT", tmp_path)
-    monkeypatch.setattr(node_reference, "DOCUMENT", tmp_path / "page.md")
+    monkeypatch.setattr(gen_node_docs, "ROOT", tmp_path)
+    monkeypatch.setattr(gen_node_docs, "DOCUMENT", tmp_path / "page.md")
     assert main(["--check"]) == 1
     assert "make docs" in capsys.readouterr().out
     assert not (tmp_path / "page.md").exists()

@@ -33,7 +33,7 @@ from tests.support.cli.command_process import (
 )
 from tests.support.llm.fake_llm_server import ErrorReply, fake_llm_in_thread, prompt_of
 from tests.support.server.metrics_scrape import MetricsScrape
-from tools.tables import updated
+from tools.gen_config_tables import updated
 
 DOCUMENT = (ROOT / "docs" / "operations.md").read_text("utf-8")
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
@@ -75,7 +75,7 @@ def following(instruction: str) -> list[str]:
 
 
 def test_its_tables_are_those_of_the_settings_and_the_metrics() -> None:
-    assert updated(DOCUMENT) == DOCUMENT, "bring it up to date: python tools/tables.py"
+    assert updated(DOCUMENT) == DOCUMENT, "bring it up to date: python tools/gen_config_tables.py"
 
 
 def test_every_setting_and_limit_is_said_to_mean_something() -> None:

@@ -116,7 +116,7 @@ def test_what_could_lead_out_or_explode_is_no_usable_schema(
         (fault, *_) = check_schema(schema)
     assert fault.pointer.startswith(pointer)
     assert words in fault.message
-    assert validate(schema, {})[0].message.startswith("the form that is asked for cannot be")
+    assert validate(schema, {})[0].message.startswith("the requested form cannot be")
 
 
 def test_a_form_that_fits_has_no_faults() -> None:

@@ -1,4 +1,4 @@
-"""What the scanner tells of a reply while it is written."""
+"""The parts of a plan that are reported while a model writes it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.planner.progress import PlanProgress, PlanScanner
+from planwave.planner.progress import PlanProgress, PlanScanner, ReadSteps
+from planwave.planner.small_models import read_small_reply, read_steps
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
 
 
-def told(text: str, size: int = 10_000) -> list[PlanProgress]:
-    scanner = PlanScanner()
+def told(text: str, size: int = 10_000, read_steps: ReadSteps | None = None) -> list[PlanProgress]:
+    scanner = PlanScanner(read_steps)
     pieces = [text[i : i + size] for i in range(0, len(text), size)]
-    return [progress for piece in pieces for progress in scanner.feed(piece)]
+    fed = [progress for piece in pieces for progress in scanner.feed(piece)]
+    return [*fed, *scanner.finish()]
 
 
 def parts(text: str, size: int = 10_000) -> list[tuple[str, Any]]:
+    return parts_of(told(text, size))
+
+
+def parts_of(progress: list[PlanProgress]) -> list[tuple[str, Any]]:
     keys = {"title": "title", "node": "id", "edge": "target"}
-    return [(p.kind, p.data[keys[p.kind]]) for p in told(text, size)]
+    return [(p.kind, p.data[keys[p.kind]]) for p in progress]
 
 
 EXPECTED = [
@@ -41,6 +47,60 @@ def test_a_node_is_told_with_its_last_brace_and_not_before() -> None:
     start = '{"nodes": [{"id": "a", "name": "A", "data": {"x": [{}]}'
     assert list(scanner.feed(start)) == []
     assert list(scanner.feed("}")) == [PlanProgress("node", {"id": "a", "name": "A"})]
+
+
+def test_a_node_inside_a_piece_that_ends_in_the_next_one_is_told_at_once() -> None:
+    scanner = PlanScanner()
+    start = '{"nodes": [{"id": "a"}, {"id": "b", "data": {"x": {}'
+    assert list(scanner.feed(start)) == [PlanProgress("node", {"id": "a"})]
+    assert list(scanner.feed("}}]}")) == [PlanProgress("node", {"id": "b"})]
+
+
+def test_a_title_is_told_before_the_first_node_ends() -> None:
+    scanner = PlanScanner()
+    assert list(scanner.feed('{"title": "Half')) == []
+    assert list(scanner.feed('", "nodes": [')) == [PlanProgress("title", {"title": "Half"})]
+
+
+STEPS: dict[str, Any] = {
+    "title": "Compare",
+    "n1": {"name": "Read X", "depends_on": [], "task": "Read X } now."},
+    "n2": {"name": "Read Y", "depends_on": [], "task": "Read Y."},
+    "n3": {"name": "Read X", "depends_on": ["n1", "n2"], "task": "Use n1."},
+    "final": {"name": "Report", "depends_on": ["n3"], "task": "Report on Read Y."},
+}
+
+
+def test_a_positional_reply_is_told_step_by_step() -> None:
+    scanner = PlanScanner(read_steps)
+    written = {name: json.dumps({name: step})[1:-1] for name, step in STEPS.items()}
+    assert list(scanner.feed("{" + written["title"])) == [
+        PlanProgress("title", {"title": "Compare"})
+    ]
+    assert list(scanner.feed("," + written["n1"][:-1])) == []
+    (first,) = scanner.feed("}")
+    assert (first.kind, first.data["id"], first.data["name"]) == ("node", "read_x", "Read X")
+    assert [p.data["id"] for p in scanner.feed("," + written["n2"])] == ["read_y"]
+    assert [(p.kind, p.data.get("target")) for p in scanner.feed("," + written["n3"])] == [
+        ("node", None),
+        ("edge", "read_x_2"),
+        ("edge", "read_x_2"),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 5, 10_000])
+def test_the_steps_told_are_those_of_the_finished_plan(size: int) -> None:
+    progress = told(json.dumps(STEPS), size, read_steps)
+    plan = read_small_reply(STEPS)
+    assert [p.data for p in progress if p.kind == "node"] == plan["nodes"]
+    assert sorted(map(str, (p.data for p in progress if p.kind == "edge"))) == sorted(
+        map(str, plan["edges"])
+    )
+
+
+def test_steps_of_another_shape_are_not_told() -> None:
+    assert told('{"n1": {"name": 1}, "n2": [{}], "final": 3}', 3, read_steps) == []
+    assert parts_of(told(DIAMOND_REPLY, 3, read_steps)) == EXPECTED
 
 
 def test_what_is_told_of_a_node_leaves_its_data_out() -> None:

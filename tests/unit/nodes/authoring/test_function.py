@@ -215,7 +215,7 @@ async def test_a_plain_value_leaves_through_the_only_output() -> None:
     result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
     assert result.outputs == {"answer": DataValue("integer", 1)}
     several = FunctionNode(f, "f", outputs=("yes", "no"))
-    with pytest.raises(NodeError, match="gave a plain value") as caught:
+    with pytest.raises(NodeError, match="returned a plain value") as caught:
         await result_and_events(several.execute({}, make_inputs(1), context_for(NODE)))
     assert caught.value.code == "invalid-result"
 

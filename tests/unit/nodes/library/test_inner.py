@@ -182,7 +182,7 @@ async def test_a_run_that_knows_no_flows_says_so() -> None:
         graph_document(node_document("n", "inner", flow={"id": "greet"}))
     )
     assert code == "no-flows"
-    assert "names a stored flow, and this run knows none" in message
+    assert "names a stored flow, but this run has no stored flows" in message
 
 
 # -- findings

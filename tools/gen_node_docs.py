@@ -1,7 +1,7 @@
-"""Write docs/node-types.md anew, from the node types themselves.
+"""Write docs/node-types.md from the node types.
 
-Usage: ``python tools/node_reference.py``, or with ``--check`` to be told (exit code 1) where the
-document is behind. A test checks the same.
+Usage: ``python tools/gen_node_docs.py``, or with ``--check`` to exit with 1 if the
+document is not current. A test checks the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ page is made from the types themselves by `make docs`. [nodes.md](nodes.md) show
 
 
 def reference() -> str:
-    """Give the whole document."""
+    """Return the text of the document."""
     from planwave.nodes.library import LIBRARY
     from planwave.nodes.registry import Registry
 
@@ -46,12 +46,12 @@ def reference() -> str:
 
 
 class _Type:
-    """One node type, to be written down.
+    """The section of one node type.
 
     Attributes:
-        name: Its name in graphs.
-        effect: What running it does to the world.
-        about: What the registry says of it.
+        name: The type string in graphs.
+        effect: `none`, `read`, `write` or `once`.
+        about: The description in the registry.
     """
 
     def __init__(self, about: Mapping[str, Any], implementation: Any) -> None:
@@ -62,7 +62,7 @@ class _Type:
         self._schema: Mapping[str, Any] = about["schema"]
 
     def section(self) -> str:
-        """Give all there is to say of it."""
+        """Return the Markdown of the section."""
         purpose: str = self.about["purpose"]
         parts = [f"## {self.name}", purpose, _prose(inspect.getdoc(self._implementation) or "")]
         parts.append("\n".join(f"* {note}" for note in self._notes()))
@@ -145,7 +145,7 @@ def _marks(field: Mapping[str, Any]) -> str:
 
 
 def kind_of(schema: Mapping[str, Any]) -> str:
-    """Give the type that a JSON Schema describes, in words; a null that only means "left out" not."""
+    """Return the type of a JSON Schema in words, without the null of an optional field."""
     if choices := schema.get("anyOf", schema.get("oneOf")):
         kinds = [kind_of(one) for one in choices if one.get("type") != "null"]
         if schema.get("template"):  # any field may be a template instead of its value
@@ -182,12 +182,12 @@ def _range(schema: Mapping[str, Any]) -> str:
 
 
 def _number(value: float | None) -> float | None:
-    """Give a whole number as one."""
+    """Return a whole number as an int."""
     return int(value) if value is not None and value == int(value) else value
 
 
 def shown(value: Any, indent: int = 0) -> str:
-    """Give JSON for people: on one line what fits there, all else part by part."""
+    """Return indented JSON; a value that fits on one line stays on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + indent <= WIDTH or not isinstance(value, dict | list) or not value:
         return line
@@ -203,7 +203,7 @@ def shown(value: Any, indent: int = 0) -> str:
 
 
 def _prose(text: str) -> str:
-    """Give a docstring as Markdown."""
+    """Return a docstring as Markdown."""
     text, _, _ = text.partition("\n\nArgs:")
     plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text.replace("``", "`"))
     return plain.replace("|", "\\|")
@@ -216,17 +216,17 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Bring the document up to date, or say whether it is."""
+    """Write the document, or with ``--check`` report whether it is current."""
     text = DOCUMENT.read_text("utf-8") if DOCUMENT.exists() else ""
     new = reference()
     if new == text:
         return 0
     name = DOCUMENT.relative_to(ROOT)
     if "--check" in arguments:
-        print(f"{name} is behind; bring it up to date: make docs")
+        print(f"{name} is not current; run: make docs")
         return 1
     DOCUMENT.write_text(new, "utf-8")
-    print(f"{name} was brought up to date")
+    print(f"{name} updated")
     return 0
 
 

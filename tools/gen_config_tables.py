@@ -1,7 +1,7 @@
-"""Write the tables of docs/operations.md anew, from the settings and the metrics themselves.
+"""Write the tables of docs/operations.md from the settings and the metrics.
 
-Usage: ``python tools/tables.py``. A table stands between two comments that name it; a test fails
-where the document is behind.
+Usage: ``python tools/gen_config_tables.py``. Each table is between two comments that name it; a test fails if
+the document is not current.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOCUMENT = ROOT / "docs" / "operations.md"
 
 
 def settings_table() -> str:
-    """Give every setting with its environment variable, default, range and meaning."""
+    """Return the table of settings, with its environment variable, default, range and meaning."""
     from planwave.settings import Settings
 
     rows = _rows(Settings, "PLANWAVE_", without=("limits", "providers"))
@@ -29,7 +29,7 @@ def settings_table() -> str:
 
 
 def limits_table() -> str:
-    """Give every limit with its environment variable, default, hard cap and meaning."""
+    """Return the table of limits, with environment variable, default, hard cap and meaning."""
     from planwave.settings import Limits
 
     rows = _rows(Limits, "PLANWAVE_LIMIT_")
@@ -37,7 +37,7 @@ def limits_table() -> str:
 
 
 def providers_table() -> str:
-    """Give what a table ``[providers.NAME]`` may hold."""
+    """Return the table of the keys of ``[providers.NAME]``."""
     from planwave.settings import ProviderSettings
 
     rows = [(name, *rest) for name, _, *rest in _rows(ProviderSettings, "")]
@@ -45,13 +45,13 @@ def providers_table() -> str:
 
 
 def metrics_table() -> str:
-    """Give every metric with its kind, labels and meaning."""
+    """Return the table of metrics, with kind, labels and meaning."""
     from planwave.api.metrics import PrometheusObserver
 
     rows: list[Sequence[str]] = []
     for family in PrometheusObserver().collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels: Sequence[str] = getattr(family, "_labelnames", ())  # told by no public name
+        labels: Sequence[str] = getattr(family, "_labelnames", ())  # no public name
         shown = ", ".join(f"`{label}`" for label in labels)
         rows.append((f"`{name}`", family.type, shown, family.documentation))
     return _table(("metric", "kind", "labels", "what it tells"), rows)
@@ -66,17 +66,17 @@ TABLES = {
 
 
 def updated(text: str) -> str:
-    """Give a document with all its tables as they should be.
+    """Return the document with every table replaced.
 
     Raises:
-        ValueError: A table has no place in it.
+        ValueError: The document has no comments for a table.
     """
     for name, table in TABLES.items():
-        place = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end of table -->)", re.DOTALL)
-        if not place.search(text):
-            raise ValueError(f"there is no place for the table {name}")
-        made = table()
-        text = place.sub(lambda found, made=made: f"{found[1]}{made}{found[2]}", text)
+        region = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end of table -->)", re.DOTALL)
+        if not region.search(text):
+            raise ValueError(f"the document has no comments for the table {name}")
+        rows = table()
+        text = region.sub(lambda match, rows=rows: f"{match[1]}{rows}{match[2]}", text)
     return text
 
 
@@ -114,12 +114,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main() -> int:
-    """Bring the document up to date."""
+    """Write the document if it changed."""
     text = DOCUMENT.read_text("utf-8")
     new = updated(text)
     if new != text:
         DOCUMENT.write_text(new, "utf-8")
-        print(f"{DOCUMENT.relative_to(ROOT)} was brought up to date")
+        print(f"{DOCUMENT.relative_to(ROOT)} updated")
     return 0
 
 

@@ -1,0 +1,38 @@
+"""docs/architecture.md names modules that exist, and docs/glossary.md stays short."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "docs/architecture.md").read_text("utf-8")
+GLOSSARY = (ROOT / "docs/glossary.md").read_text("utf-8")
+
+
+def table_rows(text: str) -> list[str]:
+    """Return the rows of all tables, without heads and rules."""
+    lines = text.splitlines()
+    return [
+        line
+        for number, line in enumerate(lines)
+        if line.startswith("| ") and lines[number + 1 : number + 2] != ["|---|---|"]
+    ]
+
+
+def test_every_module_it_names_exists() -> None:
+    _, _, body = PAGE.partition("## The way of one execution")
+    paths = set(re.findall(r"`([a-z_]+(?:/[a-z0-9_]+)+\.(?:py|j2)|[a-z_/]+/)`", body))
+    assert len(paths) > 60
+    assert [path for path in sorted(paths) if not (ROOT / "planwave" / path).exists()] == []
+
+
+def test_the_table_of_changes_has_forty_rows() -> None:
+    table = PAGE.partition("## To change X, open Y")[2].partition("\n## ")[0]
+    assert len(table_rows(table)) == 40
+
+
+def test_the_glossary_has_at_most_sixty_terms_each_in_one_sentence() -> None:
+    rows = table_rows(GLOSSARY)
+    assert 40 <= len(rows) <= 60
+    assert [row for row in rows if not row.endswith(". |")] == []

@@ -1,0 +1,59 @@
+"""Check the size limits of the code; exits 1 and names every place above a limit.
+
+A module has at most 600 lines, a kernel module 300, a function 50, a folder 15 modules. Generated
+files and the node library are exempt: one file a node type. (Branch complexity is ruff's C90.)
+Usage: ``python tools/check_size_limits.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULE_LINES, KERNEL_LINES, FUNCTION_LINES, FOLDER_MODULES = 600, 300, 50, 15
+KERNEL = "planwave/executor/scheduling"
+LARGE_FOLDERS = frozenset({"planwave/nodes/library"})
+GENERATED = "# Generated "
+
+
+def module_violations(path: Path) -> Iterator[str]:
+    """Yield a line for each limit that a module or one of its functions exceeds."""
+    text = path.read_text("utf-8")
+    if text.startswith(GENERATED):
+        return
+    name = path.relative_to(ROOT).as_posix()
+    limit = KERNEL_LINES if name.startswith(f"{KERNEL}/") else MODULE_LINES
+    lines = text.count("\n")
+    if lines > limit:
+        yield f"{name}: {lines} lines, at most {limit}"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES:
+                yield f"{name}:{node.lineno}: {node.name} has {length} lines, at most {FUNCTION_LINES}"
+
+
+def folder_violations(files: Iterable[Path]) -> Iterator[str]:
+    """Yield a line for each folder with too many modules; ``__init__.py`` does not count."""
+    modules = (path for path in files if path.name != "__init__.py")
+    for folder, count in Counter(path.parent for path in modules).items():
+        name = folder.relative_to(ROOT).as_posix()
+        if count > FOLDER_MODULES and name not in LARGE_FOLDERS:
+            yield f"{name}: {count} modules, at most {FOLDER_MODULES}"
+
+
+def main() -> int:
+    """Check every module of the package and the tools."""
+    files = sorted([*ROOT.glob("planwave/**/*.py"), *ROOT.glob("tools/*.py")])
+    violations = [line for path in files for line in module_violations(path)]
+    violations += folder_violations(files)
+    print("\n".join(violations) or f"{len(files)} files are within the size limits")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -108,7 +108,9 @@ class CommandConsole:
         if not self.pretty:
             self.text(text)
             return
-        from planwave.cli.views.markdown import render_markdown  # test_help_loads_no_heavy_library
+        from planwave.cli.views.markdown import (
+            render_markdown,  # test_quick_commands_load_no_heavy_library
+        )
 
         self.out.print(render_markdown(clean(text)))
 

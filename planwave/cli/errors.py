@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
+from pydantic import ValidationError
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole
@@ -22,6 +23,7 @@ from planwave.errors import (
 )
 from planwave.graph.diagnostics import Diagnostic
 from planwave.service.executions.answers import InvalidAnswer
+from planwave.service.executions.fork import InvalidChanges
 from planwave.validation import describe_error
 
 
@@ -38,8 +40,6 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Give the exit code of a failure outside a running execution."""
-    from planwave.service.executions.fork import InvalidChanges  # test_help_loads_no_heavy_library
-
     match error:
         case InvalidAnswer() | InvalidChanges():
             return ExitCode.USAGE
@@ -57,8 +57,6 @@ def exit_code_of(error: PlanwaveError) -> int:
 
 def usage_error(error: Any) -> InputError:
     """Give what Typer finds wrong with a command line as an error of ours."""
-    from pydantic import ValidationError  # test_help_loads_no_heavy_library
-
     said = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):
         fault = describe_error("it", refused.errors()[0]).removeprefix("it: ")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import typer
 
+from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
 from planwave.cli.console import CommandConsole
 from planwave.errors import StoreError
@@ -316,8 +317,6 @@ class CommandContext:
             async with remote:
                 yield remote
             return
-        from planwave.cli.backends.local import LocalBackend  # test_help_loads_no_heavy_library
-
         async with self.service(settings) as service:
             yield LocalBackend(service)
 

@@ -38,6 +38,7 @@ from planwave.cli.options import (
 from planwave.cli.views.plan import show_plan
 from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_result, show_waiting
 from planwave.errors import InputError, NotFound
+from planwave.service.plans.documents import plan_of
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -161,8 +162,6 @@ class _StoredExecution(NamedTuple):
 
 
 def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
-    from planwave.service.plans.documents import plan_of  # test_help_loads_no_heavy_library
-
     plan = plan_of(kept.record)
     if console.json:
         console.result(plan.as_json(kept.status))

@@ -8,6 +8,7 @@ from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
 from planwave.cli.options import FileArgument, JsonFlag, StorageOption, command_context
+from planwave.service.plans.documents import check_source, is_provider_error
 
 
 def check(
@@ -26,11 +27,6 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    from planwave.service.plans.documents import (
-        check_source,  # test_help_loads_no_heavy_library
-        is_provider_error,
-    )
-
     ctx = command_context(typer_ctx, json, storage)
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)

@@ -32,6 +32,7 @@ from planwave.planner.capabilities import check_can_plan
 from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
 from planwave.providers.local.download import download_model as download_model_file
 from planwave.providers.local.download import expand_home, is_present, model_path
+from planwave.service.plans.documents import check_source, is_provider_error
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -276,11 +277,6 @@ def missing_model(factories: Factories, settings: Settings, source: Source | Non
 
 def _missing_providers(factories: Factories, settings: Settings, source: Source) -> set[str | None]:
     """Give the providers that nodes of a file name and cannot have; None stands for the default."""
-    from planwave.service.plans.documents import (
-        check_source,  # test_help_loads_no_heavy_library
-        is_provider_error,
-    )
-
     report = check_source(source.content, factories.catalog(settings), settings.limits)
     errors = [found for found in report.diagnostics if found.severity == "error"]
     if report.graph is None or not all(map(is_provider_error, errors)):

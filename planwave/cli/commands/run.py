@@ -35,6 +35,7 @@ from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
 from planwave.errors import PlanwaveError
 from planwave.executor.options import RunOptions
+from planwave.planner.planner import check_goal
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -146,8 +147,6 @@ def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Do the work in an event loop and leave with its exit code."""
     settings = ctx.settings()
     if not job.is_planned:
-        from planwave.planner.planner import check_goal  # test_help_loads_no_heavy_library
-
         check_goal(job.goal, settings.limits)
     if ctx.running_service(settings) is None:  # a service has its own models
         source = job.source if job.flow is None else flow_source(job.flow)

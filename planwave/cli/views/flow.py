@@ -10,6 +10,7 @@ from rich.text import Text
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.formatting import counted, facts_lines, local_time, truncate
 from planwave.cli.views.plan import show_plan
+from planwave.service.flows.flow_queries import plan_of_flow
 
 if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
@@ -32,8 +33,6 @@ def flow_line(console: CommandConsole, flow: FlowRecord) -> Line:
 
 def show_flow(console: CommandConsole, flow: Flow, versions: Sequence[FlowVersion]) -> None:
     """Write a flow: its description, its waves, its versions, newest first."""
-    from planwave.service.flows.flow_queries import plan_of_flow  # test_help_loads_no_heavy_library
-
     facts = {
         "For": flow.description,
         "Flow": flow.flow_id,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import PlanwaveError
 from planwave.events.unreadable import guard_stored
-from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
+from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs, create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.recovery.replay import replay
@@ -30,7 +30,6 @@ from planwave.executor.state import (
     GraphRunRecord,
     HowMade,
     ParentGraphRun,
-    create_graph_run,
 )
 from planwave.graph.model import DataValue, Json
 from planwave.graph.protocols import Catalogue

@@ -58,7 +58,7 @@ def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
     console = plain_console(width=40)
     show_error(console, GraphInvalid(TWO))
     assert console_output(console).splitlines() == [
-        "✗ a waits for itself (and 1 more fault)",
+        "✗ a waits for itself (and 1 more error)",
         "  error   /edges/1  a waits for itself  [flow-cycle]",
         "      remove an edge",
         "  error   /edges/2/target  goes nowhere  [dangling-edge]",

@@ -124,7 +124,8 @@ class ProviderCatalog:
         """Return the price in US dollars from the public price list, or None if unknown."""
         if provider == "local":
             return 0.0
-        # Loads 1 MB of prices: tests/unit/test_init.py checks what a run without models imports.
+        # Lazy: tests/unit/providers/test_client.py::
+        # test_importing_the_room_loads_no_sdk
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import aiofiles.os
 import orjson
 
 from planwave.errors import InputError
@@ -85,7 +85,7 @@ async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[s
     Raises:
         OSError: The directory cannot be synced; new documents may be lost after a power failure.
     """
-    return await aiofiles.os.wrap(_write_each)(directory, texts)
+    return await asyncio.to_thread(_write_each, directory, texts)
 
 
 def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:

@@ -60,7 +60,6 @@ TOKENS = 7
 """What the model reads in every prompt."""
 NESTED_GRAPHS = {name: read_graph(document)[0] for name, document in nested_documents().items()}
 PRELOADED_MODULES = (
-    "aiofiles",
     "planwave.executor.driver.execution",
     "planwave.graph.checking.checker",
     "planwave.nodes.json_schema",

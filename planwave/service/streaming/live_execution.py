@@ -49,13 +49,13 @@ _SLICE: Final = 16
 
 
 class JoinPoint(NamedTuple):
-    """How an execution stood when a watcher joined; shared by all who join at that moment.
+    """The state of an execution when a watcher joined; shared by watchers that join together.
 
     Attributes:
         seq: The last stored event by then.
         is_over: No further event can come.
         texts: What open nodes had streamed by then, as deltas from offset 0; None without any.
-        snapshot: The whole state as JSON, where it was asked for.
+        snapshot: The whole state as JSON, if requested.
     """
 
     seq: int
@@ -83,8 +83,8 @@ class LiveExecution:
     """One execution as this process sees it, whether it runs already or is only being watched.
 
     Attributes:
-        last_seq: The last stored event it was told.
-        is_over: The execution has ended for good.
+        last_seq: The last stored event that was published.
+        is_over: Whether the execution has ended.
         has_streamed: There was streamed text.
         held_bytes: The size of its results when this process had run it, as far as that is bounded.
         commands: Held while it is told to do something, or made ready to run: one at a time.
@@ -95,7 +95,7 @@ class LiveExecution:
         finished: Set when it has come to rest: it has ended, or it is paused and nothing is at work.
         error: Why the run itself broke (store gone), or None.
         disconnect_reason: Why watchers were sent away before its end, or None.
-        observer: Counts what watchers are told.
+        observer: Counts deliveries to watchers.
     """
 
     def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
@@ -167,7 +167,7 @@ class LiveExecution:
         return self._logs
 
     def render_log(self) -> None:
-        """Put events into sentences, which hardly anybody asks for."""
+        """Render events as log sentences, only on demand."""
         unworded, self._unrendered = self._unrendered, []
         for event in unworded:
             if (
@@ -231,19 +231,19 @@ class LiveExecution:
         self._subscribers.clear()
 
     def mark_queued(self, entry: QueuedExecution) -> None:
-        """Say that it is to be run."""
+        """Mark the execution as queued."""
         self.queue_entry = entry
         self.error = self.disconnect_reason = None
         self.finished.clear()
         self._ended.clear()
 
     def mark_idle(self) -> None:
-        """Say that it is paused and nothing is at work: it goes on when it is told to."""
+        """Mark the execution as paused with no running node; a command can continue it."""
         self.queue_entry = self.execution = None
         self.finished.set()
 
     def mark_finished(self) -> None:
-        """Say that this process does nothing more about it."""
+        """Mark the execution as finished in this process."""
         self.execution = None
         self.finished.set()
         if not self.is_over:
@@ -275,13 +275,13 @@ class LiveExecution:
         self._subscribers.discard(follower)
 
     async def wait_for_end(self, seconds: float) -> None:
-        """Wait so long, or until there is nothing more to be told."""
+        """Wait for a time, or until the execution is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
 
     def status_summary(self) -> bytes:
-        """Give ``{status, node_states, logs, wave}`` as JSON: made once for all who ask."""
+        """Return ``{status, node_states, logs, wave}`` as JSON, cached for all callers."""
         if self._status_summary is None or self._status_summary[0] != self.last_seq:
             self._status_summary = (
                 self.last_seq,
@@ -290,7 +290,7 @@ class LiveExecution:
         return self._status_summary[1]
 
     def snapshot(self) -> bytes:
-        """Give the whole state as JSON, with the text streamed so far and the last sentences."""
+        """Return the whole state as JSON, with the text streamed so far and the last log sentences."""
         if self._snapshot is None:
             self._snapshot = snapshot_of(self.state, self.logs)
         return self._snapshot
@@ -340,7 +340,7 @@ class LiveExecution:
             self._flush = loop.call_at(self._next_flush_at, self._start_broadcast)
 
     def _start_broadcast(self) -> None:
-        """Make a frame of what is pending, and begin to hand it out."""
+        """Build a batch of the pending events, and start to deliver it."""
         self._finish_broadcast()
         if self._flush is not None:
             self._flush.cancel()

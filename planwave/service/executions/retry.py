@@ -12,7 +12,7 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 
 
 def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
-    """Give the nodes that a retry runs again: all that failed or were cancelled.
+    """Return the nodes that a retry runs again: all that failed or were cancelled.
 
     What they blocked has no result and runs anyway, as does what had not started at the end; where
     there is nothing but that, the answer is empty.

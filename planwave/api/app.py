@@ -71,7 +71,7 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
         service = create_service(settings)
         metrics.attach(service)
         async with service, retention_task(service.prune, settings.retention_days):
-            authenticator.closed.open(service.directory)
+            authenticator.sessions.open(service.directory)
             app.state.planwave = AppState(settings, service, authenticator, metrics)
             with EventLoopMonitor(metrics.loop_lagged):
                 yield

@@ -1,8 +1,8 @@
-"""What a plan will take, estimated before anything is run or paid.
+"""Estimates of a plan's waves, calls, tokens and cost, made before it runs.
 
 Tokens are a range from terse to talkative answers: four characters are a token, each result is read
 once by each step it flows into. Prices come from the provider catalogue. A graph inside a node counts
-once, though it may run as often as there are items, or not at all; nobody knows before.
+once, though it may run as often as there are items, or not at all; this is unknown before.
 """
 
 from __future__ import annotations

@@ -193,8 +193,8 @@ def _text(chars: int) -> dict[str, Any]:
 def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the steps whose results each step reads.
 
-    The final one also reads the steps its task speaks of by name or key, and every result that
-    nobody else reads.
+    The final step also reads the steps that its task mentions by name or key, and every result
+    that no other step reads.
     """
     sources = {
         step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]

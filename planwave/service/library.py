@@ -202,8 +202,8 @@ class Run:
     def _start(self) -> asyncio.Task[None]:
         """Return the task that drives the run; the first call starts it."""
         if self._task is None:
-            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, which a
-            # group would report as an error of its own.
+            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, and a
+            # group would wrap it in an ExceptionGroup.
             self._task = asyncio.get_running_loop().create_task(self._drive())
         return self._task
 

@@ -75,7 +75,7 @@ def validate_answer(request: Json, answer: Json) -> Json:
 
 
 def _expected_fields(request: Json) -> dict[str, Json] | None:
-    """Return the ``actions``, ``form`` and ``editable`` of a request; None if any answer is valid."""
+    """Return ``actions``, ``form`` and ``editable`` of a request; None if any answer is valid."""
     if not isinstance(request, dict):
         return None
     named = cast("dict[str, Json]", request)

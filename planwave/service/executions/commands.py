@@ -376,7 +376,7 @@ def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
 
 
 def _must_run(state: ExecutionState) -> bool:
-    """Return whether an execution that waits for an answer has no open request left, so it must run."""
+    """Return whether an execution that waits for an answer has no open request left."""
     return state.pause == WAITING and not state.requests
 
 

@@ -109,7 +109,8 @@ class ExecutionService:
             policies: Node policies of this execution, over those of the plan; see
                 :func:`planwave.service.plans.policies.apply_policies`.
             trigger: What expressions see as ``trigger``.
-            execution_id: The id of the execution, chosen by a caller that may repeat the request; an existing execution is returned.
+            execution_id: The id of the execution, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             NotFound: No such plan, flow or version.
@@ -174,7 +175,7 @@ class ExecutionService:
     async def retry(
         self, execution_id: str, *, start: bool = True, new_id: str | None = None
     ) -> ExecutionRecord:
-        """Make a new execution that runs what failed, was blocked or was cancelled; see :meth:`fork`.
+        """Create a fork that runs the failed, blocked and cancelled nodes; see :meth:`fork`.
 
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
@@ -207,7 +208,8 @@ class ExecutionService:
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
             options: How to run; those of the execution before by default.
             start: Queue it; else it is made only.
-            new_id: The id of the fork, chosen by a caller that may repeat the request; an existing execution is returned.
+            new_id: The id of the fork, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             NotFound: There is none of that id.

@@ -42,10 +42,10 @@ class ForkRequest(NamedTuple):
     Attributes:
         rerun: Ids of nodes that must run again.
         changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
-            what it is settled with instead of running.
+            the results that are set instead of running the node.
         options: How to run; None for as before.
-        is_retry: The nodes of ``rerun`` go on with what holds of what ran inside them; else they
-            begin anew.
+        is_retry: The nodes of ``rerun`` keep the valid results of their nested runs; otherwise
+            they start from the beginning.
     """
 
     rerun: Sequence[str] = ()

@@ -35,7 +35,7 @@ async def claim(store: Store, execution_id: str, entry: QueuedExecution) -> None
 async def load_run_spec(
     store: Store, execution_id: str, entry: QueuedExecution, limits: Limits
 ) -> RunSpec:
-    """Return the run spec of an execution, read from its stored events; the caller owns the execution.
+    """Return the run spec of an execution that the caller owns, read from its stored events.
 
     Raises:
         GraphInvalid: It was tampered with, or passes limits that were lowered since.

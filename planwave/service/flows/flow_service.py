@@ -62,7 +62,8 @@ class FlowService:
             graph: A graph or a plan document: JSON text, or read strictly.
             plan_id: A stored plan, in place of a graph.
             description: The purpose of the flow; by default the goal of the plan.
-            flow_id: The id of the flow, chosen by a caller that may repeat the request; an existing flow is returned.
+            flow_id: The id of the flow, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             GraphInvalid: The graph can run nowhere; all diagnostics are attached.

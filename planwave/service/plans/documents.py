@@ -84,11 +84,12 @@ def check_source(
     """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
 
     Args:
-        source: JSON text, or what :func:`planwave.graph.reading.strict_json.parse_strict_json` made of some.
+        source: JSON text, or JSON parsed by
+            :func:`planwave.graph.reading.strict_json.parse_strict_json`.
         catalogue: The node types.
-        limits: What may not be passed.
-        own_depth: The nesting limit that was applied to JSON which was parsed just now and is nobody
-            else's: within the limits it is neither searched again nor copied.
+        limits: The limits of graphs and JSON.
+        own_depth: The nesting limit that was applied to ``source`` when the caller parsed it; with
+            a depth within the limits, ``source`` is neither checked again nor copied.
     """
     from planwave.graph.checking.checker import read_and_check
 

@@ -45,7 +45,8 @@ class PlannerService:
             provider: Who plans, and runs the nodes the plan leaves open; None for the default.
             model: See ``provider``.
             on_progress: Called with each progress event while the plan is written; must not block.
-            plan_id: The id of the plan, chosen by a caller that may repeat the request; an existing plan is returned.
+            plan_id: The id of the plan, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             InputError: The goal is empty or too long.

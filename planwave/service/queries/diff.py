@@ -43,9 +43,8 @@ _Document = Mapping[str, Any]
 def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
     """Return the differences between two executions.
 
-    A node counts as changed where its status, its error, its outputs, or what is written of it in
-    the graph differ. Time and usage are told beside, but make no change: what was taken over into a
-    fork took none.
+    A node is changed if its status, its error, its outputs or its part of the graph document
+    differ. Time and usage are reported, but do not count as a change: a reused result has none.
 
     Returns:
         ``{"a", "b", "status", "duration_s", "usage", "counts", "nodes", "left_off"}``: the ids; a

@@ -1,7 +1,7 @@
 """Explanations of a node's status, inputs and history, computed from the events alone.
 
-The kernel decided it and is gone; but what it decided by is in the events: what became of the nodes
-a node depends on, and which handles they gave a value on. So every reason is worked out anew.
+The kernel's decisions are not stored, but the events hold their inputs: the outcomes of a node's
+sources and the handles on which they emitted a value. Each reason is computed from these.
 """
 
 from __future__ import annotations

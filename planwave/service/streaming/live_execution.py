@@ -1,10 +1,10 @@
-"""What watchers of an execution see: one projection of it, and frames that all of them share.
+"""The live projection of an execution, and the event batches that all its watchers share.
 
-A :class:`LiveExecution` is told every published event once. It folds them into the execution's state (with
-the text streamed so far), when somebody wants to see that, and gathers them into frames: what
-happened within some 50 ms, streamed text joined. Every follower gets the same frames, so a thousand
-watchers cost a thousand queue entries, not a thousand projections. One that cannot keep up is
-dropped, with the cursor to go on from; the execution never waits for anybody.
+A :class:`LiveExecution` receives every published event once. It folds the events into the
+execution's state on demand (with the text streamed so far), and collects them into batches of about
+50 ms with streamed text joined. Every subscriber gets the same batches, so a thousand watchers cost
+a thousand queue entries, not a thousand projections. A subscriber that cannot keep up is
+disconnected, with the cursor to continue from; the execution never waits for a subscriber.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Joining(NamedTuple):
 
 
 class _Broadcast(NamedTuple):
-    """A frame, who has yet to be given it, when that began, and when its first event came."""
+    """A batch with the subscribers that still wait for it, its start, and its first event's time."""
 
     batch: EventBatch
     subscribers: deque[Subscriber]
@@ -87,14 +87,14 @@ class LiveExecution:
         is_over: Whether the execution has ended.
         has_streamed: There was streamed text.
         held_bytes: The size of its results when this process had run it, as far as that is bounded.
-        commands: Held while it is told to do something, or made ready to run: one at a time.
-        holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
-        polls: How many look at it now and then.
-        queue_entry: What it needs to run, from when it is queued until it has come to rest.
+        commands: A lock, held during a command and during the preparation of a run.
+        holders: The number of watchers and commands; see :meth:`LiveExecutions.acquire`.
+        polls: The number of callers that poll its status.
+        queue_entry: The queue entry, from its queueing until the execution ends or pauses.
         execution: Set while it runs.
-        finished: Set when it has come to rest: it has ended, or it is paused and nothing is at work.
-        error: Why the run itself broke (store gone), or None.
-        disconnect_reason: Why watchers were sent away before its end, or None.
+        finished: Set when it has ended, or is paused with no running node.
+        error: The error that broke the run (such as a lost store), or None.
+        disconnect_reason: Why watchers were disconnected before its end, or None.
         observer: Counts deliveries to watchers.
     """
 
@@ -140,8 +140,8 @@ class LiveExecution:
     def state(self) -> ExecutionState:
         """The fold of all published events, streamed text included.
 
-        Of most executions hardly anybody looks at it while they run. It stands for the moment it is
-        asked for; whoever waits in between asks again.
+        It is folded on demand, as most executions are not looked at while they run. A caller that
+        awaits something must read it again afterwards.
         """
         if self._unfolded:
             self.fold()
@@ -151,7 +151,7 @@ class LiveExecution:
         """Bring the state up to date.
 
         Raises:
-            Exception: An event makes no sense; that is told once, and costs none of the others.
+            Exception: An event is invalid. It is raised once; the other events stay valid.
         """
         events, self._unfolded = iter(self._unfolded), []
         try:
@@ -178,18 +178,18 @@ class LiveExecution:
 
     @property
     def is_unscheduled(self) -> bool:
-        """Whether nobody runs it, and its turn is not to come."""
+        """Whether it is neither running nor queued."""
         return self.queue_entry is None or self.finished.is_set()
 
     @property
     def is_unused(self) -> bool:
-        """Whether this process neither runs it nor has an eye on it."""
+        """Whether this process neither runs nor watches it."""
         return not self.holders and self.is_unscheduled
 
-    # -- what is told ------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Take in published events, and have every follower told of them soon."""
+        """Add published events, and schedule their delivery to every subscriber."""
         self._published_count += len(events)
         self._snapshot = None
         self._unfolded += events
@@ -215,13 +215,13 @@ class LiveExecution:
             self._published_seq = self.last_seq
 
     def load_history(self, events: Sequence[Event]) -> None:
-        """Take in a history; what makes no sense in it is found here, not by who looks at it."""
+        """Add stored events, and fold them at once, so that invalid ones are found here."""
         self.publish(events)
         self.fold()
         self.render_log()
 
     def disconnect_all(self, error: Exception) -> None:
-        """Send every watcher away with ``error``, once it has read what there is."""
+        """Disconnect every subscriber with ``error``, once it has read its queue."""
         self.disconnect_reason = error
         self._ended.set()
         self._start_broadcast()
@@ -249,15 +249,15 @@ class LiveExecution:
         if not self.is_over:
             self.disconnect_all(self.error or ShuttingDown())
 
-    # -- who watches -------------------------------------------------------------------------------
+    # -- subscribers -------------------------------------------------------------------------------
 
     async def subscribe(
         self, bounds: BacklogLimits, *, with_snapshot: bool = False
     ) -> tuple[Subscriber, JoinPoint]:
-        """Open a follower that gets everything after a moment, and give how things stood then.
+        """Open a subscriber, and return it with the state at the moment from which it gets events.
 
-        Where watchers are about to be told something, that moment is when they have been: however
-        many join, nobody is sent more frames for it.
+        If events are pending, that moment is after their delivery, so that new subscribers do not
+        cause additional batches.
         """
         if not self._pending:
             return self._add_subscriber(bounds, with_snapshot)

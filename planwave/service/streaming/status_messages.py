@@ -24,8 +24,8 @@ def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, A
 def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
     """Return the whole state as JSON, with the text streamed so far and the last log sentences.
 
-    Who watches from the start is shown a graph of which nearly nothing has run. What is told of
-    those nodes differs by their path alone, so it is not put together anew for each.
+    Early snapshots hold many nodes that have not run. The JSON of those nodes differs only in the
+    path, so it is built from a template.
     """
     around = {"type": "snapshot", **state.as_json(nodes=False), "logs": list(logs)}
     try:

@@ -57,19 +57,19 @@ class EventBatch:
 
 
 class BacklogLimits(NamedTuple):
-    """How far a follower may fall behind before it is dropped; None is as far as it likes."""
+    """The backlog after which a subscriber is disconnected; None for no limit."""
 
     events: int | None = None
     bytes: int | None = None
 
 
 class Subscriber:
-    """One watcher's queue of frames. See :meth:`Live.subscribe`.
+    """One subscriber's queue of batches. See :meth:`LiveExecution.subscribe`.
 
     Attributes:
-        cursor: The last stored event the watcher is done with. It is done with a frame when it asks
-            for the next one: who hangs while sending a frame has not been given it.
-        on_drop: Called when it is dropped.
+        cursor: The last stored event of the last batch that was processed. A batch counts as
+            processed when the subscriber takes the next one.
+        on_drop: Called when the subscriber is disconnected.
         sink: Takes a frame at once while the watcher waits for one, without waking it; where it
             gives False, and for the last frame, the watcher is woken.
     """

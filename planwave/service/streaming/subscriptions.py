@@ -1,7 +1,7 @@
 """Subscriptions: from any event of an execution's history to its present, and on without a gap.
 
-A subscriber joins the live projection first; what it missed is then read from the store, up to the
-moment it joined. So nothing is sent twice and nothing is missed. Streamed text is not stored: the
+A subscriber joins the live projection first; earlier events are then read from the store, up to
+the moment it joined. So no event is sent twice or missed. Streamed text is not stored: the
 projection has it, and a new subscriber gets each open text whole, from offset 0. A consumer that
 puts pieces at their offsets has every character once.
 """
@@ -43,8 +43,8 @@ _NODE_END_TYPES: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
 class HistoryPages:
     """The stored events of one execution, as batches that all readers share.
 
-    A frame is kept as long as somebody sends it, so any number of watchers that come back at once
-    cost one reading each page.
+    A batch is cached while it is being sent, so many watchers that reconnect together cost one
+    read per page.
     """
 
     def __init__(self, store: Store, live: LiveExecution) -> None:
@@ -125,11 +125,11 @@ class ExecutionSubscription:
         return self._done if self._done < self._joined else max(self._done, self._subscriber.cursor)
 
     def on_drop(self, call: Callable[[], object]) -> None:
-        """Have something called when the watcher falls too far behind, though it is not asking."""
+        """Set a callback for a watcher that falls too far behind while it reads nothing."""
         self._subscriber.on_drop = call
 
     def sink(self, take: Callable[[EventBatch], bool]) -> None:
-        """Have frames taken at once while :meth:`next_hint` waits for one; see :class:`Subscriber`."""
+        """Set a sink that takes batches while :meth:`next` waits; see :class:`Subscriber`."""
         self._subscriber.sink = take
 
     async def next(self) -> EventBatch | None:

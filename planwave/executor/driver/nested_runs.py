@@ -18,7 +18,7 @@ from planwave.executor.node_api.own_work import calls_around
 from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.executor.recovery.history import History, StoredGraphRun
+from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
 from planwave.executor.scheduling.decisions import Decisions
 from planwave.executor.scheduling.decisions import RunOutcome as Ended
@@ -30,6 +30,7 @@ from planwave.executor.state import (
     GraphRun,
     NestedRun,
     NodeRun,
+    StoredGraphRun,
     create_graph_run,
     current_attempt,
 )

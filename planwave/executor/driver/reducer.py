@@ -19,11 +19,11 @@ from planwave.executor.limits import RunLimits
 from planwave.executor.node_api.results import to_node_error
 from planwave.executor.node_api.runtime import Host, Outputs
 from planwave.executor.options import RunOptions
-from planwave.executor.recovery.history import History, StoredGraphRun
+from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequest, PendingRequests
 from planwave.executor.reuse.reuse import Reuse, ReusedResult
 from planwave.executor.scheduling.decisions import Decisions, RunOutcome
-from planwave.executor.state import DONE, PARKED, Attempt, GraphRun
+from planwave.executor.state import DONE, PARKED, Attempt, GraphRun, StoredGraphRun
 from planwave.graph.model import ERROR_HANDLE, DataValue
 from planwave.graph.outputs import outputs_to_json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension

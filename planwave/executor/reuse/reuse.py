@@ -27,9 +27,9 @@ from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.state import (
     Attempt,
     GraphRun,
-    GraphRunRecord,
     HowMade,
     ParentGraphRun,
+    StoredGraphRun,
     create_graph_run,
 )
 from planwave.graph.model import DataValue, Json
@@ -153,7 +153,7 @@ class Reuse:
                     break  # nothing older has more
         return found
 
-    def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, GraphRunRecord]]:
+    def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, StoredGraphRun]]:
         """Give what ran under a key with the same inputs, by generation, the latest first."""
         for number, before in enumerate(self._parents):
             for record in before.history.records_at(prefix):

@@ -1,4 +1,4 @@
-"""JSON text: compact, exact, and as fast as orjson allows; the same for every store and every client."""
+"""Compact and exact JSON encoding on top of orjson, shared by stores and API."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Any, Final
 import orjson
 
 MAX_JSON_DEPTH: Final = 64
-"""Nesting that is always enforced; the document itself is level 1."""
+"""The maximum nesting; the document itself is level 1."""
 _OBJECT: Final[type] = dict
 _CONTAINER_TYPES: Final[frozenset[type]] = frozenset({dict, list, tuple})
 SCALAR_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
 
 
 def is_plain(value: object, depth: int = MAX_JSON_DEPTH) -> bool:
-    """Say whether JSON nests at most ``depth`` deep, and everybody writes its numbers alike.
+    """Return whether JSON nests at most ``depth`` levels and every encoder writes its numbers alike.
 
-    That is, all are finite, and of a size that is written without an exponent (Python's ``repr``
-    has one below 1e-4 and from 1e16 on, where other writers differ); a reader that has no integers
-    over 64 bits makes such numbers of them. Values of other types are not plain: some writers make
-    JSON of them, others refuse.
+    Plain floats are finite and have no exponent: Python's ``repr`` uses one below 1e-4 and from 1e16
+    on, and other encoders differ. Values of other types are not plain, because encoders differ in
+    whether they accept them.
     """
     item: Any
     level: list[Any] = [(value,)]
@@ -28,7 +27,7 @@ def is_plain(value: object, depth: int = MAX_JSON_DEPTH) -> bool:
         inside: list[Any] = []
         for box in level:
             for item in box.values() if type(box) is _OBJECT else box:
-                kind = type(item)  # pyright: ignore[reportUnknownVariableType] - of whatever there is
+                kind = type(item)  # pyright: ignore[reportUnknownVariableType] - any object
                 if kind in SCALAR_TYPES:
                     continue
                 if kind in _CONTAINER_TYPES:
@@ -50,31 +49,31 @@ _STRICT: Final = (
 
 
 def dumps_exact(value: Any, *, plain: bool = False) -> str:
-    """Give compact JSON; whatever a text holds (NUL, lone surrogates), it comes back the same.
+    """Encode a value as compact JSON that decodes to the same value (NUL, lone surrogates).
 
-    orjson is twenty times as fast as the standard library, but knows no integers over 64 bits and
-    no lone surrogates, and writes NaN as ``null``. What it refuses, and what holds a ``null`` and
-    may hold a NaN, is left to the standard library.
+    orjson is twenty times as fast as the standard library, but rejects integers over 64 bits and lone
+    surrogates, and writes NaN as ``null``. Values that orjson rejects, or whose JSON has a ``null`` that
+    may be a NaN, are encoded by the standard library.
 
     Args:
-        value: JSON.
-        plain: :func:`is_plain` was found to hold of it, so that a ``null`` in it is one.
+        value: The value to encode.
+        plain: Whether :func:`is_plain` is known to be true, so that no ``null`` is a NaN.
 
     Raises:
-        TypeError, ValueError, RecursionError: It is not JSON.
+        TypeError, ValueError, RecursionError: The value is not JSON.
     """
     try:
         text = orjson.dumps(value, None, _STRICT)
     except orjson.JSONEncodeError:
         return _exact(value)
-    is_clear = plain or b"null" not in text or is_plain(value)
-    return text.decode() if is_clear else _exact(value)
+    is_exact = plain or b"null" not in text or is_plain(value)
+    return text.decode() if is_exact else _exact(value)
 
 
 def dumps_trusted(value: Any) -> bytes:
-    """Give compact JSON of what is known to be JSON: what was stored, or folded from that.
+    """Encode a value that was decoded from JSON; faster than :func:`dumps_exact`.
 
-    Unlike :func:`dumps_exact` it need not look for NaN, so it never takes the slow way for a ``null``.
+    Such a value has no NaN, so a ``null`` needs no check.
     """
     try:
         return orjson.dumps(value)

@@ -60,7 +60,7 @@ class Limits(EnvFirstSettings):
     body_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
     """The body of an HTTP request."""
     body_read_s: float = Field(default=30, gt=0, le=600)
-    """How long head or body of a request may take to arrive, or a client take nothing it is sent."""
+    """How long the body of a request may take to arrive."""
     header_bytes: int = Field(default=32 * 1024, ge=1024, le=256 * 1024)
     """The head of an HTTP request."""
     requests_per_s: float = Field(default=20, gt=0, le=100_000)
@@ -213,7 +213,7 @@ class Settings(EnvFirstSettings):
     model: str | None = None
     """The default model of the default provider."""
     allowed_node_types: list[str] | None = None
-    """The only node types that plans written by models may use; None takes all that mean to be."""
+    """The only node types that plans written by models may use; None allows every type that is offered to models."""
     allowed_effects: list[Literal["none", "read", "write", "once"]] | None = None
     """The only side effects that node types of such plans may have; None takes all."""
     local_model: str = "qwen2.5-coder-1.5b"

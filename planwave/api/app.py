@@ -1,4 +1,4 @@
-"""Puts the HTTP application together: routes, the one access check, bounds, problem answers."""
+"""The FastAPI application: routers, middleware, error handlers and the service's lifetime."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from planwave.api.routes import (
     sessions,
     websocket,
 )
-from planwave.api.shortcuts import shorten
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -43,7 +42,7 @@ from planwave.settings import Settings
 ServiceFactory = Callable[[Settings], Service]
 
 ROUTERS: Final = (
-    websocket.router,  # first: routes are tried in order, and no other router has WebSockets
+    websocket.router,
     plans.router,
     executions.router,
     execution_commands.router,
@@ -59,11 +58,11 @@ ROUTERS: Final = (
 
 
 def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
-    """Make the application; the service is opened when it starts and closed when it stops.
+    """Build the application; it opens the service when it starts and closes it when it stops.
 
     Args:
         settings: Token, hosts, origins and limits.
-        create_service: Puts the rooms together; see ``main.create_service``.
+        create_service: Builds the service; see ``bootstrap.create_service``.
     """
 
     @asynccontextmanager
@@ -71,12 +70,12 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
         service = create_service(settings)
         metrics.attach(service)
         async with service, health.retention_task(settings, service):
-            access.closed.open(service.directory)
-            app.state.planwave = AppState(settings, service, access, metrics)
+            authenticator.closed.open(service.directory)
+            app.state.planwave = AppState(settings, service, authenticator, metrics)
             with EventLoopMonitor(metrics.loop_lagged):
                 yield
 
-    access, metrics = Authenticator(settings), PrometheusObserver()
+    authenticator, metrics = Authenticator(settings), PrometheusObserver()
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",
@@ -96,9 +95,6 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     )
     problems.register_handlers(app)
     for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
-        # Not include_router(): its routers within routers cost more than many an answer.
-        for route in router.routes:
-            shorten(route)
-            app.router.routes.append(route)
+        app.include_router(router)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

@@ -1,4 +1,4 @@
-"""A service's problems as the exceptions the same call raises without a service between."""
+"""Conversion of problem responses to the exceptions that the same call raises in-process."""
 
 from __future__ import annotations
 
@@ -44,22 +44,21 @@ _DEFAULT_ATTRIBUTES: Final[Mapping[str, Any]] = {
     "retryable": False,
     "request_id": None,
 }
-"""What classes carry besides code, message and hint, and what stands for it where it was not sent."""
+"""Attributes of exceptions besides code, message and hint, with their defaults."""
 
 
 def error_from_problem(status: int, problem: Mapping[str, Any]) -> PlanwaveError:
-    """Give the exception a problem stands for.
+    """Return the exception for a problem.
 
     Args:
         status: The HTTP status.
-        problem: ``{"code", "detail", "hint"?, "issues"?, …}``; anything else than a problem gives
-            a :class:`PlanwaveError` that says so.
+        problem: ``{"code", "detail", "hint"?, "issues"?, …}``; all fields are optional.
     """
     code = problem.get("code")
     kind = _CLASS_OF_CODE.get(code) if isinstance(code, str) else None
     kind = kind or _CLASS_OF_STATUS.get(status) or (InputError if status < 500 else PlanwaveError)
     error = kind.__new__(kind)
-    message = str(problem.get("detail") or f"the service answered with status {status}")
+    message = str(problem.get("detail") or f"the service responded with status {status}")
     hint = problem.get("hint")
     PlanwaveError.__init__(
         error,
@@ -78,18 +77,18 @@ def error_from_problem(status: int, problem: Mapping[str, Any]) -> PlanwaveError
 
 
 def unexpected_response(what: str) -> PlanwaveError:
-    """Give the exception for an answer no planwave service gives."""
+    """Return the exception for a response that no planwave service sends."""
     return PlanwaveError(
-        f"the answer was {what}",
+        f"the response was {what}",
         code="not-planwave",
-        hint="is planwave at that address, with nothing between that changes answers?",
+        hint="check that planwave is at this address, without a proxy that changes responses",
     )
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:
-    """Give the exception for a service that does not answer."""
+    """Return the exception for a service that does not respond."""
     reason = str(error) or type(error).__name__
-    return Unreachable(f"no planwave service answers at {url}: {reason}")
+    return Unreachable(f"no planwave service responds at {url}: {reason}")
 
 
 _DEFAULT_DIAGNOSTIC: Final[Mapping[str, Any]] = {
@@ -106,11 +105,11 @@ _DEFAULT_DIAGNOSTIC: Final[Mapping[str, Any]] = {
 
 
 class _SentDiagnostic(SimpleNamespace):
-    """A diagnostic as it was sent."""
+    """A diagnostic as the service sent it."""
 
     def __init__(self, issue: Mapping[str, Any]) -> None:
-        shown = {**_DEFAULT_DIAGNOSTIC, **issue}
-        super().__init__(**{name: shown[name] for name in shown if name.isidentifier()})
+        fields = {**_DEFAULT_DIAGNOSTIC, **issue}
+        super().__init__(**{name: fields[name] for name in fields if name.isidentifier()})
         self._issue = dict(issue)
 
     def as_json(self) -> dict[str, Any]:
@@ -118,9 +117,9 @@ class _SentDiagnostic(SimpleNamespace):
 
 
 def _objects(problem: Mapping[str, Any], name: str) -> tuple[dict[str, Any], ...]:
-    said = problem.get(name)
-    found = cast("list[Any]", said) if isinstance(said, list) else []
-    return tuple(cast("dict[str, Any]", each) for each in found if isinstance(each, dict))
+    value = problem.get(name)
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return tuple(cast("dict[str, Any]", item) for item in items if isinstance(item, dict))
 
 
 def _all_subclasses(kind: type[PlanwaveError]) -> Iterator[type[PlanwaveError]]:

@@ -15,7 +15,7 @@ from planwave.client.errors import error_from_problem, unexpected_response
 from planwave.errors import InputError, PlanwaveError, Unreachable
 
 NO_BODY: Final = object()
-"""Stands where a request has none; None is JSON's null."""
+"""Marks a request without a body; None is the JSON null."""
 
 
 class RequestSpec(NamedTuple):
@@ -23,11 +23,11 @@ class RequestSpec(NamedTuple):
 
     Attributes:
         method: ``GET``, ``POST``, ``PUT`` or ``DELETE``.
-        path: Below the service's address.
-        query: Without the parameters that are not given.
+        path: The path below the address of the service.
+        query: The query parameters.
         body: JSON, or ``NO_BODY``.
-        key: ``Idempotency-Key``: sent again, the request gives the same answer once more.
-        if_match: The version that what is to be changed has to have.
+        key: The ``Idempotency-Key``: a repeated request returns the same response.
+        if_match: The version that the changed object must have.
     """
 
     method: str
@@ -39,31 +39,31 @@ class RequestSpec(NamedTuple):
 
 
 def get(*path: str, **query: Any) -> RequestSpec:
-    """Read something."""
+    """Return a GET request."""
     return RequestSpec("GET", _path(path), _without_none(query))
 
 
 def post(*path: str, body: Mapping[str, Any] | None = None, key: str | None = None) -> RequestSpec:
-    """Have something done."""
+    """Return a POST request."""
     return RequestSpec(
         "POST", _path(path), body=NO_BODY if body is None else _without_none(body), key=key
     )
 
 
 def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> RequestSpec:
-    """Have something changed."""
+    """Return a PUT request."""
     return RequestSpec("PUT", _path(path), body=_without_none(body), if_match=if_match)
 
 
 def delete(*path: str) -> RequestSpec:
-    """Remove something."""
+    """Return a DELETE request."""
     return RequestSpec("DELETE", _path(path))
 
 
 def create_plan(
     prompt: str, provider: str | None, model: str | None, key: str | None, *, stream: bool = False
 ) -> RequestSpec:
-    """Plan a goal; ``stream`` has its progress told."""
+    """Return the request that plans a goal; with ``stream`` the response is an event stream."""
     body = {"prompt": prompt, "provider": provider, "model": model}
     call = post("api", "plan", body=body, key=key)
     return call._replace(query={"stream": 1}) if stream else call
@@ -76,9 +76,9 @@ def execute(
     start: bool,
     key: str | None,
 ) -> RequestSpec:
-    """Execute a stored plan (its id) or a graph."""
-    named = {"plan_id": what} if isinstance(what, str) else {"graph": what}
-    body = {**named, "inputs": inputs, "options": options, "start": start}
+    """Return the request that executes a stored plan (by id) or a graph."""
+    source = {"plan_id": what} if isinstance(what, str) else {"graph": what}
+    body = {**source, "inputs": inputs, "options": options, "start": start}
     return post("api", "execute", body=body, key=key)
 
 
@@ -90,9 +90,9 @@ def execute_flow(
     start: bool,
     key: str | None,
 ) -> RequestSpec:
-    """Execute a flow, or one of its versions."""
-    named = {"flow_id": flow_id, "version": version}
-    body = {**named, "inputs": inputs, "options": options, "start": start}
+    """Return the request that executes a flow, or one of its versions."""
+    source = {"flow_id": flow_id, "version": version}
+    body = {**source, "inputs": inputs, "options": options, "start": start}
     return post("api", "execute", body=body, key=key)
 
 
@@ -104,7 +104,7 @@ def run(
     options: Mapping[str, Any] | None,
     key: str | None,
 ) -> RequestSpec:
-    """Plan a goal and run the plan."""
+    """Return the request that plans a goal and runs the plan."""
     body = {
         "prompt": prompt,
         "provider": provider,
@@ -115,14 +115,14 @@ def run(
     return post("api", "run", body=body, key=key)
 
 
-def answer(execution_id: str, request_id: str, given: Any) -> RequestSpec:
-    """Answer a request; of the answer everything is sent, nulls too."""
+def answer(execution_id: str, request_id: str, answer: Any) -> RequestSpec:
+    """Return the request that sends an answer; nulls of the answer are sent too."""
     path = _path(("api", "executions", execution_id, "requests", request_id))
-    return RequestSpec("POST", path, body=given)
+    return RequestSpec("POST", path, body=answer)
 
 
 def cancel(execution_id: str, cause: str | None, node: str | None) -> RequestSpec:
-    """Stop an execution, or one node of it."""
+    """Return the request that cancels an execution, or one node of it."""
     return post("api", "executions", execution_id, "cancel", body={"cause": cause, "node": node})
 
 
@@ -134,7 +134,7 @@ def fork(
     start: bool,
     key: str | None,
 ) -> RequestSpec:
-    """Make a changed execution out of one."""
+    """Return the request that forks an execution."""
     body = {"rerun": list(rerun), "changes": changes, "options": options, "start": start}
     return post("api", "executions", execution_id, "fork", body=body, key=key)
 
@@ -150,32 +150,32 @@ def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 CONNECT_TIMEOUT_S: Final = 10.0
 NO_CONTENT: Final = 204
 STREAM_TIMEOUT: Final = httpx2.Timeout(60.0, connect=CONNECT_TIMEOUT_S)
-"""A stream says something at least every 15 s; a minute of silence is a broken connection."""
+"""The service sends to a stream at least every 15 s; after a minute the connection is broken."""
 _JSON: Final = "application/json"
 _ATTEMPTS: Final = 8
 _MAX_DELAY_S: Final = 8.0
 _MAX_RETRY_AFTER_S: Final = 60.0
-"""However long a service asks to be left alone."""
+"""The longest wait for the Retry-After of a service."""
 
 
 def request_arguments(call: RequestSpec) -> dict[str, Any]:
-    """Give the arguments of a request."""
+    """Return the arguments of ``httpx2.Client.request``."""
     headers = {} if call.key is None else {"idempotency-key": call.key}
     if call.if_match is not None:
         headers["if-match"] = f'"{call.if_match}"'
-    made = {"method": call.method, "url": call.path, "params": call.query, "headers": headers}
-    if call.body is None:  # which the library takes for no body
-        return {**made, "content": b"null", "headers": {**headers, "content-type": _JSON}}
-    return made if call.body is NO_BODY else {**made, "json": call.body}
+    arguments = {"method": call.method, "url": call.path, "params": call.query, "headers": headers}
+    if call.body is None:  # for httpx2 None means no body
+        return {**arguments, "content": b"null", "headers": {**headers, "content-type": _JSON}}
+    return arguments if call.body is NO_BODY else {**arguments, "json": call.body}
 
 
 def event_stream_request(execution_id: str, after: int) -> RequestSpec:
-    """Ask for the events after a cursor."""
+    """Return the request for the events after a cursor."""
     return get("api", "executions", execution_id, "events", after=after)
 
 
 def validated_url(url: str) -> str:
-    """Give where a service is, without a slash at the end.
+    """Return the address of a service without a trailing slash.
 
     Raises:
         InputError: ``invalid-url``.
@@ -192,10 +192,10 @@ def validated_url(url: str) -> str:
 
 
 def auth_headers(token: str | None) -> dict[bytes, bytes]:
-    """Give the headers of every request.
+    """Return the headers of every request.
 
     Raises:
-        InputError: ``invalid-token``; the token is not told.
+        InputError: ``invalid-token``; the message does not contain the token.
     """
     if token is None:
         return {}
@@ -205,10 +205,10 @@ def auth_headers(token: str | None) -> dict[bytes, bytes]:
 
 
 def parse_response(response: httpx2.Response) -> Any:
-    """Give the JSON of an answer, None for one without content.
+    """Return the JSON of a response, None if it has no content.
 
     Raises:
-        PlanwaveError: The answer is a problem, or no JSON.
+        PlanwaveError: The response is a problem, or not JSON.
     """
     if not response.is_success:
         raise error_from_response(response, response.content)
@@ -217,58 +217,59 @@ def parse_response(response: httpx2.Response) -> Any:
     try:
         return response.json()
     except ValueError as error:
-        raise unexpected_response("no JSON") from error
+        raise unexpected_response("not JSON") from error
 
 
 def is_stream(response: httpx2.Response) -> bool:
-    """Say whether an answer is an event stream; where it is over there is none, and no content.
+    """Return whether a response is an event stream; False for 204, when the stream has ended.
 
     Raises:
-        PlanwaveError: It is neither.
+        PlanwaveError: The response is neither.
     """
     if response.status_code == NO_CONTENT:
         return False
     if response.headers.get("content-type", "").partition(";")[0] != "text/event-stream":
-        raise unexpected_response("no event stream")
+        raise unexpected_response("not an event stream")
     return True
 
 
 def error_from_response(response: httpx2.Response, content: bytes) -> PlanwaveError:
-    """Give the exception an answer other than success stands for."""
+    """Return the exception for an error response."""
     try:
         problem: Any = json.loads(content)
     except ValueError:
         problem = {}
-    said = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {}
-    return error_from_problem(response.status_code, said)
+    fields = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {}
+    return error_from_problem(response.status_code, fields)
 
 
 class RetryPolicy:
-    """How long to wait before connecting again, and when to give up.
+    """The delays before reconnecting, and the number of retries.
 
-    Pauses double from a quarter of a second to 8 s, with jitter; whatever is given in between
-    begins them anew.
+    Delays double from 0.25 s to 8 s, with jitter; an event in between resets them.
     """
 
     def __init__(self) -> None:
         self._failures = 0
 
     def next_delay(self, progressed: bool, error: PlanwaveError | None = None) -> float:
-        """Give the seconds to wait before the next connection.
+        """Return the seconds to wait before the next connection.
 
         Args:
-            progressed: Whether the last one gave anything.
-            error: Why it ended; None where it just did.
+            progressed: Whether the last connection delivered an event.
+            error: The error that ended it, or None.
 
         Raises:
-            PlanwaveError: That one, or that it always ends, after eight in a row for nothing.
+            PlanwaveError: ``error``, or ``Unreachable``, after eight connections without an event.
         """
         self._failures = 0 if progressed else self._failures + 1
         if self._failures >= _ATTEMPTS:
             raise error or Unreachable("the event stream ends again and again before its end")
-        asked = getattr(error, "retry_after_s", None)
-        least = min(float(asked), _MAX_RETRY_AFTER_S) if isinstance(asked, int | float) else 0.0
+        retry_after = getattr(error, "retry_after_s", None)
+        minimum = 0.0
+        if isinstance(retry_after, int | float):
+            minimum = min(float(retry_after), _MAX_RETRY_AFTER_S)
         if progressed:
-            return least
-        longest = min(0.25 * 2 ** (self._failures - 1), _MAX_DELAY_S)
-        return max(least, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
+            return minimum
+        delay = min(0.25 * 2 ** (self._failures - 1), _MAX_DELAY_S)
+        return max(minimum, delay * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret

@@ -1,7 +1,7 @@
-"""Events as a service streams them: read from its lines, each event and each character once.
+"""Parsing of the service's event streams, with each event and each character once.
 
-A connection may break at any time. What was read decides where the next one goes on: after the last
-stored event; streamed text comes again from its beginning and is cut at what is known.
+After a broken connection the next one continues after the last stored event. Streamed text then
+starts again from its beginning, and the part already read is cut off.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ DRAINING: Final = "server_draining"
 TOO_SLOW: Final = "too_slow"
 PROBLEM: Final = "problem"
 STREAM_ENDED: Final = ServerSentEvent("", "")
-"""Stands for an answer that says: nothing comes after what is known. No stream has this message."""
+"""Marks a 204 response: no more events. No stream has this message."""
 
 
 class EventStreamParser:
-    """Puts what comes together to messages (WHATWG HTML, server-sent events).
+    """A parser of server-sent events (WHATWG HTML).
 
-    Lines end with a line feed and nothing else: JSON may hold U+2028 and its like as they are.
+    Only a line feed ends a line, because JSON may contain U+2028 and similar characters.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class EventStreamParser:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
-        """Take some bytes, cut anywhere; give the messages they complete."""
+        """Parse a chunk of any length and yield the messages that it completes."""
         *lines, rest = chunk.split(b"\n")
         if lines:
             lines[0] = self._rest + lines[0]
@@ -70,12 +70,12 @@ class EventStreamParser:
 
 
 class StreamPosition:
-    """How far one consumer has read an execution.
+    """The position of one consumer in the events of an execution.
 
     Attributes:
-        cursor: The last stored event it has.
-        delivered: How many events it was given, pieces of text included.
-        is_over: It has the terminal event, or there is none to come.
+        cursor: The ``seq`` of the last stored event delivered.
+        delivered: The number of events delivered, pieces of text included.
+        is_over: Whether the stream has ended.
     """
 
     def __init__(self, after: int = 0) -> None:
@@ -85,23 +85,23 @@ class StreamPosition:
         self._lengths: dict[tuple[str | None, int | None, str], int] = {}
 
     def new_events(self, message: ServerSentEvent) -> Iterator[Event]:
-        """Give what is new in a message.
+        """Yield the new event of a message, if any.
 
         Raises:
-            PlanwaveError: The stream ended with a problem, or is none of a planwave service.
+            PlanwaveError: The stream ended with a problem, or is not of a planwave service.
         """
         if message.event in (DRAINING, TOO_SLOW):
             return
         if message is STREAM_ENDED:
             self.is_over = True
             return
-        said = parse_data(message)
+        data = parse_data(message)
         if message.event == PROBLEM:
-            raise error_in_stream(said)
+            raise error_in_stream(data)
         try:
-            event = parse_event(said)
+            event = parse_event(data)
         except (KeyError, TypeError) as error:
-            raise unexpected_response(f"an event {message.event!r} that is none") from error
+            raise unexpected_response(f"an invalid event {message.event!r}") from error
         if event.type in TRANSIENT:
             yield from self._new_text(event)
         elif event.seq > self.cursor:
@@ -115,7 +115,7 @@ class StreamPosition:
         known, offset = self._lengths.get(key, 0), event.data["offset"]
         text: str = event.data["text"]
         if offset > known:
-            return  # a hole: what is missing comes again with the next connection
+            return  # a gap: the next connection sends the missing text again
         new = text[known - offset :]
         if new:
             self._lengths[key] = known + len(new)
@@ -124,11 +124,11 @@ class StreamPosition:
 
 
 class PlanStreamEvent(NamedTuple):
-    """Something that happened while a plan was written.
+    """An event during the writing of a plan.
 
-    ``data`` by kind: ``publish_delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node`` ``{"id",
+    ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node`` ``{"id",
     "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``repair`` ``{"attempt",
-    "diagnostics"}``: the plan is written anew; ``fix`` ``{"fix"}``.
+    "diagnostics"}``: the model writes the plan again; ``fix`` ``{"fix"}``.
     """
 
     kind: str
@@ -138,58 +138,58 @@ class PlanStreamEvent(NamedTuple):
 def plan_from_message(
     message: ServerSentEvent, on_progress: Callable[[PlanStreamEvent], object]
 ) -> PlanResponse | None:
-    """Give the plan where a message has it; anything else that happened is told.
+    """Return the plan of a message, or pass another event to ``on_progress`` and return None.
 
     Raises:
-        PlanwaveError: Why there will be no plan.
+        PlanwaveError: The planning failed.
     """
-    said = parse_data(message)
+    data = parse_data(message)
     if message.event in (DRAINING, PROBLEM):
-        raise error_in_stream(said)
+        raise error_in_stream(data)
     if message.event == "plan":
-        return cast("PlanResponse", said)
-    on_progress(PlanStreamEvent(message.event, said))
+        return cast("PlanResponse", data)
+    on_progress(PlanStreamEvent(message.event, data))
     return None
 
 
 def parse_data(message: ServerSentEvent) -> dict[str, Any]:
-    """Give the JSON object of a message.
+    """Parse the JSON object of a message.
 
     Raises:
         PlanwaveError: ``not-planwave``.
     """
     try:
-        said: Any = json.loads(message.data)
+        data: Any = json.loads(message.data)
     except ValueError:
-        said = None
-    if not isinstance(said, dict):
+        data = None
+    if not isinstance(data, dict):
         raise unexpected_response(f"an event {message.event!r} without a JSON object")
-    return cast("dict[str, Any]", said)
+    return cast("dict[str, Any]", data)
 
 
-def error_in_stream(said: Mapping[str, Any]) -> PlanwaveError:
-    """Give the exception a problem in a stream stands for."""
-    status = said.get("status")
-    return error_from_problem(status if isinstance(status, int) else 500, said)
+def error_in_stream(problem: Mapping[str, Any]) -> PlanwaveError:
+    """Return the exception for a problem in a stream."""
+    status = problem.get("status")
+    return error_from_problem(status if isinstance(status, int) else 500, problem)
 
 
-def parse_event(said: dict[str, Any]) -> Event:
-    """Give an event of its JSON.
+def parse_event(data: dict[str, Any]) -> Event:
+    """Parse the JSON of an event.
 
     Raises:
-        KeyError, TypeError: It is none.
+        KeyError, TypeError: The JSON is not an event.
     """
     return Event(
-        said["execution_id"],
-        said["seq"],
-        said["at"],
-        said["type"],
-        said.get("path"),
-        said.get("attempt"),
-        said["data"],
+        data["execution_id"],
+        data["seq"],
+        data["at"],
+        data["type"],
+        data.get("path"),
+        data.get("attempt"),
+        data["data"],
     )
 
 
 def is_worth_retrying(error: PlanwaveError) -> bool:
-    """Say whether a new connection may help: the service went away or is too busy."""
+    """Return whether a new connection may help: the service is unreachable or overloaded."""
     return error.status_hint in (408, 429, 502, 503, 504)

@@ -87,6 +87,10 @@ class PendingRequests:
         """Give a request that is answered now, once; ``by``: what closes it."""
         return self._close(request_id, by)
 
+    def id_at(self, path: str) -> str | None:
+        """Return the id of the open request of a node, or None."""
+        return self._by_path.get(path)
+
     def cancel(self, path: str) -> PendingRequest | None:
         """Forget the request of a node that does not wait any more, and give it."""
         request_id = self._by_path.get(path)

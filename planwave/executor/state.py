@@ -5,21 +5,26 @@ Data and bookkeeping only. What changes it is in ``driver/``.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, NodeError
 from planwave.events.types import NodeWaiting, TypedEvent
-from planwave.executor.inputs import plan_inputs
-from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
-from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
-from planwave.graph.model import DataValue, Json
+from planwave.graph.model import Json
+from planwave.graph.outputs import Outputs
+
+if TYPE_CHECKING:
+    from planwave.executor.node_api.runtime import GraphRuntime
+
+NestedOutcome = Mapping[str, Outputs] | NodeError
+"""What a nested run came to: the outputs of its nodes by id, or its error."""
+ReplyTo = NewType("ReplyTo", int)
+"""Names the caller or node that waits for the reply to a message; see ``node_api/mailbox.py``."""
 
 
 class Phase(Enum):
@@ -63,7 +68,9 @@ class GraphRun:
         "highest_attempt",
         "is_idle",
         "is_retryable",
+        "join_winners",
         "nested_run",
+        "outputs",
         "parent_runs",
         "path",
         "prefix",
@@ -77,13 +84,14 @@ class GraphRun:
         self.program = program
         self.schedule = schedule
         self.runtime = runtime
+        self.outputs, self.join_winners = runtime.outputs, runtime.join_winners
         self.prefix = runtime.prefix
         self.path = runtime.prefix[:-1] or None
         self.nested_run: NestedRun | None = None
         self.depth = self.attempt_offset = self.highest_attempt = 0
         self.is_idle = self.is_retryable = False
         self.parent_runs: Sequence[ParentGraphRun] = ()
-        self.has_presets = runtime.outputs.count(None) < len(runtime.outputs)
+        self.has_presets = self.outputs.count(None) < len(self.outputs)
         self.attempts: dict[int, Attempt] = {}
         self.failures: dict[str, dict[str, Any]] = {}
         self.handled_failures: list[str] = []
@@ -94,7 +102,7 @@ class GraphRun:
     def results(self) -> dict[str, Outputs]:
         """Give the outputs of every node that has any, by id."""
         ids = self.program.topology.ids
-        return {ids[n]: given for n, given in enumerate(self.runtime.outputs) if given is not None}
+        return {ids[n]: given for n, given in enumerate(self.outputs) if given is not None}
 
     def record_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
         """Note that a node failed, and nothing made up for it."""
@@ -176,17 +184,20 @@ class Attempt:
         limit_s: Bounds its own time.
         has_deadline: A deadline of its own time is set.
         open_nested_runs: The nested runs it waits for.
-        own_calls: Calls of its own, and results of nested runs, that it has yet to get.
+        due_outcomes: Outcomes of nested runs that its code has yet to get.
+        turn_activity: Grows with each nested run it opens, and each outcome it gets.
+        own_calls: Calls of its own that it is in. This and the next two are counted by the node's own
+            task and only read in a turn.
         covered: Of these calls, how often one goes around the wait for a nested run.
-        activity: Grows with all it is seen to do while it waits for nested runs.
+        own_activity: Grows with each call of its own that ends.
         node_run: What runs inside its node, or None if nothing did.
     """
 
     __slots__ = (
-        "activity",
         "answer_count",
         "covered",
         "decision",
+        "due_outcomes",
         "elapsed_s",
         "graph_run",
         "has_deadline",
@@ -195,6 +206,7 @@ class Attempt:
         "node_run",
         "number",
         "open_nested_runs",
+        "own_activity",
         "own_calls",
         "own_s",
         "own_since",
@@ -204,7 +216,7 @@ class Attempt:
         "resume_args",
         "started",
         "stream_offsets",
-        "task",
+        "turn_activity",
         "was_started",
     )  # fmt: skip
 
@@ -227,14 +239,14 @@ class Attempt:
         self.answer_count = answer_count
         self.reentries = reentries
         self.phase = QUEUED
-        self.task: asyncio.Task[None] | None = None
         self.started = -1.0
         self.elapsed_s = self.own_s = 0.0
         self.own_since = -1.0
         self.limit_s: float | None = None
         self.was_started = self.has_deadline = False
         self.decision: Json = None
-        self.open_nested_runs = self.own_calls = self.covered = self.activity = 0
+        self.open_nested_runs = self.due_outcomes = self.turn_activity = 0
+        self.own_calls = self.covered = self.own_activity = 0
         self.node_run: NodeRun | None = None
         self.stream_offsets: dict[str, int] | None = None
 
@@ -292,8 +304,28 @@ class Attempt:
         A call of its own that goes around such a wait (``with context.own_work():``) waits too.
         """
         return (
-            self.phase is RUNNING and self.open_nested_runs > 0 and self.own_calls <= self.covered
+            self.phase is RUNNING
+            and self.open_nested_runs > 0
+            and self.own_calls + self.due_outcomes <= self.covered
         )
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether it holds no slot, and all nested runs it waits for wait for answers."""
+        node_run = self.node_run
+        return (
+            self.phase is NESTED
+            and node_run is not None
+            and not self.own_calls
+            and not self.due_outcomes
+            and 0 < node_run.open_count == node_run.waiting
+            and self.open_nested_runs > 0
+        )
+
+    @property
+    def activity(self) -> int:
+        """All it was seen to do while it waits for nested runs, as a count that grows."""
+        return self.turn_activity + self.own_activity
 
 
 class NestedRun:
@@ -331,12 +363,12 @@ class NestedRun:
         self.identity = identity
         self.attempt_number = attempt_number
         self.graph_run: GraphRun | None = None
-        self.outcome: Mapping[str, Outputs] | NodeError | None = None
+        self.outcome: NestedOutcome | None = None
         self.attempt_offset = 0
-        self.waiters: list[asyncio.Future[Any]] = []
+        self.waiters: list[ReplyTo] = []
         self.is_abandoned = False
 
-    def outcome_for(self, attempt_number: int) -> Mapping[str, Outputs] | NodeError | None:
+    def outcome_for(self, attempt_number: int) -> NestedOutcome | None:
         """Give what it came to, or None where an attempt of its node has to make it anew."""
         is_spent = isinstance(self.outcome, NodeError) and self.attempt_number < attempt_number
         return None if is_spent or self.is_abandoned else self.outcome
@@ -351,17 +383,15 @@ class NodeRun:
         open_count: How many have not.
         waiting: How many of those wait for answers, with nothing else to do.
         once_values: The values of ``once`` by key.
-        once_locks: Held by those who make such a value.
     """
 
-    __slots__ = ("attempt", "nested_runs", "once_locks", "once_values", "open_count", "waiting")
+    __slots__ = ("attempt", "nested_runs", "once_values", "open_count", "waiting")
 
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
         self.nested_runs: dict[str, NestedRun] = {}
         self.open_count = self.waiting = 0
         self.once_values: dict[str, Json] = {}
-        self.once_locks: dict[str, asyncio.Lock] = {}
 
     def open_graph_runs(self) -> list[GraphRun]:
         """Give the running graphs."""
@@ -377,46 +407,11 @@ class NodeRun:
 
 
 def _microseconds(seconds: float) -> float:
-    return int(seconds * 1e6 + 0.5) / 1e6  # ``round`` takes three times as long
+    return round(seconds, 6)
 
 
 current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
 """The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
-
-
-def create_graph_run(
-    program: Program,
-    host: Host,
-    options: RunOptions,
-    inputs: Mapping[str, Mapping[str, Json]] | None,
-    prefix: str = "",
-    variables: Mapping[str, Json] | None = None,
-) -> GraphRun:
-    """Open the scope of an execution's own graph, or of one nested in a node.
-
-    Args:
-        program: What is to run.
-        host: The driver.
-        options: Scheduling, failure policy, and of the execution's own graph which part runs.
-        inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
-        prefix: Goes before the ids of nested nodes in their paths.
-        variables: What expressions of a nested graph may name; those of the execution else.
-    """
-    # Node ids of options are those of the execution's own graph.
-    entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
-    runtime = GraphRuntime(
-        program, host, prefix, host.variables if variables is None else variables
-    )
-    for node, values in entry.preset.items():
-        runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
-    schedule = Schedule(
-        program.topology,
-        program.scheduling_rules(options),
-        preset={node: values.keys() for node, values in entry.preset.items()},
-        part=entry.part,
-        dropped=entry.dropped,
-    )
-    return GraphRun(program, schedule, runtime)
 
 
 class StoredGraphRun:

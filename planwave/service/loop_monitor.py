@@ -14,12 +14,12 @@ import gc
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import Final, Self
 
-from planwave.executor.state import Attempt
+from planwave.executor.driver.attempt_tasks import current_node
 
 _log = logging.getLogger(__name__)
 
@@ -138,11 +138,11 @@ class EventLoopMonitor:
                     gc.enable()
 
     def _where(self) -> str:
+        """Return the node that the loop runs, if any, and the innermost frames of its thread."""
         frames = list(_frames_outwards(self._frame()))
-        nodes = [named for frame in frames if (named := _node_of(frame))]
-        return "".join(nodes[:1]) + " < ".join(
-            [_frame_location(frame) for frame in frames[:_FRAMES]]
-        )
+        node = None if self._loop is None else current_node(self._loop)
+        in_node = "" if node is None else f"in node {node[0]!r} of execution {node[1]}, "
+        return in_node + " < ".join([_frame_location(frame) for frame in frames[:_FRAMES]])
 
 
 def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:
@@ -154,15 +154,3 @@ def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:
 def _frame_location(frame: FrameType) -> str:
     code = frame.f_code
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}:{frame.f_lineno}"
-
-
-def _node_of(frame: FrameType) -> str:
-    """Name the node whose attempt a frame of the driver carries out."""
-    if frame.f_globals.get("__name__") != "planwave.executor.driver.execution":
-        return ""
-    known: Mapping[str, object] = frame.f_locals
-    attempt = known.get("flight")
-    if not isinstance(attempt, Attempt):
-        return ""
-    run_id = getattr(known.get("self"), "execution_id", None)
-    return f"in node {attempt.path!r} of execution {run_id}, "

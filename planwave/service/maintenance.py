@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from planwave.service.flows.flow_service import FlowService
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.queries.history import utc_time
+from planwave.service.streaming.subscriptions import LiveExecutions
 from planwave.storage.records import IdempotencyRecord
 
 _PAGE = 20
 """Executions taken out of sight in one transaction."""
 
 
-class Maintenance(FlowService):
-    """What keeps a service in order."""
+class Maintenance:
+    """Deletion of old executions, idempotency keys, and the address in the storage lock."""
+
+    def __init__(self, dependencies: ServiceDependencies, live_executions: LiveExecutions) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._live_executions = live_executions
 
     def publish_address(self, url: str, token: str | None) -> None:
         """Tell other processes, through the directory's lock, how this service is reached."""
@@ -27,6 +33,7 @@ class Maintenance(FlowService):
             Conflict: ``execution-running``: it has not ended.
         """
         await self._store.delete_execution(execution_id)
+        self._live_executions.discard(execution_id)
 
     async def prune(self, before: str) -> int:
         """Delete executions that ended before a time (ISO 8601), and idempotency keys past theirs.
@@ -67,5 +74,5 @@ class Maintenance(FlowService):
         await self._store.release_idempotency_key(key)
 
     def _expiry_time(self) -> str:
-        kept = timedelta(hours=self.limits.idempotency_hours)
+        kept = timedelta(hours=self._dependencies.limits.idempotency_hours)
         return (self._dependencies.now() - kept).isoformat(timespec="microseconds")

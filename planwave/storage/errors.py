@@ -6,7 +6,7 @@ from planwave.errors import Conflict, NotFound, StaleEpoch, StoreError
 
 
 def unexpected_seq(execution_id: str, seq: int, last: int) -> StoreError:
-    """Give the error for a ``seq`` that does not follow ``last``."""
+    """Return the error for a ``seq`` that does not follow ``last``."""
     if seq <= last:
         return StoreError(
             f"event {seq} of {execution_id!r} is already stored (last is {last})",
@@ -16,7 +16,7 @@ def unexpected_seq(execution_id: str, seq: int, last: int) -> StoreError:
 
 
 def append_to_unknown(execution_id: str) -> StoreError:
-    """Give the error for an append to an execution that was never created."""
+    """Return the error for an append to an unknown execution."""
     return StoreError(
         f"no execution {execution_id!r} is stored, so it cannot take events",
         code="unknown-execution",
@@ -24,24 +24,24 @@ def append_to_unknown(execution_id: str) -> StoreError:
 
 
 def stale_epoch(execution_id: str, epoch: int, owner: int) -> StaleEpoch:
-    """Give the error for an append by an owner whose epoch is over."""
+    """Return the error for an append with an old epoch."""
     return StaleEpoch(
         f"execution {execution_id!r} belongs to epoch {owner}; epoch {epoch} may not write any more"
     )
 
 
 def execution_not_found(execution_id: str) -> NotFound:
-    """Give the error for an execution that was never created."""
+    """Return the error for an unknown execution."""
     return NotFound(f"no execution {execution_id!r} is stored")
 
 
 def plan_not_found(plan_id: str) -> NotFound:
-    """Give the error for a plan that was never saved."""
+    """Return the error for an unknown plan."""
     return NotFound(f"no plan {plan_id!r} is stored")
 
 
 def execution_not_ended(execution_id: str, status: str) -> Conflict:
-    """Give the error for deleting an execution that has not ended."""
+    """Return the error for deleting an execution that has not ended."""
     return Conflict(
         f"execution {execution_id} is {status}; only one that has ended can be deleted",
         code="execution-running",
@@ -50,7 +50,7 @@ def execution_not_ended(execution_id: str, status: str) -> Conflict:
 
 
 def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
-    """Give the error for deleting a plan that an execution still runs."""
+    """Return the error for deleting a plan that an execution still runs."""
     return Conflict(
         f"plan {plan_id} is in use: its execution {execution_id} has not ended",
         code="plan-in-use",
@@ -59,12 +59,12 @@ def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
 
 
 def flow_not_found(flow_id: str) -> NotFound:
-    """Give the error for a flow that was never saved."""
+    """Return the error for an unknown flow."""
     return NotFound(f"no flow {flow_id!r} is stored")
 
 
 def flow_in_use(flow_id: str, execution_id: str) -> Conflict:
-    """Give the error for deleting a flow that an execution still runs."""
+    """Return the error for deleting a flow that an execution still runs."""
     return Conflict(
         f"flow {flow_id} is in use: its execution {execution_id} has not ended",
         code="flow-in-use",
@@ -73,10 +73,10 @@ def flow_in_use(flow_id: str, execution_id: str) -> Conflict:
 
 
 def unknown_cursor(before: str) -> NotFound:
-    """Give the error for a page that starts after an id nobody has."""
+    """Return the error for a page that starts after an unknown id."""
     return NotFound(f"nothing with id {before!r} is stored, so no page can follow it")
 
 
 def store_closed() -> StoreError:
-    """Give the error for a write after ``close``."""
+    """Return the error for a write after ``close``."""
     return StoreError("the store was closed", code="store-closed")

@@ -1,4 +1,4 @@
-"""How events and records become stored text and are read back, the same for every store."""
+"""Encoding of events and records as stored text, the same for every store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENDED_STATUSES: Final = ("completed", "failed", "cancelled")
 
 
 class StatusChange(NamedTuple):
-    """What a batch changes about its execution; None leaves a field as it is."""
+    """The fields of an execution that a batch changes; None leaves a field unchanged."""
 
     status: str | None = None
     started_at: str | None = None
@@ -44,7 +44,7 @@ NO_CHANGE: Final = StatusChange()
 
 
 class EncodedBatch(NamedTuple):
-    """Events ready to be kept: ``seq`` ``first..last`` without a gap."""
+    """Events to store: ``seq`` ``first..last`` without a gap."""
 
     first: int
     last: int
@@ -54,14 +54,14 @@ class EncodedBatch(NamedTuple):
 
 
 def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | None:
-    """Turn events into one row, without transient events; None if nothing is left.
+    """Encode events as one row, without transient events; None if there are no others.
 
     Raises:
-        StoreError: An event cannot be stored as JSON, is of another execution, or its ``seq`` does
-            not follow.
+        StoreError: An event is not JSON, belongs to another execution, or its ``seq`` does not
+            follow.
     """
-    kept: list[tuple[Any, ...]] = []
-    progress = NO_CHANGE
+    rows: list[tuple[Any, ...]] = []
+    change = NO_CHANGE
     first = last = 0
     for owner, seq, at, kind, path, attempt, data in events:
         if kind in TRANSIENT:
@@ -71,27 +71,27 @@ def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | N
                 f"event {seq} of {owner!r} was appended to {execution_id!r}",
                 code="wrong-execution",
             )
-        if not kept:
+        if not rows:
             first = seq
         elif seq != last + 1:
             raise unexpected_seq(execution_id, seq, last)
         last = seq
         if attempt is not None:
-            kept.append((at, kind, data, path, attempt))
+            rows.append((at, kind, data, path, attempt))
         else:
-            kept.append((at, kind, data) if path is None else (at, kind, data, path))
+            rows.append((at, kind, data) if path is None else (at, kind, data, path))
         if kind in STATUS_AFTER:
-            progress = _status_change(progress, STATUS_AFTER[kind], at, kind)
-    if not kept:
+            change = _status_change(change, STATUS_AFTER[kind], at, kind)
+    if not rows:
         return None
     try:
-        return EncodedBatch(first, last, dumps_exact(kept), progress)
+        return EncodedBatch(first, last, dumps_exact(rows), change)
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json_error(execution_id, events, error) from error
 
 
-def _not_json_error(execution_id: str, events: Sequence[Event], found: Exception) -> StoreError:
-    """Give the error for a batch that is not JSON, naming the first event that is not."""
+def _not_json_error(execution_id: str, events: Sequence[Event], cause: Exception) -> StoreError:
+    """Return the error for a batch that is not JSON; it names the first invalid event."""
     for event in events:
         try:
             dumps_exact(event)
@@ -100,14 +100,14 @@ def _not_json_error(execution_id: str, events: Sequence[Event], found: Exception
                 f"event {event.seq} ({event.type}) of {execution_id!r} is not JSON: {error}",
                 code="not-json",
             )
-    return StoreError(f"events of {execution_id!r} are not JSON: {found}", code="not-json")
+    return StoreError(f"events of {execution_id!r} are not JSON: {cause}", code="not-json")
 
 
 def encode_document(value: dict[str, Any], what: str, *, plain: bool = False) -> str:
-    """Give JSON text of a document; see :func:`dumps_exact`.
+    """Encode a document as JSON; see :func:`dumps_exact`.
 
     Raises:
-        StoreError: It is not JSON.
+        StoreError: The document is not JSON.
     """
     try:
         return dumps_exact(value, plain=plain)
@@ -126,15 +126,15 @@ def _status_change(before: StatusChange, status: str, at: str, kind: str) -> Sta
 def decode_events(
     execution_id: str, rows: Iterable[tuple[int, str]], after: int, limit: int | None
 ) -> list[Event]:
-    """Give the events of rows ``(first, text)`` in order, from ``after`` on, at most ``limit``."""
-    found: list[Event] = []
+    """Decode rows ``(first, text)`` to events in order, those above ``after``, at most ``limit``."""
+    events: list[Event] = []
     for first, text in rows:
-        if limit is not None and len(found) >= limit:
+        if limit is not None and len(events) >= limit:
             break
         for seq, row in enumerate(json.loads(text), first):
             if seq > after:
-                found.append(_decode_event(execution_id, seq, *row))
-    return found if limit is None else found[: max(limit, 0)]
+                events.append(_decode_event(execution_id, seq, *row))
+    return events if limit is None else events[: max(limit, 0)]
 
 
 def _decode_event(
@@ -150,9 +150,9 @@ def _decode_event(
 
 
 def storable_text(text: str) -> str:
-    """Give text that UTF-8 can hold: surrogate pairs become one character, lone ones U+FFFD.
+    """Return text that UTF-8 can encode: surrogate pairs become one character, lone ones U+FFFD.
 
-    For the columns people search by; events and documents keep the text exactly, as JSON.
+    For the searched columns; events and documents store the exact text, as JSON.
     """
     try:
         text.encode("utf-8")
@@ -162,5 +162,5 @@ def storable_text(text: str) -> str:
 
 
 def search_key(title: str, user_prompt: str) -> str:
-    """Give the text that a case-insensitive substring search looks through."""
+    """Return the text that a case-insensitive substring search matches."""
     return storable_text(f"{title}\n{user_prompt}").casefold()

@@ -1,6 +1,6 @@
-"""The records that stores keep beside events, and the ports `Store` and `FlowStore`.
+"""The records that stores hold besides events, and the ports ``Store`` and ``FlowStore``.
 
-One contract suite (``tests/contract``) runs over all implementations.
+The contract suite ``tests/contract/stores`` runs over all implementations.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class FlowRecord:
     """A flow as lists show it.
 
     Attributes:
-        version: The hash of its present graph: what is the same is the same version.
-        revision: Counts its changes; 1 for a new one.
-        node_count: Of its present graph.
+        version: The hash of the current graph; the same graph is the same version.
+        revision: The number of changes; 1 for a new flow.
+        node_count: The number of nodes in the current graph.
     """
 
     flow_id: str
@@ -37,12 +37,12 @@ class FlowRecord:
 
 @dataclass(frozen=True, slots=True)
 class FlowVersion:
-    """One content of a flow.
+    """One version of a flow's graph.
 
     Attributes:
-        revision: Of the flow, when this content was saved first.
-        created_at: When that was, UTC.
-        graph: The graph document as it was saved last; None in lists.
+        revision: The revision of the flow in which this graph was saved first.
+        created_at: The time of that, UTC.
+        graph: The graph document as saved last; None in lists.
     """
 
     flow_id: str
@@ -59,45 +59,45 @@ class FlowStore(Protocol):
     async def save(
         self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
     ) -> bool:
-        """Keep a flow, and where ``graph`` is given its present content.
+        """Save a flow, and its current graph if ``graph`` is given.
 
         Args:
-            flow: As it is from now on.
-            graph: The document that ``flow.version`` is the hash of; a new flow has one.
-            after: The revision this one follows; 0 for a new flow.
+            flow: The new record.
+            graph: The graph document with the hash ``flow.version``; required for a new flow.
+            after: The revision before this one; 0 for a new flow.
 
         Returns:
-            Whether it was kept: not where another revision, or another flow of that id, came first.
+            Whether the flow was saved; False if another revision or flow of this id came first.
         """
         ...
 
     async def get(self, flow_id: str) -> FlowRecord | None: ...
     async def version(self, flow_id: str, version: str) -> FlowVersion | None:
-        """Give one version, with its graph."""
+        """Return one version, with its graph."""
         ...
 
     async def page(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
-        """Give flows, newest first; ``before`` is the last one already seen: its id, or its place.
+        """Return flows, newest first; ``before`` is the id or cursor of the last one of a page.
 
         Raises:
-            NotFound: ``before`` is nobody's id.
+            NotFound: ``before`` is an unknown id.
         """
         ...
 
     async def versions(
         self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
-        """Give the versions of a flow, newest first, without their graphs."""
+        """Return the versions of a flow, newest first, without their graphs."""
         ...
 
     async def delete(self, flow_id: str) -> None:
-        """Delete a flow with all its versions; its executions stay, they carry their graph.
+        """Delete a flow with all its versions; its executions are kept, with their graphs.
 
         Raises:
-            NotFound: There is none of that id.
-            Conflict: ``flow-in-use``: an execution of it has not ended.
+            NotFound: No flow has this id.
+            Conflict: ``flow-in-use``: an execution of the flow has not ended.
         """
         ...
 
@@ -107,9 +107,9 @@ Projected = TypeVar("Projected")
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """A stored plan: columns to search by, and ``document``, the whole of ``Plan.as_json()``.
+    """A stored plan: columns for search, and ``document``, the JSON of ``Plan.as_json()``.
 
-    ``plain``: :func:`planwave.jsonio.is_plain` was found to hold of the document.
+    ``plain``: whether :func:`planwave.jsonio.is_plain` is known to be true of the document.
     """
 
     plan_id: str
@@ -123,12 +123,12 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRecord:
-    """An execution as lists show it; kept up to date by the store from the events it appends.
+    """An execution as lists show it; the store updates it from appended events.
 
     ``status`` is one of ``starting executing paused completed failed cancelled``.
-    ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: its
-    start was accepted, so it is to be run even if the process ends before it does. ``flow_version``
-    is the version of the flow ``flow_id`` that it runs; None where its graph was changed since.
+    ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: the
+    execution was accepted for running, and runs even after a restart. ``flow_version`` is the version
+    of the flow ``flow_id``; None if the graph of the execution was changed.
     """
 
     execution_id: str
@@ -148,27 +148,28 @@ class ExecutionRecord:
 
     @property
     def is_behind(self) -> bool:
-        """Whether its document should show more events than it does."""
+        """Whether the JSON document on disk is older than the events."""
         return self.status in SETTLED_STATUSES and self.document_seq < self.last_seq
 
 
 Projection = Callable[[ExecutionRecord, Callable[[], list[Event]]], Projected]
-"""Makes something of an execution and its events, from 1 on, which it reads by calling for them."""
+"""Computes a value from an execution; the second argument reads its events, from 1 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """A request that makes something, kept under its idempotency key.
+    """A request with an idempotency key, and its response.
 
     Attributes:
-        digest: What tells the request from another one with the same key.
-        created_at: When the key was taken, UTC.
-        subject: An id chosen with the key, for what the request makes: done again after a crash it
-            can make the same thing once more instead of a second one.
-        status: HTTP status of the answer; None while the work is under way.
-        body: The answer.
-        is_new: The caller has taken the key just now: it has to do the work, then
-            :meth:`Store.store_response` or, where it failed, :meth:`Store.release_idempotency_key`.
+        digest: The hash of the request, to detect another request with the same key.
+        created_at: The time the key was claimed, UTC.
+        subject: The id for the object that the request creates, chosen with the key; a repetition
+            after a crash creates the same object instead of a second one.
+        status: The HTTP status of the response; None while the request runs.
+        body: The body of the response.
+        is_new: Whether the caller has just claimed the key: it must process the request, then call
+            :meth:`Store.store_response` or, after a failure,
+            :meth:`Store.release_idempotency_key`.
     """
 
     digest: str
@@ -182,7 +183,7 @@ class IdempotencyRecord:
 DISK_FULL: Final = "disk-full"
 STORE_BUSY: Final = "store-busy"
 TRANSIENT_CODES: Final = frozenset({DISK_FULL, STORE_BUSY})
-"""Codes of a ``StoreError`` that passes: nothing of the write was kept, and it may be tried again."""
+"""Codes of a transient ``StoreError``: nothing was written, and the write can be retried."""
 
 STORE_OK: Final = "ok"
 READ_ONLY: Final = "store-read-only"
@@ -190,13 +191,13 @@ STORE_STATUSES: Final = TRANSIENT_CODES | {STORE_OK, READ_ONLY}
 
 
 class StoreStats(NamedTuple):
-    """What a store has written since it was opened, and whether it can write now.
+    """The writes of a store since it was opened, and whether it can write now.
 
     Attributes:
-        fatal_error: Why nothing more can be written before a restart, or None.
-        writes: How many writes were committed.
-        commits: How many commits held 1, 2, 3 to 4, 5 to 8, … writes; empty where there are none.
-        transient_error: Why writes are refused for now, or None; it ends by itself.
+        fatal_error: The error after which the store is read-only until a restart, or None.
+        writes: The number of committed writes.
+        commits: The numbers of commits with 1, 2, 3 to 4, 5 to 8, … writes.
+        transient_error: The error that prevents writes for now, or None.
     """
 
     fatal_error: BaseException | None = None
@@ -206,21 +207,21 @@ class StoreStats(NamedTuple):
 
     @property
     def status(self) -> str:
-        """``ok``, or the code that refused writes carry; one of ``STORE_STATUSES``."""
+        """``ok``, or the code of the error of writes; one of ``STORE_STATUSES``."""
         if self.fatal_error is not None:
             return READ_ONLY
         return STORE_OK if self.transient_error is None else self.transient_error.code
 
 
 class PageCursor(NamedTuple):
-    """A place in a list that is newest first: right behind this one, even if it is gone by now."""
+    """A position in a list, newest first: after this item, even if it was deleted since."""
 
     created_at: str
     id: str
 
 
 class Store(Protocol):
-    """Plans, executions, their events, recorded calls and answers. Writes are durable on return."""
+    """Plans, executions, events, recorded calls and idempotency keys. Writes are durable on return."""
 
     @property
     def stats(self) -> StoreStats: ...
@@ -232,42 +233,42 @@ class Store(Protocol):
     async def plans(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
-        """Give plans, newest first; ``before`` is the last one already seen: its id, or its place.
+        """Return plans, newest first; ``before`` is the id or cursor of the last one of a page.
 
-        Others who ask at the same time may get the same documents; nobody is to change them.
+        Concurrent callers may share the same documents and must not change them.
 
         Raises:
-            NotFound: ``before`` is nobody's id.
+            NotFound: ``before`` is an unknown id.
         """
         ...
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
-        """Give the status of the newest execution of each plan, leaving out plans without one."""
+        """Return the status of the newest execution of each plan; plans without one are omitted."""
         ...
 
     async def delete_plan(self, plan_id: str) -> None:
-        """Delete a plan; its executions stay, they carry their graph.
+        """Delete a plan; its executions are kept, with their graphs.
 
         Raises:
-            NotFound: There is none of that id.
-            Conflict: ``plan-in-use``: an execution of it has not ended.
+            NotFound: No plan has this id.
+            Conflict: ``plan-in-use``: an execution of the plan has not ended.
         """
         ...
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
     ) -> None:
-        """Keep a new execution with its first events in one commit.
+        """Store a new execution with its first events in one commit.
 
-        ``plan`` is kept in the same commit, unless there is one of its id already.
+        ``plan`` is stored in the same commit, unless a plan of this id exists.
         """
         ...
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None: ...
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
-        """Make the caller the owner: raise the epoch by one and give it. NotFound if unknown.
+        """Make the caller the owner: increment the epoch and return it. NotFound if unknown.
 
-        ``queued`` is set in the same commit where it is given.
+        ``queued``, if given, is set in the same commit.
         """
         ...
 
@@ -286,11 +287,11 @@ class Store(Protocol):
         plan_id: str | None = None,
         flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        """Give executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
+        """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
         ...
 
     async def open_executions(self) -> list[ExecutionRecord]:
-        """Give those to be taken up at a start, oldest first.
+        """Return the executions to recover at a start, oldest first.
 
         They are executing or paused, or starting with ``queued``.
         """
@@ -299,70 +300,71 @@ class Store(Protocol):
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended, with its events, calls, document and large values.
 
-        It is out of sight with the first of several commits; nobody waits for more than one.
+        The first of several commits hides the execution; other writers wait for one commit at most.
 
         Raises:
-            NotFound: There is none of that id.
+            NotFound: No execution has this id.
             Conflict: ``execution-running``.
         """
         ...
 
     async def prune(self, before: str, limit: int) -> list[str]:
-        """Delete some executions that ended before a UTC time, oldest first; give their ids."""
+        """Delete up to ``limit`` executions that ended before a UTC time; return their ids."""
         ...
 
     async def project_each(
         self, execution_ids: Sequence[str], project: Projection[Projected]
     ) -> dict[str, Projected]:
-        """Give what ``project`` makes of each of these whose document is behind its events.
+        """Return the projections of those executions whose document is older than their events.
 
-        It is called in a thread, with one after the other, and reads the events itself. A connection
-        for reading is held meanwhile.
+        ``project`` is called in a thread, for one execution after the other, and reads the events. A
+        connection for reading is held meanwhile.
 
         Raises:
-            StoreError: ``store-unreadable``; and what ``project`` raises.
+            StoreError: ``store-unreadable``; also any error of ``project``.
         """
         ...
 
     async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
-        """Note in one commit up to which event documents on disk go; give the ids that are unknown."""
+        """Set the last event of documents on disk, in one commit; return unknown ids."""
         ...
 
     async def lagging_documents(self) -> list[str]:
-        """Give ids of paused or ended executions whose document is behind their events."""
+        """Return the ids of paused or ended executions whose document is older than their events."""
         ...
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
 
     async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
-        """Give what is kept under an idempotency key."""
+        """Return the record of an idempotency key, or None."""
         ...
 
     async def claim_idempotency_key(
         self, key: str, digest: str, at: str, *, expired: str
     ) -> IdempotencyRecord:
-        """Take a key for the caller, or give what is kept under it; one caller gets it.
+        """Claim a key for the caller, or return its record; only one caller claims a key.
 
-        A key taken before ``expired`` is free again, unless the execution its request made has not
-        ended; so is one whose taker died before it answered, which keeps its ``subject``.
+        A key claimed before ``expired`` is free again, unless the execution that its request created
+        has not ended. A key whose process died before the response is free too, and keeps its
+        ``subject``.
         """
         ...
 
     async def store_response(self, key: str, status: int, body: str) -> None:
-        """Keep the answer to the request that took a key."""
+        """Store the response to the request that claimed a key."""
         ...
 
     async def release_idempotency_key(self, key: str) -> None:
-        """Give back a key whose request came to nothing; one that was answered stays."""
+        """Release a key whose request failed; a key with a response stays."""
         ...
 
     async def delete_expired_keys(self, expired: str) -> int:
-        """Delete what :meth:`claim_idempotency_key` would not heed any more; give how many."""
+        """Delete the keys that are free again; return their number."""
         ...
 
     def publish_address(self, url: str, token: str | None) -> None:
-        """Tell other processes where whoever holds this store is reached, and with which token."""
+        """Publish the address and token of the API of this process, for other processes."""
         ...
 
     async def close(self) -> None: ...

@@ -1,6 +1,6 @@
 """Node types that explain the terms of a text and have it signed off.
 
-``glossary`` holds terms and gives them to whoever is linked to it, ``explain-terms`` looks them up
+``glossary`` holds terms and offers them to linked nodes, ``explain-terms`` looks them up
 and streams what it finds, ``sign-off`` waits for a person.
 """
 

@@ -15,7 +15,7 @@ class Lexicon:
     terms: dict[str, str]
 
     def found_in(self, text: str) -> list[tuple[str, str]]:
-        """Give the known terms of a text with their meaning, in the order they come up."""
+        """Return the known terms of a text with their meaning, in order of appearance."""
         known = {term.casefold(): (term, meaning) for term, meaning in self.terms.items()}
         words = dict.fromkeys(re.findall(r"[\w-]+", text.casefold()))
         return [known[word] for word in words if word in known]

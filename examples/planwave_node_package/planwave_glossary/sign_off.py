@@ -15,7 +15,7 @@ FORM = {
 
 
 class SignOffData(planwave.NodeData):
-    """What is asked."""
+    """The question and its actions."""
 
     question: str = planwave.template("Do you sign this?")
 

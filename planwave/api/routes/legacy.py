@@ -1,4 +1,4 @@
-"""Routes of the first service, under its own paths and in its shapes."""
+"""Routes: status, result and document of an execution under short paths and in compact shapes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from planwave.api.schemas.common import ExecutionStatus, NodeStatus, ResponseMod
 from planwave.api.schemas.examples import DOCUMENT, LEGACY_RESULT, LEGACY_STATUS, example_response
 from planwave.api.schemas.executions import DocumentResponse
 
-router = APIRouter(tags=["first service"], dependencies=AUTHENTICATED)
+router = APIRouter(tags=["status (short paths)"], dependencies=AUTHENTICATED)
 
 
 class LegacyStatus(ResponseModel):
-    """The state of an execution, as the first service told it."""
+    """The state of an execution in a compact shape."""
 
     execution_id: str
     plan_id: str | None
@@ -42,7 +42,7 @@ class LegacyNodeResult(ResponseModel):
 
 
 class LegacyResult(ResponseModel):
-    """What an execution gave, as the first service told it."""
+    """The results of an execution in a compact shape."""
 
     execution_id: str
     plan_id: str | None
@@ -56,7 +56,7 @@ class LegacyResult(ResponseModel):
 @router.get(
     "/api/execution/{execution_id}/status",
     operation_id="getFirstStatus",
-    summary="The state of an execution, in the first service's shape",
+    summary="The state of an execution, in a compact shape",
     response_model=LegacyStatus,
     responses={**example_response("Its state.", LEGACY_STATUS), **problems(404, 409)},
 )
@@ -69,7 +69,7 @@ async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response
 @router.get(
     "/api/execution/{execution_id}/result",
     operation_id="getFirstResult",
-    summary="What an execution gave, in the first service's shape",
+    summary="The results of an execution, in a compact shape",
     response_model=LegacyResult,
     responses={**example_response("Its results.", LEGACY_RESULT), **problems(404, 409)},
 )

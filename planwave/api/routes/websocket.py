@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
+from math import nan
 from typing import Final, Literal, NamedTuple
 
 from fastapi import APIRouter
@@ -14,22 +15,20 @@ from planwave.api.auth import authenticate
 from planwave.api.dependencies import AUTHENTICATED, app_state
 from planwave.api.problems import InvalidRequest, ProblemError
 from planwave.api.streaming.websocket import ExecutionSocket
-from planwave.errors import (
-    NotFound,
-)
+from planwave.errors import NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN
 
 router = APIRouter(dependencies=AUTHENTICATED)
 INTERVAL_BOUNDS_S: Final = (0.1, 1.0, 60.0)
-"""Between two glances: least, default, most."""
+"""Seconds between two status messages: smallest, default, largest."""
 
 
 class SubscriptionParams(NamedTuple):
-    """What a client asked for in its query.
+    """The query parameters of a connection.
 
     Attributes:
-        after: The last ``seq`` it knows; None for a snapshot and what happens after it.
+        after: The last ``seq`` the client has; None for a snapshot and the events after it.
     """
 
     mode: Literal["poll", "events"]
@@ -39,63 +38,63 @@ class SubscriptionParams(NamedTuple):
 
 @router.websocket("/ws/{execution_id:path}")
 async def watch(websocket: WebSocket) -> None:
-    """Watch an execution until it is over."""
+    """Follow an execution until it ends."""
     execution_id = websocket.path_params["execution_id"]
     state, principal = app_state(websocket), authenticate(websocket)
-    wanted = parse_subscription(websocket)
+    params = parse_subscription(websocket)
     if UUID_PATTERN.fullmatch(execution_id) is None:
-        raise NotFound("that is no execution's id")
+        raise NotFound("the path holds no execution id")
     with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
-        if wanted.mode == "poll":
-            found = state.service.status_updates(execution_id, wanted.interval_s)
-            async with aclosing(found) as glances:
-                first = await anext(glances)
-                await connection.run(partial(connection.send_snapshots, first, glances))
+        if params.mode == "poll":
+            updates = state.service.status_updates(execution_id, params.interval_s)
+            async with aclosing(updates) as snapshots:
+                first = await anext(snapshots)
+                await connection.run(partial(connection.send_snapshots, first, snapshots))
         else:
             async with state.service.subscribe(
-                execution_id, wanted.after, connection.backlog_limits, with_snapshot=True
-            ) as following:
-                opening = partial(connection.opening, following)
-                await connection.run(partial(connection.send_events, following), opening)
+                execution_id, params.after, connection.backlog_limits, with_snapshot=True
+            ) as subscription:
+                await connection.run(partial(connection.send_events, subscription))
 
 
 @router.get("/ws/{execution_id:path}", include_in_schema=False)
 async def require_upgrade(execution_id: str) -> Response:
-    """Say what is missing where a request for a WebSocket came without asking to become one."""
+    """Reject a plain request to the address of a WebSocket (426)."""
     raise ProblemError(
         426,
         "upgrade-required",
-        f"{short_repr(f'/ws/{execution_id}')} is spoken to over WebSocket",
-        hint="use a WebSocket client; a proxy between has to pass Upgrade and Connection on",
+        f"{short_repr(f'/ws/{execution_id}')} is a WebSocket",
+        hint="use a WebSocket client; a proxy in between has to forward Upgrade and Connection",
         headers={"Upgrade": "websocket", "Connection": "Upgrade"},
     )
 
 
 def parse_subscription(websocket: WebSocket) -> SubscriptionParams:
-    """Read the query.
+    """Parse the query.
 
     Raises:
-        InvalidRequest: It has something that does not fit.
+        InvalidRequest: A parameter is invalid.
     """
     query = websocket.query_params
     mode = query.get("mode", "poll")
-    least, interval_s, most = INTERVAL_BOUNDS_S
+    smallest, interval_s, largest = INTERVAL_BOUNDS_S
     after: int | None = None
     if mode not in ("poll", "events"):
-        raise _invalid_parameter("mode", "is poll or events")
-    if (asked := query.get("interval")) is not None:
-        with suppress(ValueError):
-            interval_s = float(asked)
-            asked = None
-        if asked is not None or not least <= interval_s <= most:
+        raise _invalid_parameter("mode", "must be poll or events")
+    if (interval := query.get("interval")) is not None:
+        try:
+            interval_s = float(interval)
+        except ValueError:
+            interval_s = nan
+        if not smallest <= interval_s <= largest:
             raise _invalid_parameter(
-                "interval", f"is a number of seconds from {least:g} to {most:g}"
+                "interval", f"must be a number of seconds from {smallest:g} to {largest:g}"
             )
-    if (known := query.get("after")) is not None:
-        if not (known.isascii() and known.isdecimal() and len(known) <= 15):
-            raise _invalid_parameter("after", "is the seq of an event, or 0")
-        after = int(known)
+    if (seq := query.get("after")) is not None:
+        if not (seq.isascii() and seq.isdecimal() and len(seq) <= 15):
+            raise _invalid_parameter("after", "must be the seq of an event, or 0")
+        after = int(seq)
     return SubscriptionParams(mode, interval_s, after)
 
 

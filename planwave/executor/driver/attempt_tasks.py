@@ -1,42 +1,167 @@
-"""Ends the tasks of attempts that were settled without them."""
+"""The tasks of attempts: each calls its node and posts what came of it; cancelled ones are awaited."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
+from types import CoroutineType
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary
 
-from planwave.executor.state import Attempt
+from planwave.errors import NodeError
+from planwave.executor.messages import (
+    AttemptFailed,
+    AttemptSucceeded,
+    AttemptSuspended,
+    NodeEmitted,
+    ResultReused,
+)
+from planwave.executor.node_api.host import NodeHost
+from planwave.executor.node_api.own_work import OwnWork
+from planwave.executor.node_api.results import read_result, validate_result
+from planwave.executor.reuse.reuse import Reuse, result_to_reuse
+from planwave.executor.state import DONE, Attempt, current_attempt
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Json
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension, unlimited
 
 GRACE_S: Final = 1.5
-"""How long a finished execution waits for cancelled node tasks to clean up. A cancel holds within two
-seconds, and what follows from it has to be kept in that time too."""
+"""How long a finished execution waits for cancelled node tasks to clean up. A cancel must take effect
+within two seconds, and what follows from it has to be stored in that time too."""
 _abandoned: Final[set[asyncio.Task[None]]] = set()
 """Tasks that ignored cancellation; kept only so that they are not collected while they run."""
+_node_tasks: Final[WeakKeyDictionary[asyncio.Task[None], tuple[str, str]]] = WeakKeyDictionary()
+"""The path of the node and the id of the execution of each task of an attempt."""
 
 
-class CancelledTasks:
-    """The cancelled tasks of one execution, until they have ended."""
+def current_node(loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
+    """Return the path and execution id of the node whose task a loop runs at the moment, or None.
 
-    __slots__ = ("_tasks",)
+    Any thread may call this.
+    """
+    task = asyncio.current_task(loop)
+    return None if task is None else _node_tasks.get(task)
 
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+
+class AttemptTasks:
+    """The tasks of one execution's attempts.
+
+    Args:
+        host: The services of the nodes; its mailbox gets the results.
+        reuse: Results that a fork takes over.
+        publish_delta: Publishes a piece of streamed text at once.
+    """
+
+    def __init__(
+        self,
+        host: NodeHost,
+        reuse: Reuse | None,
+        publish_delta: Callable[[Attempt, Json], None],
+    ) -> None:
+        self._host, self._reuse, self._publish_delta = host, reuse, publish_delta
+        self._running: dict[Attempt, asyncio.Task[None]] = {}
+        self._cancelled: set[asyncio.Task[None]] = set()
+
+    def start(self, attempt: Attempt) -> None:
+        """Start the task of an attempt."""
+        # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
+        # and one failing node must not cancel the others. ``wait_cancelled`` waits for every task.
+        loop = asyncio.get_running_loop()
+        task = self._running[attempt] = loop.create_task(self._run(attempt), name=attempt.path)
+        _node_tasks[task] = attempt.path, self._host.execution_id
 
     def cancel(self, attempt: Attempt) -> None:
-        """Cancel the task of a flight that was settled without it."""
-        if attempt.task is not None and not attempt.task.done():
-            attempt.task.cancel()
-            self._tasks.add(attempt.task)
-            attempt.task.add_done_callback(self._tasks.discard)
-
-    async def wait_cancelled(self, active: Iterable[Attempt]) -> None:
-        """Cancel what still runs and wait for it, but no longer than the grace time."""
-        for task in [attempt.task for attempt in active if attempt.task is not None]:
+        """Cancel the task of an attempt that has ended without it."""
+        task = self._running.pop(attempt, None)
+        if task is not None and not task.done():
             task.cancel()
-            self._tasks.add(task)
-        if self._tasks:
-            _, stubborn = await asyncio.wait(self._tasks, timeout=GRACE_S)
+            self._cancelled.add(task)
+            task.add_done_callback(self._cancelled.discard)
+
+    async def wait_cancelled(self) -> None:
+        """Cancel all tasks that still run and wait for them, but no longer than the grace time."""
+        for attempt in list(self._running):
+            self.cancel(attempt)
+        if self._cancelled:
+            _, stubborn = await asyncio.wait(self._cancelled, timeout=GRACE_S)
             for task in stubborn:
                 _abandoned.add(task)
                 task.add_done_callback(_abandoned.discard)
+
+    # -- in the task -------------------------------------------------------------------------------
+
+    async def _run(self, attempt: Attempt) -> None:
+        """Call the node; the one place where any exception becomes a message."""
+        post = self._host.mailbox.post
+        current_attempt.set(attempt)
+        try:
+            # After an answer the node goes on with that, whatever the parent's result was.
+            if self._reuse is not None and not attempt.was_started:
+                taken = await result_to_reuse(self._reuse, attempt, self._host)
+                if taken is not None:
+                    return post(ResultReused(attempt, taken.outputs, taken.event_data))
+            result = await self._result_of(attempt)
+        except asyncio.CancelledError:
+            if attempt.phase is DONE:
+                raise
+            post(AttemptFailed(attempt, NodeError("the node cancelled itself")))
+        except BaseException as error:  # whatever a node raises is its failure
+            task = self._running.get(attempt)
+            if task is not None and asyncio.current_task(task.get_loop()) is not task:
+                raise  # closed from outside, with a loop that has ended: nobody reads the mailbox
+            post(AttemptFailed(attempt, error))
+        else:
+            if isinstance(result, Suspension):
+                post(AttemptSuspended(attempt, result))
+            else:
+                post(AttemptSucceeded(attempt, result))
+        finally:
+            self._running.pop(attempt, None)
+
+    async def _result_of(self, attempt: Attempt) -> ExecutionResult | Suspension:
+        graph_run, node = attempt.graph_run, attempt.node
+        step, runtime = graph_run.program.steps[node], graph_run.runtime
+        inputs = Inputs(runtime.arrivals_at(node))
+        data = step.node.data
+        if step.template is not None:
+            data = await self._host.resolve_data(runtime, node, inputs)
+        return validate_result(step, await self._call(attempt, data, inputs), self._emit, attempt)
+
+    def _call(
+        self, attempt: Attempt, data: Mapping[str, Json], inputs: Inputs
+    ) -> Awaitable[ExecutionResult | Suspension]:
+        """Call the node's ``execute``, or its ``resume`` after an answer."""
+        graph_run, host = attempt.graph_run, self._host
+        step = graph_run.program.steps[attempt.node]
+        context = FlowContext(
+            step.node.id, host.execution_id, attempt.path, attempt.number, host.chat_id,
+            host.state, graph_run.runtime, host.services, attempt.answer_count,
+            unlimited if attempt.limit_s is None else partial(_time_left_s, attempt),
+            self._own_work,
+        )  # fmt: skip
+        if attempt.resume_args is not None:
+            return step.implementation.resume(data, inputs, context, *attempt.resume_args)
+        returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
+        returned = step.implementation.execute(data, inputs, context)
+        if type(returned) is CoroutineType:  # most nodes: nothing to read on the way
+            return cast("Awaitable[ExecutionResult | Suspension]", returned)
+        return read_result(returned, self._emit, attempt)
+
+    def _own_work(self) -> OwnWork:
+        """Return a context manager for a call of its own that the current node makes."""
+        return OwnWork(current_attempt.get(), self._host.mailbox)
+
+    def _emit(self, attempt: Attempt, event: NodeEvent) -> None:
+        if attempt.phase is DONE:
+            return
+        if event.event_type == "delta":
+            self._publish_delta(attempt, event.data)
+        else:
+            self._host.mailbox.post(NodeEmitted(attempt, event))
+
+
+def _time_left_s(attempt: Attempt) -> float:
+    limit_s = math.inf if attempt.limit_s is None else attempt.limit_s
+    return max(limit_s - attempt.own_time(asyncio.get_running_loop().time()), 0.0)

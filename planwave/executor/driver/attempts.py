@@ -1,35 +1,299 @@
-"""What a running node says that is to be kept, as the event it becomes."""
+"""What becomes of an attempt: it starts, succeeds, waits, fails, is retried, times out, emits."""
 
 from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from planwave.errors import NodeError
 from planwave.events.types import ONCE, RUN_GRAPH
+from planwave.executor.driver.effects import (
+    CancelTask,
+    KeepOnceValue,
+    RaiseInterrupt,
+    Reply,
+    SetTimer,
+)
+from planwave.executor.driver.progress import (
+    cancel_nested_runs,
+    end_attempt,
+    fail_execution,
+)
+from planwave.executor.driver.run_state import RunState
+from planwave.executor.driver.timeouts import (
+    attempt_limit_s,
+    attempt_timeout,
+    start_attempt_timer,
+    start_request_timer,
+)
+from planwave.executor.messages import (
+    AttemptFailed,
+    AttemptSucceeded,
+    NodeEmitted,
+    OnceValueMade,
+    ResultReused,
+    RetryTimer,
+)
+from planwave.executor.node_api.results import to_node_error
+from planwave.executor.recovery.history import History
+from planwave.executor.requests import PendingRequest
+from planwave.executor.state import DONE, Attempt, NodeRun, Outputs
 from planwave.graph.json_values import NotJson, to_json
-from planwave.graph.protocols import NodeEvent
+from planwave.graph.model import ERROR_HANDLE, DataValue, Json
+from planwave.graph.outputs import outputs_to_json
+from planwave.graph.protocols import NodeEvent, Suspension
 
 _RESERVED: Final = frozenset({ONCE, RUN_GRAPH})
-"""Kinds that the driver alone tells: an execution is taken up by them."""
+"""Event types that only the driver emits: an execution is resumed by them."""
+
+
+# -- starts ----------------------------------------------------------------------------------------
+
+
+def started(run: RunState, attempt: Attempt) -> bool:
+    """Record that an attempt got a slot, and that its wave began where it is the first of it.
+
+    An attempt that goes on after a wait has started before; of a node that must act only once it is
+    recorded again.
+
+    Returns:
+        False where the execution fails because its nodes were started too often.
+    """
+    if attempt.was_started and not attempt.at_most_once:
+        return True
+    if run.limits is not None and (exceeded := run.limits.count_start()) is not None:
+        fail_execution(run, exceeded.as_json())
+        return False
+    graph_run = attempt.graph_run
+    wave = graph_run.schedule.waves.number[attempt.node]
+    nodes = graph_run.unstarted_waves.pop(wave, None)
+    if nodes is not None:
+        run.emit("wave.started", {"wave": wave, "nodes": nodes}, graph_run.path)
+    run.emit("node.started", _start_data(attempt, wave), attempt.path, attempt.number)
+    return True
+
+
+def _start_data(attempt: Attempt, wave: int) -> dict[str, Json]:
+    graph_run, program = attempt.graph_run, attempt.graph_run.program
+    data: dict[str, Json] = {"wave": wave}
+    winner = graph_run.join_winners.get(attempt.node)
+    if winner is not None:
+        data["via"] = program.graph.edges[winner].id
+    if attempt.reentries and not attempt.was_started:
+        data["reentry"] = attempt.reentries
+    if program.versions and (versions := program.type_versions(attempt.node)):
+        data["versions"] = versions
+    if graph_run.nested_run is not None and (name := program.steps[attempt.node].node.name):
+        data["name"] = name
+    return data
+
+
+def begin(run: RunState, attempt: Attempt) -> None:
+    """Start the clocks of an attempt whose task starts now: its ``node.started`` is durable."""
+    attempt.started = attempt.own_since = run.now.loop_s
+    attempt.limit_s = attempt_limit_s(run, attempt)
+    start_attempt_timer(run, attempt)
+    if run.history is not None:
+        _restore_once_values(run.history, attempt)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def succeeded(run: RunState, message: AttemptSucceeded) -> None:
+    """Complete a node, unless its result is too large."""
+    attempt, outputs = message.attempt, message.result.outputs
+    if attempt.phase is DONE:
+        return
+    if run.limits is not None:
+        refusal = run.limits.add_result(attempt.path, outputs)
+        if refusal is not None:
+            failed(run, attempt, refusal)
+            return
+    end_attempt(run, attempt)
+    _complete(run, attempt, outputs, {"duration_s": attempt.elapsed(run.now.loop_s)})
+
+
+def reused(run: RunState, message: ResultReused) -> None:
+    """Complete a node with a result that it takes over without having run."""
+    attempt = message.attempt
+    if attempt.phase is not DONE:
+        end_attempt(run, attempt)
+        _complete(run, attempt, message.outputs, {"duration_s": 0.0, **message.event_data})
+
+
+def _complete(run: RunState, attempt: Attempt, outputs: Outputs, data: dict[str, Json]) -> None:
+    attempt.graph_run.outputs[attempt.node] = outputs
+    data = {"outputs": outputs_to_json(outputs), **data}
+    run.emit("node.completed", data, attempt.path, attempt.number)
+    attempt.graph_run.schedule.completed(attempt.node, outputs)
+
+
+def suspended(run: RunState, attempt: Attempt, suspension: Suspension) -> None:
+    """Have a node wait for an answer, without a task."""
+    if attempt.phase is not DONE:
+        end_attempt(run, attempt)
+        wait_for_answer(run, attempt, suspension)
+
+
+def wait_for_answer(
+    run: RunState, attempt: Attempt, suspension: Suspension, *, is_interrupted: bool = False
+) -> None:
+    """Open a request of a node."""
+    request_id = f"r{run.seq + 1}"
+    request = PendingRequest(
+        attempt.path, attempt.number, suspension, run.now.at, is_interrupted, attempt
+    )
+    run.requests.add(request_id, request)
+    attempt.graph_run.schedule.waits(attempt.node)
+    data = {**request.as_event_data(request_id), **attempt.stop_clock(run.now.loop_s)}
+    run.emit("node.waiting", data, attempt.path, attempt.number)
+    start_request_timer(run, request_id, request)
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def raised(run: RunState, message: AttemptFailed) -> None:
+    """Fail an attempt with what its node raised; a KeyboardInterrupt ends the execution too."""
+    failed(run, message.attempt, message.error)
+    if isinstance(message.error, KeyboardInterrupt):
+        run.effects.append(RaiseInterrupt(message.error))
+
+
+def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
+    """Retry a node, or fail it as its error policy says."""
+    if attempt.phase is DONE:
+        return
+    end_attempt(run, attempt)
+    known = to_node_error(error)
+    policy = attempt.graph_run.program.steps[attempt.node].node.policy
+    tries = attempt.number - attempt.graph_run.attempt_offset
+    if known.retryable and tries < policy.retry.attempts:
+        _schedule_retry(run, attempt, known, policy.retry.wait_s(tries))
+    else:
+        _fail(run, attempt, known)
+
+
+def _fail(run: RunState, attempt: Attempt, known: NodeError) -> None:
+    graph_run, node, error = attempt.graph_run, attempt.node, known.as_json()
+    policy = graph_run.program.steps[node].node.policy
+    outputs: Outputs | None = None
+    if policy.on_error == "continue":
+        outputs = {ERROR_HANDLE: DataValue("json", error)}
+    elif policy.on_error == "default" and policy.default is not None:
+        outputs = {policy.default["handle"]: DataValue("any", policy.default["value"])}
+    data: dict[str, Json] = {"error": error, "handled": outputs is not None}
+    data["duration_s"] = attempt.elapsed(run.now.loop_s)
+    if known.retryable:
+        data["retryable"] = True
+    if outputs is not None:
+        graph_run.outputs[node] = outputs
+        data["outputs"] = outputs_to_json(outputs)
+        graph_run.handled_failures.append(attempt.path)
+    else:
+        graph_run.record_failure(attempt.path, error, known.retryable)
+    run.emit("node.failed", data, attempt.path, attempt.number)
+    graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
+
+
+def timed_out(run: RunState, attempt: Attempt) -> None:
+    """Fail an attempt whose own time is used up."""
+    error = attempt_timeout(run, attempt)
+    if error is not None:
+        cancel_nested_runs(run, attempt, "the node ran out of time")
+        run.effects.append(CancelTask(attempt))
+        failed(run, attempt, error)
+
+
+# -- retries ---------------------------------------------------------------------------------------
+
+
+def _schedule_retry(run: RunState, attempt: Attempt, error: NodeError, delay_s: float) -> None:
+    if run.history is not None:
+        run.history.nested_runs.mark_failed_for_restart(attempt.path)
+    following = attempt.replaced_by(Attempt(attempt.graph_run, attempt.node, attempt.number + 1))
+    attempt.graph_run.attempts[attempt.node] = following
+    data: dict[str, Json] = {
+        "error": error.as_json(), "delay_s": delay_s, "next_attempt": following.number
+    }  # fmt: skip
+    run.emit("node.retrying", data, attempt.path, attempt.number)
+    delay_retry(run, following, delay_s)
+
+
+def delay_retry(run: RunState, attempt: Attempt, delay_s: float) -> None:
+    """Keep an attempt out of the queue for some seconds."""
+    run.slots.hold_back(attempt)
+    run.effects.append(SetTimer(RetryTimer(attempt), run.now.loop_s + delay_s))
+
+
+def retry(run: RunState, attempt: Attempt) -> None:
+    """Queue an attempt whose delay is over."""
+    if attempt.phase is not DONE:
+        run.slots.enqueue(attempt)
+
+
+# -- events and once values ------------------------------------------------------------------------
+
+
+def emitted(run: RunState, message: NodeEmitted) -> None:
+    """Store an event that a running node emitted."""
+    attempt = message.attempt
+    if attempt.phase is not DONE:
+        event_type, data = event_of(message.event)
+        run.emit(event_type, data, attempt.path, attempt.number)
 
 
 def event_of(event: NodeEvent) -> tuple[str, dict[str, Any]]:
-    """Give the type and the data of the event; a warning where it cannot be kept as it is."""
+    """Return the type and data of a node's event; a warning where it cannot be stored as it is."""
     kind = event.event_type
     try:
         data = to_json(event.data)
     except NotJson as fault:
-        kind, data = "log", _warning(f"event {kind!r} was not kept: its data is {fault}")
+        kind, data = "log", _warning(f"event {kind!r} was not stored: its data is {fault}")
     if kind in _RESERVED:
-        kind, data = "log", _warning(f"event {kind!r} was not kept: that name has a meaning")
+        kind, data = "log", _warning(f"event {kind!r} was not stored: that name is reserved")
     is_object = isinstance(data, dict)
     if kind == "log":
-        log = cast("dict[str, Any]", data) if is_object else {"message": data}
-        said = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
-        return "node.log", said
+        log = cast("dict[str, Json]", data) if is_object else {"message": data}
+        return "node.log", {
+            "message": str(log.get("message", "")), "level": log.get("level", "info")
+        }  # fmt: skip
     if kind == "usage" and is_object:
-        return "usage", cast("dict[str, Any]", data)
+        return "usage", cast("dict[str, Json]", data)
     return "node.event", {"event_type": kind, "data": data}
 
 
-def _warning(message: str) -> dict[str, Any]:
+def _warning(message: str) -> dict[str, Json]:
     return {"message": message, "level": "warning"}
+
+
+def store_once_value(run: RunState, message: OnceValueMade) -> None:
+    """Record a value of ``runtime.once``; it is the node's once that is durable."""
+    attempt = message.attempt
+    if attempt.phase is DONE:
+        run.effects.append(Reply(message.reply, attempt.ended_error()))
+        return
+    if run.limits is not None:
+        outputs = {message.key: DataValue("any", message.value)}
+        refusal = run.limits.add_result(attempt.path, outputs)
+        if refusal is not None:
+            run.effects.append(Reply(message.reply, refusal))
+            return
+    data = {"event_type": ONCE, "data": {"key": message.key, "value": message.value}}
+    run.emit("node.event", data, attempt.path, attempt.number)
+    node_run = ensure_node_run(attempt)
+    run.effects.append(KeepOnceValue(node_run, message.key, message.value, message.reply))
+
+
+def _restore_once_values(history: History, attempt: Attempt) -> None:
+    """Give a node that is entered again its stored once values."""
+    once_values = history.nested_runs.pop_once_values(attempt.path)
+    if once_values:
+        ensure_node_run(attempt).once_values.update(once_values)
+
+
+def ensure_node_run(attempt: Attempt) -> NodeRun:
+    """Return what runs inside a node; create it where nothing did so far."""
+    if attempt.node_run is None:
+        attempt.node_run = NodeRun(attempt)
+    return attempt.node_run

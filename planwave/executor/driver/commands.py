@@ -1,302 +1,253 @@
-"""What may be asked of a running execution: cancel, pause and resume it, answer its requests.
+"""Commands to a running execution: cancel, pause and resume it, answer its requests.
 
-Place in the mailbox decides every race: of a cancel and a finish, or of two answers, the first in
-the mailbox holds, and whoever asked is told once that is durable.
+The order in the mailbox decides every race: of a cancel and the last result, or of two answers, the
+first in the mailbox holds. The caller gets the reply once the command is durable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, assert_never, cast
 
-from planwave.errors import Conflict, NodeError
+from planwave.errors import Conflict, NodeError, PlanwaveError
 from planwave.events.types import PAUSE_REASONS, REQUESTED, WAITING, PauseKind
-from planwave.executor.driver.deadlines import DeadlineTimers
-from planwave.executor.driver.parking import Parking
-from planwave.executor.driver.publisher import Publisher
-from planwave.executor.driver.slots import Slots
+from planwave.executor.driver.attempts import failed, succeeded
+from planwave.executor.driver.effects import CancelTask, CancelTimer, Reply
+from planwave.executor.driver.parking import unpark
+from planwave.executor.driver.progress import (
+    cancel_graph_run,
+    cancel_request,
+    cancel_stored,
+    decide,
+    end_attempt,
+    mark_active,
+    record_stored,
+)
+from planwave.executor.driver.run_state import RunState
+from planwave.executor.messages import (
+    AnswerRequest,
+    AttemptSucceeded,
+    CancelExecution,
+    CancelNode,
+    Command,
+    PauseExecution,
+    RequestTimer,
+    ResumeExecution,
+)
 from planwave.executor.program import BoundNode
-from planwave.executor.recovery.history import History, is_paused_by_request, seconds_between
+from planwave.executor.recovery.history import is_paused_by_request
 from planwave.executor.recovery.replay import continue_with, reenter
-from planwave.executor.requests import ANSWERED, PendingRequest, PendingRequests
-from planwave.executor.state import Attempt, GraphRun
+from planwave.executor.requests import ANSWERED
+from planwave.executor.state import Attempt
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
 from planwave.graph.ports import has_output
 from planwave.graph.protocols import ExecutionResult
 
 
-class _Driver(Protocol):
-    """What commands need of the execution they are for."""
-
-    publisher: Publisher
-    slots: Slots
-    deadlines: DeadlineTimers[Any]
-    root: GraphRun
-    history: History | None
-
-    def time(self) -> float: ...
-    def cancel_task(self, attempt: Attempt) -> None: ...
-
-
-class _Reducer(Protocol):
-    """What commands need of those who settle outcomes."""
-
-    requests: PendingRequests
-    parking: Parking
-    emit: Any
-    pause_reason: PauseKind | None
-    error: dict[str, Any] | None
-
-    @property
-    def is_ending(self) -> bool: ...
-    def decide(self) -> None: ...
-    def end_attempt(self, attempt: Attempt) -> None: ...
-    def cancel_nested_runs(self, attempt: Attempt, cause: str) -> None: ...
-    def cancel_stored(self, history: History, path: str, cause: str) -> None: ...
-    def cancel_graph_run(self, graph_run: GraphRun, cause: str) -> None: ...
-    def mark_changed(self, graph_run: GraphRun) -> None: ...
-    def succeeded(self, attempt: Attempt, result: ExecutionResult) -> None: ...
-    def failed(self, attempt: Attempt, error: BaseException) -> None: ...
+def apply_command(run: RunState, command: Command) -> None:
+    """Apply a command; the reply says whether it was refused."""
+    refusal: PlanwaveError | None = None
+    try:
+        match command:
+            case CancelNode(path, cause):
+                _cancel_node(run, path, cause)
+            case PauseExecution(reason):
+                _pause(run, reason)
+            case ResumeExecution(reason):
+                _resume(run, reason)
+            case AnswerRequest(request_id, answer):
+                decide(run)
+                _answer(run, request_id, answer)
+            case _:
+                assert_never(command)
+    except PlanwaveError as error:
+        refusal = error
+    run.effects.append(Reply(command.reply, refusal))
 
 
-class CommandReducer:
-    """Settles what callers and timers ask for. Every method runs inside a turn of the driver.
+# -- the whole execution ---------------------------------------------------------------------------
 
-    Attributes:
-        cancel_cause: Why the execution was cancelled, "" where it was not.
+
+def cancel_execution(run: RunState, message: CancelExecution) -> None:
+    """Cancel everything that has not ended."""
+    decide(run)  # what was in the mailbox before comes first
+    if not run.is_ending:
+        run.cancel_cause = message.cause
+        cancel_graph_run(run, run.root, message.cause)
+
+
+def _pause(run: RunState, reason: str) -> None:
+    """Start nothing more; nodes that run go on to their end."""
+    _require_not_ending(run)
+    if run.pause_reason != REQUESTED:
+        run.slots.close()
+        record_pause(run, REQUESTED, reason)
+
+
+def record_pause(run: RunState, kind: PauseKind, reason: str | None = None) -> None:
+    """Emit that the execution is paused, how, and why."""
+    run.pause_reason = kind
+    if run.paused_since is None:
+        run.paused_since = run.now.loop_s
+    run.emit("execution.paused", {"reason": reason or PAUSE_REASONS[kind], "kind": kind})
+
+
+def _resume(run: RunState, reason: str) -> None:
+    """Go on after a pause.
+
+    Raises:
+        Conflict: ``not-paused``: only an answer helps, or nothing is paused.
     """
-
-    def __init__(self, driver: _Driver, reducer: _Reducer) -> None:
-        self._driver, self._reducer = driver, reducer
-        self.cancel_cause = ""
-        self._paused_at: float | None = None
-        self._paused_s = self._extended_s = 0.0
-
-    def release(self) -> None:
-        """Forget the driver; nothing is settled any more."""
-        del self._driver, self._reducer
-
-    # -- the whole execution -----------------------------------------------------------------------
-
-    def cancel_all(self, graph_run: GraphRun, cause: str) -> None:
-        """Cancel everything that is not settled."""
-        self._reducer.decide()  # what was in the mailbox before comes first
-        if not self._reducer.is_ending:
-            self.cancel_cause = cause
-            self._reducer.cancel_graph_run(graph_run, cause)
-
-    def time_out(self, graph_run: GraphRun, limit_s: float) -> None:
-        """The execution's own deadline came; pauses do not count."""
-        self._reducer.decide()
-        if self._reducer.is_ending:
-            return
-        now = self._driver.time()
-        paused_s = self._paused_s + (0.0 if self._paused_at is None else now - self._paused_at)
-        more_s, self._extended_s = paused_s - self._extended_s, paused_s
-        if more_s > 1e-3:
-            self._driver.deadlines.after(more_s, (self.time_out, graph_run, limit_s))
-        else:
-            message = f"the execution did not finish within {limit_s:g} s"
-            self.fail_execution({"code": "run-timeout", "message": message})
-
-    def fail_execution(self, error: dict[str, Any]) -> None:
-        """Fail the execution; what is not settled is cancelled."""
-        self._reducer.error = error
-        self._reducer.cancel_graph_run(self._driver.root, error["message"])
-        self._reducer.decide()
-
-    def request_pause(self, _: GraphRun, reason: str) -> None:
-        """Start nothing more; what is at work goes on to its end."""
-        self._require_not_ending()
-        if self._reducer.pause_reason == REQUESTED:
-            return
-        self._driver.slots.close()
-        self.record_pause(REQUESTED, reason)
-
-    def record_pause(self, kind: PauseKind, reason: str | None = None) -> None:
-        """Say that the execution is paused, how, and why."""
-        self._reducer.pause_reason = kind
-        if self._paused_at is None:
-            self._paused_at = self._driver.time()
-        self._reducer.emit(
-            "execution.paused", {"reason": reason or PAUSE_REASONS[kind], "kind": kind}
+    _require_not_ending(run)
+    if not is_paused_by_request(run.pause_reason):
+        raise Conflict(
+            "the execution is not paused by request",
+            code="not-paused",
+            hint="answer its open requests" if run.requests else None,
         )
+    record_resume(run, reason)
+    run.slots.reopen()
 
-    def request_resume(self, _: GraphRun, reason: str) -> None:
-        """Go on after a pause.
 
-        Raises:
-            Conflict: ``not-paused``: nothing but an answer helps, or nothing is held up.
-        """
-        self._require_not_ending()
-        if not is_paused_by_request(self._reducer.pause_reason):
-            raise Conflict(
-                "the execution is not paused by request",
-                code="not-paused",
-                hint="answer its open requests" if self._reducer.requests else None,
-            )
-        self.record_resume(reason)
-        self._driver.slots.reopen()
+def record_resume(run: RunState, reason: str) -> None:
+    """Emit that the execution is no longer paused, and why."""
+    run.pause_reason = None
+    if run.paused_since is not None:
+        run.paused_s += run.now.loop_s - run.paused_since
+        run.paused_since = None
+    run.emit("execution.resumed", {"reason": reason, "epoch": run.epoch})
 
-    def begin(self) -> None:
-        """Go on counting the pause in which the execution is taken up, if it is paused."""
-        if self._reducer.pause_reason is not None:
-            self._paused_at = self._driver.time()
 
-    def resume_recovered(self) -> None:
-        """The execution is taken up because its process ended."""
-        self.record_resume("recovery")
+def _require_not_ending(run: RunState) -> None:
+    decide(run)
+    if run.is_ending:
+        raise Conflict("the execution has just ended")
 
-    def record_resume(self, reason: str) -> None:
-        """Say that the execution is paused no more, and why."""
-        self._reducer.pause_reason = None
-        if self._paused_at is not None:
-            self._paused_s += self._driver.time() - self._paused_at
-            self._paused_at = None
-        data = {"reason": reason, "epoch": self._driver.publisher.epoch}
-        self._reducer.emit("execution.resumed", data)
 
-    def _require_not_ending(self) -> None:
-        self._reducer.decide()
-        if self._reducer.is_ending:
-            raise Conflict("the execution has just ended")
+# -- one node --------------------------------------------------------------------------------------
 
-    # -- one node ----------------------------------------------------------------------------------
 
-    def cancel_node(self, path: str, cause: str) -> None:
-        """Cancel one node; what depends on it is blocked.
+def _cancel_node(run: RunState, path: str, cause: str) -> None:
+    """Cancel one node; what depends on it is blocked.
 
-        Raises:
-            Conflict: ``not-running``: it neither runs nor waits.
-        """
-        self._require_not_ending()
-        request = self._reducer.requests.cancel(path)
-        if request is not None and request.attempt is None:
-            self._record_stored("node.cancelled", {"cause": cause}, path, request.attempt_number)
-            return
-        attempt = request.attempt if request is not None else self._active_attempt(path)
-        if attempt is None and self._cancel_parked(path, cause):
-            return
-        if attempt is None:
-            raise Conflict(
-                f"node {path!r} neither runs nor waits",
-                code="not-running",
-                hint="cancel the whole execution, or wait until the node has started",
-            )
-        graph_run, node = attempt.graph_run, attempt.node
-        if request is None:
-            self._reducer.end_attempt(attempt)
-            self._driver.cancel_task(attempt)
-        graph_run.record_cancelled(path, cause)
-        self._reducer.emit("node.cancelled", {"cause": cause}, path, attempt.number)
-        self._reducer.mark_changed(graph_run)
-        graph_run.schedule.cancelled(node, cause)
-        self._reducer.parking.mark_active(graph_run)
-        self._reducer.parking.unpark(path)
-
-    def _cancel_parked(self, path: str, cause: str) -> bool:
-        """Cancel a parked node of a nested run that nobody has asked for again; False for others."""
-        past = self._driver.history
-        attempt = None if past is None else past.nested_runs.parked_attempt(path)
-        if past is None or attempt is None:
-            return False
-        self._reducer.cancel_stored(past, path, cause)
-        self._record_stored("node.cancelled", {"cause": cause}, path, attempt)
-        return True
-
-    def _active_attempt(self, path: str) -> Attempt | None:
-        return next((f for f in self._driver.root.active_attempts() if f.path == path), None)
-
-    # -- requests ----------------------------------------------------------------------------------
-
-    def start_request_timer(self, request_id: str, request: PendingRequest) -> None:
-        """Set the deadline of a request, where it has one."""
-        limit_s = request.suspension.timeout_s
-        if limit_s is not None:
-            passed = seconds_between(request.since, self._driver.publisher.time())
-            left = max(limit_s - passed, 0.0)
-            self._driver.deadlines.after(left, (self.expire_request, request_id, None))
-
-    def expire_request(self, request_id: str, _: object) -> None:
-        """Nobody answered in time: the node goes on with the answer for that case."""
-        self._reducer.decide()  # what was in the mailbox before may have closed it
-        requests = self._reducer.requests
-        if request_id in requests and requests.claim(request_id):
-            answer = next(r for i, r in requests if i == request_id).suspension.timeout_answer
-            self._answer(request_id, answer, "timeout")
-
-    def answer_request(self, request_id: str, answer: Json) -> None:
-        """A waiting node goes on with an answer.
-
-        Raises:
-            Conflict, Gone: ``request-answered``, ``request-closed``: something else came first.
-        """
-        self._reducer.decide()
-        self._answer(request_id, answer)
-
-    def _answer(self, request_id: str, answer: Json, by: str = ANSWERED) -> None:
-        request = self._reducer.requests.close(request_id, by)
-        if request is None:
-            raise self._reducer.requests.refusal_error(request_id)
-        if self._reducer.pause_reason == WAITING:
-            self.record_resume("answered")
-        data = {"request_id": request_id, "answer": answer}
-        if by != ANSWERED:
-            data["by"] = by
-        asked = request.attempt
-        if asked is None:
-            self._record_stored("node.answered", data, request.path, request.attempt_number)
-            return
-        self._reducer.emit("node.answered", data, asked.path, asked.number)
-        asked.graph_run.schedule.answered(asked.node)
-        self._reducer.parking.mark_active(asked.graph_run)
-        self._reducer.parking.unpark(asked.path)
-        following = (
-            reenter(asked)
-            if request.is_interrupted
-            else continue_with(asked, request.suspension.state, answer)
+    Raises:
+        Conflict: ``not-running``: it neither runs nor waits.
+    """
+    _require_not_ending(run)
+    request = cancel_request(run, path)
+    if request is not None and request.attempt is None:
+        _record_stored(run, "node.cancelled", {"cause": cause}, path, request.attempt_number)
+        return
+    attempt = request.attempt if request is not None else _active_attempt(run, path)
+    if attempt is None and _cancel_stored_parked(run, path, cause):
+        return
+    if attempt is None:
+        raise Conflict(
+            f"node {path!r} neither runs nor waits",
+            code="not-running",
+            hint="cancel the whole execution, or wait until the node has started",
         )
-        asked.graph_run.attempts[asked.node] = following
-        if request.is_interrupted:
-            self.apply_decision(following, answer)
-        else:
-            self._driver.slots.enqueue(following)
+    graph_run, node = attempt.graph_run, attempt.node
+    if request is None:
+        end_attempt(run, attempt)
+        run.effects.append(CancelTask(attempt))
+    graph_run.record_cancelled(path, cause)
+    run.emit("node.cancelled", {"cause": cause}, path, attempt.number)
+    run.mark_changed(graph_run)
+    graph_run.schedule.cancelled(node, cause)
+    mark_active(graph_run)
+    unpark(run, path)
 
-    def _record_stored(
-        self, kind: str, data: dict[str, Any], path: str, attempt: int | None
-    ) -> None:
-        """Tell what becomes of a stored node; the nodes it is inside of go on."""
-        self._reducer.parking.record_stored(kind, data, path, attempt)
-        self._reducer.parking.unpark(path)
 
-    def apply_decision(self, attempt: Attempt, answer: Json) -> None:
-        """Have a node that was cut off become what a person said."""
-        if not self._resolve_interrupted(attempt, answer):
-            self._driver.slots.enqueue(attempt)
-
-    def _resolve_interrupted(self, attempt: Attempt, answer: Json) -> bool:
-        """Settle a node that was cut off as was decided; False where it is to run again."""
-        said = cast("Mapping[str, Json]", answer if isinstance(answer, Mapping) else {})
-        if said.get("decision") == "give_result":
-            step = attempt.graph_run.program.steps[attempt.node]
-            self._reducer.succeeded(attempt, ExecutionResult(_outputs(step, said.get("value"))))
-            return True
-        if said.get("decision") == "fail":
-            error = NodeError(
-                f"node {attempt.path!r} was cut off, and it was decided to let it fail",
-                code="interrupted",
-            )
-            self._reducer.failed(attempt, error)
-            return True
+def _cancel_stored_parked(run: RunState, path: str, cause: str) -> bool:
+    """Cancel a parked node of a stored nested run; return False for others."""
+    number = None if run.history is None else run.history.nested_runs.parked_attempt(path)
+    if number is None:
         return False
+    cancel_stored(run, path, cause)
+    _record_stored(run, "node.cancelled", {"cause": cause}, path, number)
+    return True
+
+
+def _active_attempt(run: RunState, path: str) -> Attempt | None:
+    return next((each for each in run.root.active_attempts() if each.path == path), None)
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+
+def request_expired(run: RunState, request_id: str) -> None:
+    """Answer a request that nobody answered in time as its node wants it."""
+    decide(run)  # what was in the mailbox before may have closed it
+    if request_id in run.requests and run.requests.claim(request_id):
+        answer = run.requests.by_id[request_id].suspension.timeout_answer
+        _answer(run, request_id, answer, "timeout")
+
+
+def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) -> None:
+    """Have a waiting node go on with an answer.
+
+    Raises:
+        Conflict, Gone: ``request-answered``, ``request-closed``: something else came first.
+    """
+    request = run.requests.close(request_id, by)
+    if request is None:
+        raise run.requests.refusal_error(request_id)
+    run.effects.append(CancelTimer(RequestTimer(request_id)))
+    if run.pause_reason == WAITING:
+        record_resume(run, "answered")
+    data = {"request_id": request_id, "answer": answer}
+    if by != ANSWERED:
+        data["by"] = by
+    waiting = request.attempt
+    if waiting is None:
+        _record_stored(run, "node.answered", data, request.path, request.attempt_number)
+        return
+    run.emit("node.answered", data, waiting.path, waiting.number)
+    waiting.graph_run.schedule.answered(waiting.node)
+    mark_active(waiting.graph_run)
+    unpark(run, waiting.path)
+    following = (
+        reenter(waiting)
+        if request.is_interrupted
+        else continue_with(waiting, request.suspension.state, answer)
+    )
+    waiting.graph_run.attempts[waiting.node] = following
+    if request.is_interrupted:
+        apply_decision(run, following, answer)
+    else:
+        run.slots.enqueue(following)
+
+
+def _record_stored(
+    run: RunState, event_type: str, data: dict[str, Any], path: str, attempt: int | None
+) -> None:
+    """Emit an event of a stored nested node; the parked nodes around it go on."""
+    record_stored(run, event_type, data, path, attempt)
+    unpark(run, path)
+
+
+def apply_decision(run: RunState, attempt: Attempt, answer: Json) -> None:
+    """Do with an interrupted attempt what a person decided: take a result, fail it, or run it."""
+    decision = cast("Mapping[str, Json]", answer if isinstance(answer, Mapping) else {})
+    match decision.get("decision"):
+        case "give_result":
+            step = attempt.graph_run.program.steps[attempt.node]
+            result = ExecutionResult(_outputs(step, decision.get("value")))
+            succeeded(run, AttemptSucceeded(attempt, result))
+        case "fail":
+            message = f"node {attempt.path!r} was interrupted, and a person decided to let it fail"
+            failed(run, attempt, NodeError(message, code="interrupted"))
+        case _:
+            run.slots.enqueue(attempt)
 
 
 def _outputs(step: BoundNode, value: Json) -> dict[str, DataValue]:
-    """Give a result as handles: by name where it is an object of the node's outputs."""
+    """Return a result by handle: an object's keys where they are outputs of the node."""
     if isinstance(value, dict):
-        given = cast("dict[str, Json]", value)
-        if given and all(has_output(step.facts, handle) for handle in given):
-            return {handle: DataValue("any", each) for handle, each in given.items()}
+        by_handle = cast("dict[str, Json]", value)
+        if by_handle and all(has_output(step.facts, handle) for handle in by_handle):
+            return {handle: DataValue("any", each) for handle, each in by_handle.items()}
     fixed = [port.name for port in step.facts.outputs if port.name in step.handles]
     handle = DEFAULT_SOURCE_HANDLE if DEFAULT_SOURCE_HANDLE in fixed or not fixed else fixed[0]
     return {handle: DataValue("any", value)}

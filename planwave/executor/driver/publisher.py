@@ -1,4 +1,4 @@
-"""Numbers events, makes a batch durable, then tells everyone who listens."""
+"""Make a batch of events durable, then publish it to every listener."""
 
 from __future__ import annotations
 
@@ -12,48 +12,32 @@ from planwave.executor.driver.subscription import Subscription
 from planwave.executor.ports import Journal
 from planwave.executor.state import Attempt
 
-_new_event: Callable[[type[Event], tuple[Any, ...]], Event] = tuple[Any, ...].__new__
-"""Makes an event of its fields in order without the named tuple's own constructor, which costs as
-much again; there are several events for each node."""
-
-
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """Half a surrogate pair, which UTF-8 cannot hold."""
 
 
 class Publisher:
-    """The only place that assigns ``seq``; see ``run.py`` for the arguments."""
+    """The journal and the listeners of one execution; see ``Execution`` for the arguments."""
 
     __slots__ = (
-        "_at", "_journal", "_now", "_on_events", "_subscribers",
-        "durable", "epoch", "execution_id", "pending", "seq",
+        "_epoch", "_execution_id", "_journal", "_now", "_on_events", "_subscribers", "durable"
     )  # fmt: skip
 
     def __init__(
         self,
         execution_id: str,
-        last_seq: int,
         journal: Journal | None,
         epoch: int,
         on_events: Callable[[list[Event]], None] | None,
         now: Callable[[], str],
     ) -> None:
-        self.execution_id = execution_id
-        self.seq = last_seq
-        self.pending: list[Event] = []
-        self._journal, self.epoch = journal, epoch
-        self.durable = journal is not None
-        self._on_events = on_events
-        self._now = now
-        self._at = now()
+        self._execution_id, self._epoch = execution_id, epoch
+        self._journal, self.durable = journal, journal is not None
+        self._on_events, self._now = on_events, now
         self._subscribers: list[Subscription] = []
 
-    def time(self) -> str:
-        """Give the UTC time now, as events carry it."""
-        return self._now()
-
     def subscribe(self) -> Subscription:
-        """Give a listener that gets every event published from now on."""
+        """Return a listener that gets every event published from now on."""
         subscription = Subscription(self._forget)
         self._subscribers.append(subscription)
         return subscription
@@ -62,34 +46,13 @@ class Publisher:
         if subscription in self._subscribers:
             self._subscribers.remove(subscription)
 
-    def emit(
-        self,
-        event_type: str,
-        data: dict[str, Any],
-        path: str | None = None,
-        attempt: int | None = None,
-    ) -> None:
-        """Add an event to this turn's batch; all events of a batch share one time."""
-        pending = self.pending
-        if not pending:
-            self._at = self._now()
-        self.seq = seq = self.seq + 1
-        pending.append(
-            _new_event(Event, (self.execution_id, seq, self._at, event_type, path, attempt, data))
-        )
-
-    def drain(self) -> list[Event]:
-        """Give this turn's batch and begin a new one."""
-        events, self.pending = self.pending, []
-        return events
-
     async def append(self, events: list[Event]) -> None:
         """Make a batch durable."""
         if self._journal is not None:
-            await self._journal.append(self.execution_id, self.epoch, events)
+            await self._journal.append(self._execution_id, self._epoch, events)
 
     def publish(self, events: list[Event]) -> None:
-        """Tell everyone who listens; the batch is durable by now, or has nowhere to be."""
+        """Publish a batch that is durable, or that is stored nowhere."""
         if self._on_events is not None:
             self._on_events(events)
         for subscription in self._subscribers:
@@ -118,7 +81,7 @@ class Publisher:
         offsets[kind] = offset + len(text)
         data = {"kind": kind, "text": text, "offset": offset}
         event = Event(
-            self.execution_id, 0, self._now(), "node.delta", attempt.path, attempt.number, data
+            self._execution_id, 0, self._now(), "node.delta", attempt.path, attempt.number, data
         )
         if self._on_events is not None:
             self._on_events([event])

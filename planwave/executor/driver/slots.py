@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 from planwave.errors import InputError
+from planwave.executor.driver.effects import DeliverOutcome
 from planwave.executor.state import BACKOFF, DONE, NESTED, QUEUED, RUNNING, Attempt
-
-
-class NestedReply(NamedTuple):
-    """A nested run has ended and its node may go on once it has a slot again."""
-
-    attempt: Attempt
-    future: Any
-    result: Any
 
 
 class Slots:
@@ -41,7 +33,7 @@ class Slots:
         self._limit = self._configured_limit = limit
         self._busy = self._backoff = self._nested = 0
         self._queue: deque[Attempt] = deque()
-        self._returns: dict[Attempt, list[NestedReply]] = {}
+        self._returns: dict[Attempt, list[DeliverOutcome]] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -90,11 +82,8 @@ class Slots:
             self._nested += 1
             attempt.phase = NESTED
 
-    def queue_return(self, reply: NestedReply) -> None:
-        """Let a node go on with a nested run's result when it has a slot again.
-
-        See ``Nesting.deliver``.
-        """
+    def queue_return(self, reply: DeliverOutcome) -> None:
+        """Let a node go on with a nested run's outcome when it has a slot again."""
         self._returns.setdefault(reply.attempt, []).append(reply)
 
     def remove(self, attempt: Attempt) -> None:
@@ -107,7 +96,7 @@ class Slots:
             self._nested -= 1
         attempt.phase = DONE
 
-    def grant_returns(self) -> Iterator[NestedReply]:
+    def grant_returns(self) -> Iterator[DeliverOutcome]:
         """Give slots to nodes whose nested runs have ended; one slot is for all its answers."""
         while self._returns and self._free():
             attempt = next(iter(self._returns))

@@ -1,30 +1,40 @@
-"""What the nodes of one execution find around them."""
+"""The services that the nodes of one execution share."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from planwave.errors import NodeError
-from planwave.executor.driver.nested_runs import NestedRuns
+from planwave.executor.node_api.mailbox import Mailbox
+from planwave.executor.node_api.nested import NestedGraphs, ParentRuns
 from planwave.executor.node_api.once import OnceValues
 from planwave.executor.node_api.runtime import GraphRuntime, LinkStats, Outputs
 from planwave.executor.node_api.templates import resolve_data, resolve_value
+from planwave.executor.options import RunOptions
 from planwave.executor.reuse.result_key import result_key
-from planwave.executor.state import HowMade, current_attempt
+from planwave.executor.state import Attempt, HowMade, current_attempt
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import FlowContext
 
 
+class ParentResults(ParentRuns, Protocol):
+    """What a fork takes over from the parent execution."""
+
+    async def once_value(
+        self, attempt: Attempt, key: str, host: NodeHost
+    ) -> tuple[Json] | None: ...
+
+
 class NodeHost:
-    """Satisfies ``executor.runtime.Host``; see ``run.py`` for the arguments.
+    """The services of one execution's nodes; see ``Execution`` for the arguments.
+
+    It is a ``Host`` of graph runtimes. It changes no state: it posts messages into ``mailbox``.
 
     Attributes:
         services: What nodes find as ``context.services``.
-        links: How links were used.
-        nested_runs: Runs nested graphs; None once the execution is over.
-        once_values: Keeps what nodes have to find again; None likewise.
+        links: How often links were materialized, and how often a materialized one was used again.
         variables: What expressions of the execution's own graph may name besides inputs.
     """
 
@@ -36,14 +46,19 @@ class NodeHost:
         chat_id: str | None,
         state: Any,
         renderer: Any,
+        *,
+        options: RunOptions = RunOptions(),  # noqa: B008 - immutable
+        parent: ParentResults | None = None,
     ) -> None:
         self.links = LinkStats()
         self.services = services
-        self.nested_runs: NestedRuns | None = None
-        self.once_values: OnceValues | None = None
+        self.mailbox = Mailbox()
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
         self._renderer = renderer
+        self._nested_graphs = NestedGraphs(self.mailbox, options, parent)
+        self._parent = parent
+        self._once_values = OnceValues(self.mailbox)
 
     async def run_nested(
         self,
@@ -54,9 +69,12 @@ class NodeHost:
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
-        if self.nested_runs is None:
+        self._require_open()
+        return await self._nested_graphs.run(self, runtime, key, graph, inputs, variables)
+
+    def _require_open(self) -> None:
+        if self.mailbox.is_closed:
             raise NodeError("the execution this node belongs to is over")
-        return await self.nested_runs.run(runtime, key, graph, inputs, variables)
 
     async def resolve_data(
         self, runtime: GraphRuntime, node: int, inputs: Inputs
@@ -91,10 +109,12 @@ class NodeHost:
         return current_attempt.get().node
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Give a value that a node has to find again; see ``RuntimeApi.once``."""
-        if self.once_values is None:
-            raise NodeError("the execution this node belongs to is over")
-        return await self.once_values.once(key, fn)
+        """Return a value that a node finds again; see ``RuntimeApi.once``."""
+        self._require_open()
+        return await self._once_values.once(key, fn, self._once_value_of_parent)
+
+    async def _once_value_of_parent(self, attempt: Attempt, key: str) -> tuple[Json] | None:
+        return None if self._parent is None else await self._parent.once_value(attempt, key, self)
 
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext:
         """Give the context of one attempt."""

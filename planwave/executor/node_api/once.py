@@ -1,104 +1,80 @@
-"""Values that a node has to find again whenever it is entered again."""
+"""Values that a node finds again whenever it is entered again: ``runtime.once``."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Mapping
 
 from planwave.errors import ResultNotJson
-from planwave.events.types import ONCE
-from planwave.executor.driver.futures import resolve_future
-from planwave.executor.limits import RunLimits
+from planwave.executor.messages import OnceValueMade
+from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.node_api.own_work import OwnWork
-from planwave.executor.reuse.reuse import ResultKeyHost, Reuse
-from planwave.executor.state import DONE, Attempt, NodeRun, current_attempt
+from planwave.executor.state import DONE, NO_ONCE_VALUES, Attempt, current_attempt
 from planwave.expressions.json_text import copy_json
 from planwave.graph.json_values import NotJson, to_json
-from planwave.graph.model import DataValue, Json
+from planwave.graph.model import Json
 
-
-class _Driver(Protocol):
-    """What keeping needs of the execution."""
-
-    @property
-    def host(self) -> ResultKeyHost: ...
-
-    reuse: Reuse | None
-
-    def post(self, callback: Any, subject: Any, payload: Any) -> None: ...
-    def after_commit(self, call: Callable[[], None]) -> None: ...
-    def note_activity(self, attempt: Attempt) -> None: ...
-
-
-class _Reducer(Protocol):
-    """What keeping needs of those who settle outcomes."""
-
-    emit: Any
-    limits: RunLimits | None
-
-    def node_run_of(self, attempt: Attempt) -> NodeRun: ...
-
-
-class _OnceValueMade(NamedTuple):
-    """A value that was made, and where it is waited for until it is durable."""
-
-    key: str
-    value: Json
-    stored: asyncio.Future[None]
+FindInParent = Callable[[Attempt, str], Awaitable[tuple[Json] | None]]
+"""Returns the value that a fork's node takes over, as a tuple of one, or None."""
 
 
 class OnceValues:
-    """The values of one execution's nodes."""
+    """The once values of one execution's nodes; ``mailbox`` gets a message for each new value."""
 
-    def __init__(self, driver: _Driver, reducer: _Reducer) -> None:
-        self._driver, self._reducer = driver, reducer
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
-    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Give the value a node has under a key; see ``RuntimeApi.once``."""
+    async def once(
+        self, key: str, fn: Callable[[], Awaitable[Json]], find_in_parent: FindInParent
+    ) -> Json:
+        """Return the value of a node under a key; see ``RuntimeApi.once``."""
         attempt = current_attempt.get()
-        if attempt.phase is DONE:
-            raise attempt.ended_error()
-        node_run = self._reducer.node_run_of(attempt)
-        if key not in node_run.once_values:
-            async with node_run.once_locks.setdefault(key, asyncio.Lock()):
-                if key not in node_run.once_values:
-                    with OwnWork(attempt, self._driver.note_activity):
-                        await self._compute(attempt, key, fn)
-            node_run.once_locks.pop(key, None)
-        return copy_json(node_run.once_values[key])  # the node may go on to change what it has
+        _require_running(attempt)
+        known = _known_values(attempt)
+        if key in known:
+            return copy_json(known[key])  # the node may change what it gets
+        name = attempt.path, key
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            _require_running(attempt)
+            known = _known_values(attempt)
+            if key in known:
+                value = known[key]
+            else:
+                with OwnWork(attempt, self._mailbox):
+                    value = await self._compute(attempt, key, fn, find_in_parent)
+        self._locks.pop(name, None)
+        return copy_json(value)
 
-    async def _compute(self, attempt: Attempt, key: str, fn: Callable[[], Awaitable[Json]]) -> None:
-        reuse, host = self._driver.reuse, self._driver.host
-        had = None if reuse is None else await reuse.once_value(attempt, key, host)
-        made = await fn() if had is None else had.value
+    async def _compute(
+        self,
+        attempt: Attempt,
+        key: str,
+        fn: Callable[[], Awaitable[Json]],
+        find_in_parent: FindInParent,
+    ) -> Json:
+        taken = await find_in_parent(attempt, key)
+        made = await fn() if taken is None else taken[0]
         try:
-            as_stored = copy_json(to_json(made))
+            value = copy_json(to_json(made))
         except NotJson as fault:
             raise ResultNotJson(
                 f"node {attempt.path!r} was to keep, as {key!r}, a value that is {fault}",
                 hint="keep text, numbers, booleans, null, lists and objects with text keys",
             ) from fault
-        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._driver.post(self._store, attempt, _OnceValueMade(key, as_stored, kept))
-        await kept
+        reply, stored = self._mailbox.expect_reply()
+        self._mailbox.post(OnceValueMade(attempt, key, value, reply))
+        try:
+            await stored
+        finally:
+            self._mailbox.forget(reply)
+        return value
 
-    def _store(self, attempt: Attempt, made: _OnceValueMade) -> None:
-        """Tell a value; it is the node's once that is durable."""
-        node_run = attempt.node_run
-        if attempt.phase is DONE or node_run is None:
-            return resolve_future(made.stored, attempt.ended_error())
-        bounds = self._reducer.limits
-        if bounds is not None:
-            refused = bounds.add_result(attempt.path, {made.key: DataValue("any", made.value)})
-            if refused is not None:
-                return resolve_future(made.stored, refused)
-        data = {"event_type": ONCE, "data": {"key": made.key, "value": made.value}}
-        self._reducer.emit("node.event", data, attempt.path, attempt.number)
 
-        def durable() -> None:
-            node_run.once_values[made.key] = made.value
-            resolve_future(made.stored, None)
+def _known_values(attempt: Attempt) -> Mapping[str, Json]:
+    return NO_ONCE_VALUES if attempt.node_run is None else attempt.node_run.once_values
 
-        self._driver.after_commit(durable)
-        return None
+
+def _require_running(attempt: Attempt) -> None:
+    if attempt.phase is DONE:
+        raise attempt.ended_error()

@@ -18,13 +18,11 @@ from typing import Any, Final, Protocol
 from planwave.errors import InputError, NodeError
 from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import LINK, Arrival, Channel, DataValue, Edge, Graph, Json, Node
+from planwave.graph.model import LINK, Arrival, Channel, Edge, Graph, Json, Node
+from planwave.graph.outputs import Outputs
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import Catalogue, FlowContext
 
-Outputs = Mapping[str, DataValue]
-_new_arrival: Callable[[type[Arrival], tuple[Any, ...]], Arrival] = tuple[Any, ...].__new__
-"""Makes an arrival of its fields in order; the constructor would cost as much again."""
 _link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
 
@@ -166,8 +164,8 @@ class GraphRuntime:
             edge_id, source_id, handle, _, target_handle, _, _, _ = edges[number]
             value = given.get(handle)
             if value is not None:
-                fields = edge_id, source_id, nodes[source].name, handle, target_handle, value
-                found.append(_new_arrival(Arrival, fields))
+                source_name = nodes[source].name
+                found.append(Arrival(edge_id, source_id, source_name, handle, target_handle, value))
         return tuple(found)
 
     def _node_number(self, node_id: str) -> int:

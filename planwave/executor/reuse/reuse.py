@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import PlanwaveError
 from planwave.events.unreadable import guard_stored
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
@@ -30,7 +31,6 @@ from planwave.executor.state import (
     HowMade,
     ParentGraphRun,
     StoredGraphRun,
-    create_graph_run,
 )
 from planwave.graph.model import DataValue, Json
 from planwave.graph.protocols import Catalogue

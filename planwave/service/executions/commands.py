@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
@@ -19,6 +19,7 @@ from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
 from planwave.service.executions.runner import Command, ExecutionRunner
 from planwave.service.streaming.live_execution import LiveExecution
+from planwave.service.streaming.stored_execution import load_record
 from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord
 
@@ -30,23 +31,49 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class ExecutionCommands(StreamingService):
-    """What executions can be told to do; :class:`Service` adds making them."""
+class ExecutionCommands:
+    """The commands for executions, and their recovery after a restart.
 
-    def __init__(self, dependencies: ServiceDependencies) -> None:
-        super().__init__(dependencies)
-        self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
-        self._tasks = asyncio.TaskGroup()
+    An async context manager; leaving it stops every execution that still runs.
+
+    Attributes:
+        runner: Runs the executions of this process.
+        tasks: Holds background work of the service that an execution does not own.
+    """
+
+    def __init__(
+        self,
+        dependencies: ServiceDependencies,
+        streaming: StreamingService,
+        document_writer: DocumentWriter,
+    ) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._streaming = streaming
+        self._live_executions = streaming.live_executions
+        self._document_writer = document_writer
+        self.tasks = asyncio.TaskGroup()
         self._unreadable_lock = asyncio.Lock()
         self._recovery: asyncio.Task[None] | None = None
         self._answer_deadlines = AnswerDeadlines(dependencies.now, self._on_deadline)
-        self._runner = ExecutionRunner(
-            dependencies, self._document_writer, self._live_executions.retain, self._watch_deadlines
+        self.runner = ExecutionRunner(
+            dependencies, document_writer, self._live_executions.retain, self._watch_deadlines
         )
+
+    async def __aenter__(self) -> Self:
+        await self.tasks.__aenter__()
+        await self.runner.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.stop_recovery()
+        await self.runner.__aexit__(None, None, None)
+        self._live_executions.close()
+        await self.tasks.__aexit__(None, None, None)
 
     def position(self, execution_id: str) -> int | None:
         """Give the place in the queue, 1 for the next one; None for what is not queued."""
-        return self._runner.position(execution_id)
+        return self.runner.position(execution_id)
 
     async def wait(self, execution_id: str) -> ExecutionRecord:
         """Wait until an execution of this process has come to rest and its document is written.
@@ -62,7 +89,7 @@ class ExecutionCommands(StreamingService):
             if live.error is not None:
                 raise live.error
         await self._document_writer.wait_written(execution_id)
-        return await self.execution(execution_id)
+        return await load_record(self._store, execution_id)
 
     # -- what an earlier process left --------------------------------------------------------------
 
@@ -77,12 +104,15 @@ class ExecutionCommands(StreamingService):
         """
         left = await self._store.open_executions()
         recovery = Recovery(
-            self._store, self.limits, self._requeue, lambda own, after: self.watch(own, after=after)
+            self._store,
+            self._dependencies.limits,
+            self._requeue,
+            lambda own, after: self._streaming.watch(own, after=after),
         )
-        self._recovery = self._tasks.create_task(recovery.run(left))
+        self._recovery = self.tasks.create_task(recovery.run(left))
         return len(left)
 
-    def _stop_recovery(self) -> None:
+    def stop_recovery(self) -> None:
         """Take up nothing more of what an earlier process left."""
         if self._recovery is not None:
             self._recovery.cancel()
@@ -96,7 +126,7 @@ class ExecutionCommands(StreamingService):
             if live.state.status == "paused" and not _must_run(live.state):
                 self._answer_deadlines.watch(live.state)
                 return False
-            self._runner.requeue(live, QueuedExecution(is_recovery=True))
+            self.runner.requeue(live, QueuedExecution(is_recovery=True))
             return True
 
     # -- commands ----------------------------------------------------------------------------------
@@ -118,7 +148,7 @@ class ExecutionCommands(StreamingService):
             StoreError: It cannot be kept now; nothing was cancelled.
             ShuttingDown: The service goes down; it is left as it is stored.
         """
-        require_not_ended(await self.execution(execution_id))
+        require_not_ended(await load_record(self._store, execution_id))
         self._require_writable()
         if node is not None:
             return await self._cancel_node(execution_id, node, cause)
@@ -138,25 +168,25 @@ class ExecutionCommands(StreamingService):
     async def _cancel(self, live: LiveExecution, cause: str) -> ExecutionRecord:
         while True:
             async with live.commands:
-                if not self._runner.cancel(live, cause):
+                if not self.runner.cancel(live, cause):
                     await self._cancel_idle(live, cause)
             record = await self.wait(live.execution_id)
-            if record.status in ENDED_STATUS or self._runner.is_draining:
+            if record.status in ENDED_STATUS or self.runner.is_draining:
                 return record
 
     async def _cancel_unreadable(self, execution_id: str, cause: str) -> ExecutionRecord:
         """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
         async with self._unreadable_lock:  # one at a time: a second one finds that it is over
-            require_not_ended(await self.execution(execution_id))
+            require_not_ended(await load_record(self._store, execution_id))
             epoch = await self._store.claim(execution_id)
-            left = await self.execution(execution_id)
+            left = await load_record(self._store, execution_id)
             seq, at = left.last_seq + 1, self._dependencies.timestamp()
             last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
             await self._store.append(execution_id, epoch, [last])
-            return await self.execution(execution_id)
+            return await load_record(self._store, execution_id)
 
     async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
-        state = await self.state(execution_id)
+        state = await self._streaming.state(execution_id)
         if path not in state.nodes:
             raise NotFound(f"execution {execution_id} has no node {path!r}")
         return await self._send_command(
@@ -165,13 +195,13 @@ class ExecutionCommands(StreamingService):
 
     async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
         """Cancel an execution that nobody runs."""
-        self._runner.dequeue(live.execution_id)
+        self.runner.dequeue(live.execution_id)
         epoch = await self._store.claim(live.execution_id)
         # Someone else may have ended it before the claim.
-        require_not_ended(await self.execution(live.execution_id))
+        require_not_ended(await load_record(self._store, live.execution_id))
         events = self._cancel_events(live.state, cause)
         await self._store.append(live.execution_id, epoch, events)
-        self._runner.publish(live, events)
+        self.runner.publish(live, events)
         live.error = None
         self._answer_deadlines.forget(live.execution_id)
         self._document_writer.schedule(live.execution_id)
@@ -212,15 +242,15 @@ class ExecutionCommands(StreamingService):
             Conflict: It has ended; ``not-paused``: it runs, or waits for an answer.
             StoreError, ShuttingDown: It stays as it is.
         """
-        self._runner.check_open()
+        self.runner.check_open()
         async with self._live_executions.acquire(execution_id) as live, live.commands:
-            was_accepted = (await self.execution(execution_id)).queued
+            was_accepted = (await load_record(self._store, execution_id)).queued
             status = live.state.status
             if live.is_unscheduled and (
                 status == "executing" or (status == "starting" and was_accepted)
             ):
-                self._runner.requeue(live, QueuedExecution(is_recovery=True))
-                return await self.execution(execution_id)
+                self.runner.requeue(live, QueuedExecution(is_recovery=True))
+                return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, lambda execution: execution.resume())
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
@@ -229,7 +259,7 @@ class ExecutionCommands(StreamingService):
         Raises:
             NotFound: There is none of that id.
         """
-        return list((await self.state(execution_id)).requests.values())
+        return list((await self._streaming.state(execution_id)).requests.values())
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
         """Answer a request, once; the answer is durable when this returns.
@@ -248,7 +278,7 @@ class ExecutionCommands(StreamingService):
         """
         from planwave.service.executions.answers import validate_answer
 
-        self._runner.check_open()
+        self.runner.check_open()
         async with self._live_executions.acquire(execution_id) as live:
             state = live.state
             checked = validate_answer(_open_request(state, request_id).request, answer)
@@ -269,11 +299,11 @@ class ExecutionCommands(StreamingService):
         async with self._live_executions.acquire(execution_id) as live:
             while True:
                 async with live.commands:
-                    require_not_ended(await self.execution(execution_id))
+                    require_not_ended(await load_record(self._store, execution_id))
                     if live.execution is None:
                         _require_not_over(live.state)  # it may have ended since it was looked up
                         _require_started(live.state)
-                        await self._runner.apply_while_idle(live, command)
+                        await self.runner.apply_while_idle(live, command)
                         break
                     done = command(live.execution)
                 try:
@@ -284,7 +314,7 @@ class ExecutionCommands(StreamingService):
                     if error.code != ALREADY_ENDED:
                         raise
                 await asyncio.sleep(0)  # it has come to rest meanwhile
-        return await self.execution(execution_id)
+        return await load_record(self._store, execution_id)
 
     def _require_writable(self) -> None:
         """Refuse a command that would have to wait until there is room on the disk.
@@ -302,7 +332,7 @@ class ExecutionCommands(StreamingService):
         self._answer_deadlines.watch(live.state)
 
     def _on_deadline(self, execution_id: str, until: datetime) -> None:
-        self._tasks.create_task(self._expire(execution_id, until))
+        self.tasks.create_task(self._expire(execution_id, until))
 
     async def _expire(self, execution_id: str, until: datetime) -> None:
         """Have the nodes go on whose time for an answer was to be over by then."""
@@ -319,7 +349,7 @@ class ExecutionCommands(StreamingService):
                     if not live.is_over:
                         await self._send_command(execution_id, ask)
 
-                await self._runner.store_retry.write(tell)
+                await self.runner.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
 

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from planwave.errors import (
-    ShuttingDown,
-)
+from planwave.errors import Conflict, ShuttingDown
 from planwave.events import Event
+from planwave.events.unreadable import guard_stored
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Graph
-from planwave.graph.plan import Plan
+from planwave.graph.model import Graph, Json
+from planwave.graph.plan import Plan, graph_hash
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
+from planwave.service.executions.loading import run_spec_from_event
 from planwave.service.executions.queue_entry import RunSpec
-from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
-from planwave.service.plans.documents import CheckedPlan, CheckReport, plan_of, record_of
+from planwave.service.flows.flow_queries import FlowQueries, FlowRef, plan_of_flow
+from planwave.service.plans.documents import (
+    CheckedPlan,
+    CheckReport,
+    load_plan,
+    plan_of,
+    raise_for_run,
+    record_of,
+)
+from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.policies import Policies, apply_policies
+from planwave.service.streaming.live_execution import require_not_started
+from planwave.service.streaming.stored_execution import load_record
+from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
+    from planwave.service.executions.fork import ForkRequest, NodeChanges
 
 _log = logging.getLogger(__name__)
 Executable: TypeAlias = str | Plan | CheckedPlan | FlowRef
@@ -53,8 +69,254 @@ class ResolvedPlan(NamedTuple):
     report: CheckReport | None = None
 
 
-class ExecutionService(ExecutionCommands):
-    """How an execution comes to be; :class:`Service` says of what."""
+class ExecutionService:
+    """The use cases that create and start executions: execute, retry and fork."""
+
+    def __init__(
+        self,
+        dependencies: ServiceDependencies,
+        plans: PlannerService,
+        flows: FlowQueries,
+        streaming: StreamingService,
+        commands: ExecutionCommands,
+    ) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._plans = plans
+        self._flows = flows
+        self._streaming = streaming
+        self._live_executions = streaming.live_executions
+        self._commands = commands
+
+    async def create_execution(
+        self,
+        plan: Executable,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        options: RunOptions | None = None,
+        policies: Policies | None = None,
+        trigger: Json = None,
+        execution_id: str | None = None,
+    ) -> ExecutionRecord:
+        """Make an execution of a plan; it is durable when this returns, and not yet queued.
+
+        Args:
+            plan: The id of a stored plan, or one that :meth:`read_plan` or :meth:`parse_and_check`
+                gave; that is stored too. Or a flow, or one of its versions.
+            inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
+                node; these nodes are settled with these values.
+            options: How to run; the limits of the service apply in any case.
+            policies: Node policies of this execution, over those of the plan; see
+                :func:`planwave.service.plans.policies.apply_policies`.
+            trigger: What expressions see as ``trigger``.
+            execution_id: Its id, chosen by who may ask twice: what there is by then is given.
+
+        Raises:
+            NotFound: No such plan, flow or version.
+            UnavailableProvider, UnknownProvider, UnknownModel: Nothing was created.
+            GraphInvalid: The graph cannot run here (any more); nothing was created.
+            InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
+            ShuttingDown: Nothing was created.
+        """
+        self._commands.runner.check_open()
+        if execution_id is not None and (kept := await self._store.execution(execution_id)):
+            return kept
+        made = await self._create(plan, inputs, options, policies, trigger, execution_id)
+        return made.record
+
+    async def start(self, execution_id: str) -> ExecutionRecord:
+        """Queue an execution that was made before, perhaps by an earlier process.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``already-started``: it is queued, runs or has ended.
+            QueueFull, ShuttingDown: It stays as it is.
+            GraphInvalid: What is stored of it cannot be read.
+        """
+        record = await load_record(self._store, execution_id)
+        async with self._live_executions.acquire(execution_id) as live, live.commands:
+            require_not_started(live)
+            with self._commands.runner.reserve_slot():
+                with guard_stored(execution_id):
+                    created = (await self._store.events(execution_id, limit=1))[0]
+                    order = run_spec_from_event(created, self._dependencies.limits)
+                order.epoch = await self._store.claim(execution_id, queued=True)
+                self._commands.runner.submit(live, order)
+        return record
+
+    async def execute(
+        self,
+        plan: Executable,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        options: RunOptions | None = None,
+        policies: Policies | None = None,
+        trigger: Json = None,
+        execution_id: str | None = None,
+    ) -> ExecutionRecord:
+        """Make an execution and queue it; it is accepted (durable) when this returns.
+
+        Arguments and errors are those of :meth:`create_execution`, and
+
+        Raises:
+            QueueFull, ShuttingDown: Nothing was created.
+        """
+        if execution_id is not None and await self._store.execution(execution_id):
+            with suppress(Conflict):  # who asked first had it started
+                await self.start(execution_id)
+            return await load_record(self._store, execution_id)
+        with self._commands.runner.reserve_slot():
+            made = await self._create(
+                plan, inputs, options, policies, trigger, execution_id, queued=True
+            )
+            return await self._submit(made)
+
+    async def retry(
+        self, execution_id: str, *, start: bool = True, new_id: str | None = None
+    ) -> ExecutionRecord:
+        """Make a new execution that runs what failed, was blocked or was cancelled; see :meth:`fork`.
+
+        Raises:
+            Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
+        """
+        from planwave.service.executions.fork import ForkRequest
+        from planwave.service.executions.retry import failed_nodes
+
+        again = failed_nodes(await self._streaming.state(execution_id))
+        return await self._fork(execution_id, ForkRequest(again, is_retry=True), start, new_id)
+
+    async def fork(
+        self,
+        execution_id: str,
+        *,
+        rerun: Sequence[str] = (),
+        changes: NodeChanges | None = None,
+        options: RunOptions | None = None,
+        start: bool = True,
+        new_id: str | None = None,
+    ) -> ExecutionRecord:
+        """Make a new execution of the same graph that takes over every result it still holds.
+
+        A node's result is taken over where it follows from the same: type, data, what arrived,
+        what is linked, the goal where it is read (``executor/identity.py``). So are results inside
+        nodes that run again.
+
+        Args:
+            execution_id: One that has ended or is paused.
+            rerun: Ids of nodes that run in any case, with all that runs inside them.
+            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            options: How to run; those of the execution before by default.
+            start: Queue it; else it is made only.
+            new_id: Its id, chosen by who may ask twice: what there is by then is given.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``still-running``; nothing was created.
+            GraphInvalid: ``invalid-changes``, or the changed graph cannot run; nothing was created.
+            InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
+                Nothing was created.
+        """
+        from planwave.service.executions.fork import ForkRequest
+
+        wanted = ForkRequest(rerun, changes, options)
+        return await self._fork(execution_id, wanted, start, new_id)
+
+    async def _fork(
+        self, execution_id: str, request: ForkRequest, start: bool, new_id: str | None
+    ) -> ExecutionRecord:
+        if new_id is not None and (kept := await self._store.execution(new_id)):
+            return kept
+        if not start:
+            self._commands.runner.check_open()
+            return (await self._create_fork(execution_id, request, new_id)).record
+        with self._commands.runner.reserve_slot():
+            made = await self._create_fork(execution_id, request, new_id, queued=True)
+            return await self._submit(made)
+
+    async def _create_fork(
+        self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
+    ) -> CreatedExecution:
+        from planwave.executor.inputs import plan_inputs, validate_inputs
+        from planwave.executor.program import Program
+        from planwave.service.executions.fork import build_fork
+        from planwave.service.executions.parent_results import parent_data
+
+        state = await self._streaming.state(execution_id)
+        with guard_stored(execution_id):
+            before = run_spec_from_event(
+                (await self._store.events(execution_id, limit=1))[0], self._dependencies.limits
+            )
+        options = request.options
+        fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
+        raise_for_run(self._plans.check_graph(fork.graph))
+        program = Program(fork.graph, self._dependencies.catalogue)
+        inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
+        chosen = before.options if options is None else self._within_limits(options)
+        plan_inputs(program, inputs, chosen)
+        is_same = fork.graph is before.graph and state.plan_hash is not None
+        plan = Plan(
+            plan_id=state.plan_id or "",
+            user_prompt=state.goal,
+            title=state.title,
+            graph=fork.graph,
+            hash=(state.plan_hash or "") if is_same else graph_hash(fork.graph),
+            created_at=self._dependencies.timestamp(),
+        )
+        return await self._persist(
+            plan,
+            replace(
+                before,
+                graph=fork.graph,
+                inputs=inputs,
+                options=chosen,
+                parent=parent_data(execution_id, fork.rerun, given, is_retry=request.is_retry),
+                program=program,
+                is_checked=True,
+            ),
+            new_id,
+            queued=queued,
+            flow=FlowRef(state.flow_id, state.flow_version if is_same else None)
+            if state.flow_id
+            else None,
+        )
+
+    async def _create(
+        self,
+        plan: Executable,
+        inputs: Mapping[str, Any] | None,
+        options: RunOptions | None,
+        policies: Policies | None,
+        trigger: Json,
+        execution_id: str | None,
+        *,
+        queued: bool = False,
+    ) -> CreatedExecution:
+        from planwave.executor.inputs import plan_inputs, validate_inputs
+        from planwave.executor.program import Program
+
+        made = await self._resolve(plan)
+        graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
+        raise_for_run(self._diagnostics_of(graph, made.report))
+        chosen = self._within_limits(options)
+        program = Program(graph, self._dependencies.catalogue)
+        given = validate_inputs(program, inputs)
+        plan_inputs(program, given, chosen)
+        order = RunSpec(
+            graph=graph,
+            goal=made.plan.user_prompt,
+            inputs=given,
+            options=chosen,
+            trigger=trigger,
+            program=program,
+        )
+        return await self._persist(
+            replace(made.plan, graph=graph),
+            order,
+            execution_id,
+            queued=queued,
+            flow=made.flow,
+            plan_to_store=made.plan_to_store,
+        )
 
     def _within_limits(self, options: RunOptions | None) -> RunOptions:
         from planwave.executor.options import RunOptions
@@ -75,23 +337,25 @@ class ExecutionService(ExecutionCommands):
         """Give what is to be executed; a plan that was only read is to be stored with it."""
         match source:
             case FlowRef():
-                flow = await self.flow(*source)
+                flow = await self._flows.flow(*source)
                 version = FlowRef(flow.flow_id, flow.version)
-                return ResolvedPlan(plan_of_flow(flow, self.limits), flow=version)
+                return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=version)
             case CheckedPlan(plan, report, checked_by):
                 return ResolvedPlan(
-                    plan, plan_to_store=plan, report=report if checked_by is self else None
+                    plan, plan_to_store=plan, report=report if checked_by is self._plans else None
                 )
             case Plan():
                 return ResolvedPlan(source, plan_to_store=source)
             case _:
-                return ResolvedPlan(plan_of(await self.plan(source), self.limits))
+                return ResolvedPlan(
+                    plan_of(await load_plan(self._store, source), self._dependencies.limits)
+                )
 
     def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
         """Find what stops a graph from running; a report of this very graph says so already."""
         if report is not None and report.graph is graph:
             return report.diagnostics
-        return self._check(graph)
+        return self._plans.check_graph(graph)
 
     async def _persist(
         self,
@@ -124,7 +388,7 @@ class ExecutionService(ExecutionCommands):
 
     async def _submit(self, made: CreatedExecution) -> ExecutionRecord:
         try:
-            self._runner.submit(self._live_executions.create(made.created), made.spec)
+            self._commands.runner.submit(self._live_executions.create(made.created), made.spec)
         except ShuttingDown:
             await self._abandon(made.record.execution_id, "the service went down first")
             raise
@@ -137,14 +401,14 @@ class ExecutionService(ExecutionCommands):
             await self._store.create_execution(record, [created], plan)
         except asyncio.CancelledError:
             why = "the caller left before it started"
-            self._tasks.create_task(self._abandon(record.execution_id, why))
+            self._commands.tasks.create_task(self._abandon(record.execution_id, why))
             raise
 
     async def _abandon(self, execution_id: str, cause: str) -> None:
         """End an execution that was kept, or is about to be, and will never be started."""
         try:
             await self._store.claim(execution_id)  # queued behind its creation
-            await self.cancel(execution_id, cause)
+            await self._commands.cancel(execution_id, cause)
         except Exception as error:  # noqa: BLE001 - a task boundary: nobody is left to be told
             _log.warning("execution %s was abandoned: %s", execution_id, error)
 

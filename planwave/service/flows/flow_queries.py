@@ -59,9 +59,10 @@ class Flow:
 
 
 class FlowQueries:
-    """Reads flows; :class:`planwave.service.queries.history.QueryService` adds plans and executions."""
+    """The stored flows and their versions, for reading."""
 
-    _store: Store
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     async def flow(self, flow_id: str, version: str | None = None) -> Flow:
         """Give a flow as it is, or with the graph of one of its versions.
@@ -69,10 +70,15 @@ class FlowQueries:
         Raises:
             NotFound: There is none of that id, or it has no such version.
         """
-        record = await self._flow_record(flow_id)
-        return await self._flow_of(record, version or record.version)
+        record = await self.flow_record(flow_id)
+        return await self.flow_of(record, version or record.version)
 
-    async def _flow_of(self, record: FlowRecord, version: str) -> Flow:
+    async def flow_of(self, record: FlowRecord, version: str) -> Flow:
+        """Return a stored flow with the graph of one of its versions.
+
+        Raises:
+            NotFound: The flow has no such version.
+        """
         kept = await self._store.flows.version(record.flow_id, version)
         if kept is None:
             raise _version_not_found(record.flow_id, version)
@@ -102,7 +108,7 @@ class FlowQueries:
         Raises:
             NotFound: There is none of that id.
         """
-        await self._flow_record(flow_id)
+        await self.flow_record(flow_id)
         return await self._store.flows.versions(flow_id, before=before, limit=limit)
 
     async def find_flow(self, name: str, *, by_start: bool = True) -> str:
@@ -135,7 +141,12 @@ class FlowQueries:
             raise _version_not_found(flow_id, start)
         return _require_single(found, "version", start)
 
-    async def _flow_record(self, flow_id: str) -> FlowRecord:
+    async def flow_record(self, flow_id: str) -> FlowRecord:
+        """Return the record of a flow.
+
+        Raises:
+            NotFound: No flow has this id.
+        """
         record = await self._store.flows.get(flow_id)
         if record is None:
             raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=_LIST_HINT)

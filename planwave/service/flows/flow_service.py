@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, PreconditionFailed
 from planwave.graph.plan import canonical_json, graph_hash
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import Flow, FlowQueries
-from planwave.service.plans.documents import plan_of, raise_for_graph, raise_for_run
+from planwave.service.plans.documents import load_plan, plan_of, raise_for_graph, raise_for_run
 from planwave.service.plans.planner_service import PlannerService
 from planwave.storage.records import FlowRecord
 
@@ -34,8 +35,16 @@ class _Content(NamedTuple):
     goal: str
 
 
-class FlowService(PlannerService):
-    """What can be done with flows; :class:`Service` adds their executions."""
+class FlowService:
+    """The use cases that change flows: create, update and delete them."""
+
+    def __init__(
+        self, dependencies: ServiceDependencies, plans: PlannerService, queries: FlowQueries
+    ) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._plans = plans
+        self._queries = queries
 
     async def create_flow(
         self,
@@ -64,7 +73,7 @@ class FlowService(PlannerService):
         from planwave.ids import new_id
 
         if flow_id is not None and await self._store.flows.get(flow_id) is not None:
-            return await self.flow(flow_id)
+            return await self._queries.flow(flow_id)
         name = _validate_name(name)
         content = await self._read_content(graph, plan_id)
         if content is None:
@@ -82,7 +91,7 @@ class FlowService(PlannerService):
             node_count=len(content.graph.nodes),
         )
         await self._store.flows.save(record, document)
-        return await self.flow(record.flow_id)
+        return await self._queries.flow(record.flow_id)
 
     async def update_flow(
         self,
@@ -113,7 +122,7 @@ class FlowService(PlannerService):
         """
         content = await self._read_content(graph, plan_id)
         while True:
-            present = await self.flow(flow_id)
+            present = await self._queries.flow(flow_id)
             if expected is not None and present.version not in expected:
                 raise _outdated_error(present)
             wanted = replace(
@@ -129,7 +138,7 @@ class FlowService(PlannerService):
             if canonical_json(wanted.as_json()) == canonical_json(present.as_json()):
                 return present
             if await self._save_next(present, wanted):
-                return await self.flow(flow_id)
+                return await self._queries.flow(flow_id)
 
     async def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions. Its executions stay: they carry their graph.
@@ -163,12 +172,12 @@ class FlowService(PlannerService):
         if source is not None and plan_id is not None:
             raise InputError("a flow has one graph", hint="give either a graph or a plan")
         if plan_id is not None:
-            plan = plan_of(await self.plan(plan_id), self.limits)
-            raise_for_graph(self._check(plan.graph))
+            plan = plan_of(await load_plan(self._store, plan_id), self._dependencies.limits)
+            raise_for_graph(self._plans.check_graph(plan.graph))
             return _Content(plan.graph, plan.user_prompt)
         if source is None:
             return None
-        report = self.check_document(source)
+        report = self._plans.check_document(source)
         raise_for_graph(report.diagnostics)
         if report.graph is None:
             raise GraphInvalid(report.diagnostics)
@@ -176,20 +185,20 @@ class FlowService(PlannerService):
         return _Content(report.graph, goal if isinstance(goal, str) else "")
 
     def _validate_description(self, description: str) -> str:
-        most = self.limits.goal_chars
+        most = self._dependencies.limits.goal_chars
         if len(description) > most:
             raise LimitExceeded("goal_chars", most, len(description), what="a description")
         return description
 
 
-class FlowResolver(FlowQueries):
+class FlowResolver:
     """Flows as nodes run them: the port ``NodeServices.flows`` over a store.
 
     A version is read and checked once, and the same ``GraphDocument`` given to all who run it.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, limits: Limits) -> None:
-        self._store = store
+        self._queries = FlowQueries(store)
         self._catalogue = catalogue
         self._limits = limits
         self._ready: OrderedDict[tuple[str, str], Graph] = OrderedDict()
@@ -202,11 +211,11 @@ class FlowResolver(FlowQueries):
             GraphInvalid: It cannot run here (any more).
             UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
         """
-        record = await self._flow_record(flow_id)
+        record = await self._queries.flow_record(flow_id)
         key = flow_id, version or record.version
         graph = self._ready.get(key)
         if graph is None:
-            flow = await self._flow_of(record, key[1])
+            flow = await self._queries.flow_of(record, key[1])
             checked = await asyncio.to_thread(self._read_and_check, flow)
             graph = self._ready.setdefault(key, checked)  # somebody else may have been faster
             if len(self._ready) > _READY:

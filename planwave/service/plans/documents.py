@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.errors import (
     GraphInvalid,
     InputError,
+    NotFound,
     UnavailableProvider,
     UnknownModel,
     UnknownProvider,
@@ -19,7 +20,7 @@ from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_docum
 from planwave.graph.protocols import Catalogue
 from planwave.jsonio import dumps_trusted, is_plain
 from planwave.settings import Limits
-from planwave.storage.records import PlanRecord
+from planwave.storage.records import PlanRecord, Store
 
 UNTITLED_PLAN: Final = "Plan made by hand"
 
@@ -65,7 +66,7 @@ class CheckedPlan(NamedTuple):
     Attributes:
         plan: The plan.
         report: What was found, of ``report.graph``; another graph is checked in any case.
-        checked_by: The service whose node types, limits and providers it was held against.
+        checked_by: The object whose node types, limits and providers the plan was checked against.
     """
 
     plan: Plan
@@ -234,3 +235,15 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
 
 def _text(value: Json) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+async def load_plan(store: Store, plan_id: str) -> PlanRecord:
+    """Return a stored plan.
+
+    Raises:
+        NotFound: No plan has this id.
+    """
+    record = await store.plan(plan_id)
+    if record is None:
+        raise NotFound(f"there is no plan {plan_id!r}", hint="`planwave ls` shows what is kept")
+    return record

@@ -10,47 +10,24 @@ from typing import Any
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json
-from planwave.graph.protocols import Catalogue
-from planwave.providers.protocols import Providers
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import (
     CheckedPlan,
     CheckReport,
     check_source,
+    load_plan,
     plan_from_graph,
     plan_of,
     record_of,
 )
-from planwave.service.queries.history import QueryService
-from planwave.settings import Limits
 
 
-class PlannerService(QueryService):
-    """What can be done with plans; :class:`Service` adds their executions."""
+class PlannerService:
+    """The use cases of plans: create, read, check, forecast and delete them."""
 
     def __init__(self, dependencies: ServiceDependencies) -> None:
-        super().__init__(dependencies.store, dependencies.directory)
         self._dependencies = dependencies
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The node types there are."""
-        return self._dependencies.catalogue
-
-    def node_types(self) -> list[dict[str, Any]]:
-        """Give every node type as JSON, by name: its facts, ports, and the schema of its data."""
-        types = self._dependencies.catalogue
-        return [types.describe(name) for name in types.names()]
-
-    @property
-    def providers(self) -> Providers:
-        """The LLM providers there are."""
-        return self._dependencies.providers
-
-    @property
-    def limits(self) -> Limits:
-        """The limits this service enforces."""
-        return self._dependencies.limits
+        self._store = dependencies.store
 
     async def create_plan(
         self,
@@ -95,7 +72,9 @@ class PlannerService(QueryService):
             source: JSON text, or such as was read strictly.
             own_depth: See :func:`planwave.service.plans.documents.check_source`.
         """
-        return check_source(source, self._dependencies.catalogue, self.limits, own_depth=own_depth)
+        return check_source(
+            source, self._dependencies.catalogue, self._dependencies.limits, own_depth=own_depth
+        )
 
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
         """Make a plan of a graph or a plan written by hand; nothing is stored.
@@ -135,9 +114,12 @@ class PlannerService(QueryService):
         Raises:
             NotFound: There is none of that id.
         """
-        record = await self.plan(plan_id)
+        record = await load_plan(self._store, plan_id)
         return await asyncio.to_thread(
-            check_source, canonical_json(record.document), self._dependencies.catalogue, self.limits
+            check_source,
+            canonical_json(record.document),
+            self._dependencies.catalogue,
+            self._dependencies.limits,
         )
 
     async def forecast(self, plan_id: str) -> dict[str, Any]:
@@ -149,8 +131,10 @@ class PlannerService(QueryService):
             NotFound: There is none of that id.
             GraphInvalid: What is stored of it cannot be read (any more).
         """
-        record = await self.plan(plan_id)
-        return await asyncio.to_thread(lambda: self._forecast(plan_of(record, self.limits).graph))
+        record = await load_plan(self._store, plan_id)
+        return await asyncio.to_thread(
+            lambda: self._forecast(plan_of(record, self._dependencies.limits).graph)
+        )
 
     async def delete_plan(self, plan_id: str) -> None:
         """Delete a plan. Its executions stay: they carry their graph.
@@ -166,7 +150,8 @@ class PlannerService(QueryService):
 
         return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
 
-    def _check(self, graph: Graph) -> list[Diagnostic]:
+    def check_graph(self, graph: Graph) -> list[Diagnostic]:
+        """Return the diagnostics of a graph that is about to run."""
         from planwave.graph.checking.checker import check
 
         return check(graph, self._dependencies.catalogue, self._dependencies.limits)

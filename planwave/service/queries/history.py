@@ -13,6 +13,8 @@ from planwave.errors import Conflict, InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.unreadable import guard_stored
 from planwave.service.flows.flow_queries import FlowQueries
+from planwave.service.plans.documents import load_plan
+from planwave.service.streaming.stored_execution import load_events, load_record, load_state
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ class Match(NamedTuple):
     id: str
 
 
-class QueryService(FlowQueries):
+class QueryService:
     """Reads plans, flows and executions of one store.
 
     Args:
@@ -41,6 +43,12 @@ class QueryService(FlowQueries):
     def __init__(self, store: Store, directory: Path | None) -> None:
         self._store = store
         self.directory = directory
+        flows = FlowQueries(store)
+        self.flow = flows.flow
+        self.flows = flows.flows
+        self.flow_versions = flows.flow_versions
+        self.find_flow = flows.find_flow
+        self.find_version = flows.find_version
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,10 +71,7 @@ class QueryService(FlowQueries):
         Raises:
             NotFound: There is none of that id.
         """
-        record = await self._store.plan(plan_id)
-        if record is None:
-            raise NotFound(f"there is no plan {plan_id!r}", hint="`planwave ls` shows what is kept")
-        return record
+        return await load_plan(self._store, plan_id)
 
     async def plans(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
@@ -80,12 +85,7 @@ class QueryService(FlowQueries):
         Raises:
             NotFound: There is none of that id.
         """
-        record = await self._store.execution(execution_id)
-        if record is None:
-            raise NotFound(
-                f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
-            )
-        return record
+        return await load_record(self._store, execution_id)
 
     async def executions(
         self,
@@ -132,9 +132,7 @@ class QueryService(FlowQueries):
             NotFound: There is no execution of that id.
             Conflict: ``unreadable_error``: what is stored of it was changed from outside; so in all below.
         """
-        await self.execution(execution_id)
-        with guard_stored(execution_id):
-            return await self._store.events(execution_id, after=after, limit=limit)
+        return await load_events(self._store, execution_id, after=after, limit=limit)
 
     async def state(self, execution_id: str) -> ExecutionState:
         """Give the state of an execution; to be read at once, not kept and not changed.
@@ -142,9 +140,7 @@ class QueryService(FlowQueries):
         Raises:
             NotFound: There is none of that id.
         """
-        events = await self.events(execution_id)
-        with guard_stored(execution_id):
-            return await asyncio.to_thread(fold, events)
+        return await load_state(self._store, execution_id)
 
     async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
         """Say why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.

@@ -14,14 +14,18 @@ from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
-from planwave.errors import NotFound, ShuttingDown
+from planwave.errors import ShuttingDown
 from planwave.events import ENDED_NODE, Event, ExecutionState
 from planwave.events.unreadable import guard_stored
 from planwave.jsonio import dumps_trusted
 from planwave.service.dependencies import Observer, ServiceDependencies
-from planwave.service.maintenance import Maintenance
 from planwave.service.streaming.live_execution import JoinPoint, LiveExecution
 from planwave.service.streaming.status_messages import streamed_text
+from planwave.service.streaming.stored_execution import (
+    execution_not_found,
+    load_record,
+    load_state,
+)
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
 from planwave.storage.records import Store
 
@@ -67,7 +71,7 @@ class HistoryPages:
         execution_id = self._live.execution_id
         events = await self._store.events(execution_id, after=seq, limit=last - seq)
         if not events:
-            raise _execution_not_found(execution_id)
+            raise execution_not_found(execution_id)
         return EventBatch(list(_with_texts(events, self._live.state)), events[-1].seq)
 
 
@@ -264,7 +268,7 @@ class LiveExecutions:
                     else:
                         live.load_history(events)
                 if not events:
-                    raise _execution_not_found(execution_id)
+                    raise execution_not_found(execution_id)
                 self._by_id[execution_id] = live
             return live
 
@@ -285,24 +289,22 @@ class LiveExecutions:
             del self._by_id[execution_id]
 
 
-def _execution_not_found(execution_id: str) -> NotFound:
-    return NotFound(
-        f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
-    )
+class StreamingService:
+    """The use cases of watching executions while they run.
 
-
-class StreamingService(Maintenance):
-    """What can be seen of executions while they run; :class:`Service` adds running them."""
+    Attributes:
+        live_executions: The projections of the executions that run or are watched.
+    """
 
     def __init__(self, dependencies: ServiceDependencies) -> None:
-        super().__init__(dependencies)
-        self._live_executions = LiveExecutions(dependencies.store)
+        self._store = dependencies.store
+        self.live_executions = LiveExecutions(dependencies.store)
         self._streams_closed = False
 
     def close_streams(self) -> None:
         """End all streams with ``ShuttingDown``, and open no further one."""
         self._streams_closed = True
-        for live in self._live_executions:
+        for live in self.live_executions:
             live.disconnect_all(ShuttingDown())
 
     @asynccontextmanager
@@ -328,7 +330,7 @@ class StreamingService(Maintenance):
             SlowConsumer: While iterating.
         """
         await self._check_watchable(execution_id)
-        async with self._live_executions.subscribe(
+        async with self.live_executions.subscribe(
             execution_id, after, limits, with_snapshot=with_snapshot
         ) as following:
             yield following
@@ -350,7 +352,7 @@ class StreamingService(Maintenance):
             NotFound, ShuttingDown: As in :meth:`follow`.
         """
         await self._check_watchable(execution_id)
-        async with self._live_executions.acquire(execution_id) as live:
+        async with self.live_executions.acquire(execution_id) as live:
             live.polls += 1
             try:
                 while True:
@@ -364,21 +366,17 @@ class StreamingService(Maintenance):
             finally:
                 live.polls -= 1
 
-    async def delete_execution(self, execution_id: str) -> None:
-        await super().delete_execution(execution_id)
-        self._live_executions.discard(execution_id)
-
     async def state(self, execution_id: str) -> ExecutionState:
         """Give the state of an execution by now, with the text streamed so far where it runs here.
 
         Raises:
             NotFound: There is none of that id.
         """
-        live = self._live_executions.get(execution_id)
-        return live.state if live is not None else await super().state(execution_id)
+        live = self.live_executions.get(execution_id)
+        return live.state if live is not None else await load_state(self._store, execution_id)
 
     async def _check_watchable(self, execution_id: str) -> None:
         if self._streams_closed:
             raise ShuttingDown
-        if self._live_executions.get(execution_id) is None:
-            await self.execution(execution_id)
+        if self.live_executions.get(execution_id) is None:
+            await load_record(self._store, execution_id)

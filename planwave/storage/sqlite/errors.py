@@ -1,4 +1,4 @@
-"""Whose fault a database error is, and whether the disk can still be trusted after it."""
+"""Classification of database and disk errors: the request, a transient failure, or a fatal one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _RECOVERABLE = {
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """Give the driver's own error behind one of SQLAlchemy's."""
+    """Return the error of the driver that SQLAlchemy wrapped."""
     return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
 
 
 def is_store_failure(error: BaseException) -> bool:
-    """Say whether database or disk failed, not the content of one write among others."""
+    """Return whether the database or the disk failed, not the content of a write."""
     cause = cause_of(error)
     if isinstance(cause, _ROW_ERRORS):
         return False
@@ -38,16 +38,16 @@ def is_store_failure(error: BaseException) -> bool:
 
 
 def is_recoverable(error: BaseException) -> bool:
-    """Say whether nothing was lost and the same write may be tried again later.
+    """Return whether nothing was lost and the write can be retried later.
 
-    A full disk is: SQLite drops the transaction and reuses its space in the log. An error of the
-    disk itself is not: after a failed fsync nobody knows what is on disk.
+    After a full disk it can: SQLite drops the transaction and reuses its space in the WAL. After a
+    disk error it cannot: after a failed fsync the content of the disk is unknown.
     """
     return _primary_code(error) in _RECOVERABLE
 
 
 def as_transient(error: BaseException) -> StoreError | None:
-    """Give the error for a write that may be tried again later; None for one that may not."""
+    """Return the error of a write that can be retried later, or None if it cannot."""
     code = _primary_code(error)
     if code not in _RECOVERABLE:
         return None
@@ -56,16 +56,16 @@ def as_transient(error: BaseException) -> StoreError | None:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Say whether a file that could not be written means that no write can be trusted any more."""
+    """Return whether a failed file write means that further writes are unsafe."""
     return isinstance(error, OSError) and error.errno == errno.EIO
 
 
 def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
-    """Give the error to tell a caller."""
+    """Return the error to raise to the caller."""
     if isinstance(error, PlanwaveError):
         return error
-    if (trouble := as_transient(error)) is not None:
-        return trouble
+    if (transient := as_transient(error)) is not None:
+        return transient
     if isinstance(error, sqlite3.IntegrityError):
         if "executions.execution_id" in str(error):
             return StoreError("an execution of that id is stored", code="duplicate-execution")
@@ -77,7 +77,7 @@ def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
 
 
 def store_read_only(cause: BaseException) -> StoreError:
-    """Give the error for a write after the disk failed."""
+    """Return the error for a write after the disk failed."""
     return StoreError(
         f"the store is read-only until restart, because a write failed: {cause}",
         code=READ_ONLY,
@@ -88,7 +88,9 @@ def store_read_only(cause: BaseException) -> StoreError:
 def _primary_code(error: BaseException) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_IOERR_SHMSIZE:
-        return sqlite3.SQLITE_FULL  # no room for the index of the log, which is never synced
+        return (
+            sqlite3.SQLITE_FULL
+        )  # no space for the shared memory index of the WAL, which is never synced
     if isinstance(code, int):
         return code & 0xFF
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -21,7 +21,6 @@ import pytest
 from planwave.bootstrap import open_service
 from planwave.errors import Conflict, NodeError
 from planwave.events import TERMINAL, Event
-from planwave.executor.driver.clock import event_clock
 from planwave.executor.driver.execution import Execution
 from planwave.graph.model import DataValue, Graph, Node, Policy, Retry
 from planwave.graph.protocols import ExecutionResult
@@ -623,14 +622,14 @@ class Clock:
     def __call__(self) -> datetime:
         return datetime.now(UTC) + self.ahead
 
-    def ns(self) -> int:
-        return time.time_ns() + int(self.ahead.total_seconds()) * 1_000_000_000
+    def as_event_time(self) -> str:
+        return self().isoformat(timespec="microseconds")
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setitem(Execution.__init__.__kwdefaults__, "now", event_clock(clock.ns))
+    monkeypatch.setitem(Execution.__init__.__kwdefaults__, "now", clock.as_event_time)
     return clock
 
 

@@ -151,7 +151,7 @@ async def _was_dropped_with_its_place(socket: RawWebSocket) -> None:
     code, reason = told[-1].close
     arrays = [frame.json for frame in told[:-1]]
     seqs = [event["seq"] for array in arrays for event in array]
-    assert (code, reason) == (4408, f"too slow: go on with after={seqs[-1]}")
+    assert (code, reason) == (4408, f"too slow: continue with after={seqs[-1]}")
     assert seqs == list(range(1, seqs[-1] + 1))
     assert seqs[-1] < 200_000
 

@@ -65,6 +65,8 @@ class RawConnection:
         }
         if headers.get("transfer-encoding") == "chunked":
             body = await self._read_chunks()
+        elif "content-length" not in headers and headers.get("connection") == "close":
+            body = await self.reader.read()
         else:
             body = await self.reader.readexactly(int(headers.get("content-length", "0")))
         return RawResponse(int(first.split()[1]), headers, body)

@@ -1,5 +1,4 @@
 import asyncio
-import gc
 import signal
 import socket
 import time
@@ -12,7 +11,7 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from planwave.api.server import ShutdownSignals, bind_socket, check_token, reduced_gc, serve, url_of
+from planwave.api.server import ShutdownSignals, bind_socket, check_token, serve, url_of
 from planwave.errors import InputError
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -202,14 +201,6 @@ async def test_a_third_one_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> 
     assert codes == [143]
 
 
-def test_garbage_is_looked_for_less_often_for_as_long_as_it_serves() -> None:
-    before = gc.get_threshold()
-    with reduced_gc():
-        assert gc.get_threshold()[0] > before[0]
-        assert gc.get_freeze_count() > 0
-    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
-
-
 async def test_nothing_is_opened_where_it_may_not_listen() -> None:
     def opened(_: Settings) -> Service:
         raise AssertionError("opened")
@@ -283,7 +274,8 @@ async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: st
                 case _:
                     pass
             ask_to_stop(running)
-            await raw.reader.read()
+            if asked != "nothing":  # until it sends something, the server does not know of it
+                await raw.reader.read()
     assert time.monotonic() - began < min(NO_RATE_LIMITS.body_read_s, NO_RATE_LIMITS.drain_s), (
         "something was waited for"
     )

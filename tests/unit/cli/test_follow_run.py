@@ -11,7 +11,7 @@ import pytest
 
 from planwave.cli import follow_run
 from planwave.events.unreadable import unreadable_error
-from planwave.service.service import Service
+from planwave.service.executions.commands import ExecutionCommands
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import (
     approval_graph,
@@ -95,10 +95,10 @@ def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyP
 
 
 def test_an_answer_to_what_cannot_be_read_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused(_: Service, execution_id: str, *__: Any) -> None:
+    async def refused(_: ExecutionCommands, execution_id: str, *__: Any) -> None:
         raise unreadable_error(execution_id, "its large result is gone")
 
-    monkeypatch.setattr(Service, "answer", refused)
+    monkeypatch.setattr(ExecutionCommands, "answer", refused)
     typing(monkeypatch, ["approve", ""])
     done = run(approval_graph())
     assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)

@@ -45,7 +45,7 @@ def test_a_problem_becomes_the_exception_it_was(
 
 def test_an_answer_that_is_no_problem_is_a_failure_all_the_same() -> None:
     error = error_from_problem(502, {})
-    assert error.message == "the service answered with status 502"
+    assert error.message == "the service responded with status 502"
 
 
 def test_what_else_a_problem_says_is_kept() -> None:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.executor.inputs import InputPlan, plan_inputs, validate_inputs
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.executor.state import Attempt, create_graph_run
+from planwave.executor.state import Attempt
 from planwave.graph.model import Graph
 from tests.support.engine.generic_nodes import GenericCatalog
 from tests.support.engine.random_schedules import ByteChoices, random_graph

@@ -162,7 +162,7 @@ async def test_work_cut_off_by_a_crash_makes_the_same_thing_when_done_again(tmp_
     taken: list[str] = []
 
     class Crashing(SqliteStore):
-        async def answer(self, key: str, status: int, body: str) -> None:
+        async def store_response(self, key: str, status: int, body: str) -> None:
             raise StoreError("the process dies here")
 
     store.__class__ = Crashing
@@ -182,7 +182,7 @@ async def test_a_plan_that_was_paid_for_before_a_crash_is_not_paid_for_again(
         async def create_execution(self, *_: Any, **__: Any) -> None:
             raise StoreError("the process dies here")
 
-        async def forget(self, key: str) -> None:
+        async def release_idempotency_key(self, key: str) -> None:
             raise StoreError("and does not come to that")
 
     planner = PlannerByGoal()
@@ -288,7 +288,7 @@ async def test_a_key_opens_no_door_and_a_flood_of_repeats_is_counted() -> None:
 
 async def test_an_answer_that_cannot_be_kept_is_still_given() -> None:
     class Full(MemoryStore):
-        async def answer(self, key: str, status: int, body: str) -> None:
+        async def store_response(self, key: str, status: int, body: str) -> None:
             raise StoreError("the disk is full")
 
     async with client_of(PlannerByGoal(), Full()) as client:

@@ -116,14 +116,6 @@ async def test_a_head_of_the_limit_is_read_and_one_byte_more_is_not(tight: Runni
             )  # fmt: skip
 
 
-async def test_a_head_without_end_is_cut_off(tight: RunningServer) -> None:
-    async with raw_connection(tight) as raw:
-        await raw.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Pad: " + b"x" * 4096)
-        answer = await raw.read_response()
-        assert (answer.status, answer.json()["code"]) == (431, "limit-exceeded")
-        assert await raw.is_closed()
-
-
 async def test_a_long_address_counts_as_head(tight: RunningServer) -> None:
     async with raw_connection(tight) as raw:
         await raw.send("GET", "/healthz?" + "q" * 1024)

@@ -72,9 +72,14 @@ async def test_a_limit_says_its_unit(name: str, unit: str) -> None:
 
 async def test_models_of_answers_say_what_they_are() -> None:
     from planwave.api.routes import legacy
-    from planwave.api.schemas import catalog, common, executions, plans, requests
+    from planwave.api.schemas import catalog, common, executions, flows, plans, requests
 
-    for module in (plans, executions, catalog, legacy, common, requests):
+    for module in (plans, executions, flows, catalog, legacy, common, requests):
         for name, each in vars(module).items():
-            if isinstance(each, type) and issubclass(each, BaseModel) and name[0] != "_":
+            if (
+                isinstance(each, type)
+                and issubclass(each, BaseModel)
+                and name[0].isupper()
+                and name.isidentifier()
+            ):
                 assert each.__doc__, name

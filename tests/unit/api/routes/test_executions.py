@@ -435,10 +435,12 @@ async def test_what_makes_no_sense_is_said_to_be_unreadable(
         execution_id = await ended(calls, {"plan_id": await planned(calls)})
         _, *rest = await calls.service.events(execution_id)
 
-        async def without_the_first(_: str) -> list[Event]:
+        async def without_the_first(
+            _: str, *, after: int = 0, limit: int | None = None
+        ) -> list[Event]:
             return rest
 
-        monkeypatch.setattr(calls.service, "events", without_the_first)
+        monkeypatch.setattr(calls.service._store, "events", without_the_first)
         where = f"/api/executions/{execution_id}"
         for path in (
             where,

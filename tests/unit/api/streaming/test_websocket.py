@@ -4,35 +4,26 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from starlette.websockets import WebSocket
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
-from websockets.protocol import State
-from websockets.server import ServerProtocol
 
 from planwave.api.schemas.examples import EXECUTION_ID
-from planwave.api.streaming.websocket import ExecutionSocket as Connection
-from planwave.api.streaming.websocket import messages_of, packed, split_message
-from planwave.api.websockets import JOINED, PUSH, Socket
+from planwave.api.streaming.websocket import messages_of, split_message
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.service.streaming.subscriber_queue import EventBatch
-from planwave.service.streaming.subscriptions import LiveExecutions
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
-from tests.support.graph.builders import make_graph
-from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text, streaming_node
+from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text
 from tests.support.polling import until
 from tests.support.server.raw_websocket import CLOSE, TEXT, raw_websocket
 from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer, running_server
 from tests.support.server.stream_checker import StreamChecker
 
-CLOSE_FRAME = b"\x88"
 PING = '{"op":"ping"}'
 
 
@@ -226,92 +217,6 @@ def test_a_message_at_the_limit_is_one_message() -> None:
     message = json.dumps("x" * 2000).encode()
     assert split_message(message, len(message)) == (message.decode(),)
     assert len(split_message(message, len(message) - 1)) > 1
-
-
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536])
-def test_a_frame_is_written_as_a_server_writes_it(size: int) -> None:
-    protocol = ServerProtocol()
-    protocol.state = State.OPEN
-    protocol.send_text(b"x" * size)
-    assert b"".join(protocol.data_to_send()) == packed(b"x" * size)
-
-
-async def test_frames_written_at_once_and_those_that_are_queued_come_in_order(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = Socket.push
-    pushed: list[bool] = []
-
-    def push(socket: Socket, frames: bytes) -> bool:
-        pushed.append(len(pushed) % 3 > 0 and written(socket, frames))
-        return pushed[-1]
-
-    monkeypatch.setattr(Socket, "push", push)
-    graph = make_graph(streaming_node("t", 60, 0.01), streaming_node("u", 60, 0.007))
-    source = json.dumps(graph.to_document())
-    plan = await server.on_loop(server.service.read_plan(source))
-    record = await server.on_loop(server.service.execute(plan))
-    witness = StreamChecker()
-    async with watching(server, record.execution_id, "mode=events&after=0") as socket:
-        for message in (await all_told(socket))[1:]:
-            for event in message:
-                witness.accept(event)
-    assert {True, False} <= set(pushed)
-    assert witness.is_done
-    assert witness.texts == {"t": streamed_text("t", 60), "u": streamed_text("u", 60)}
-
-
-async def test_the_snapshot_comes_with_the_welcome_and_the_last_frame_with_the_close(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[bytes] = []
-    prepared = ServerProtocol.data_to_send
-
-    def data_to_send(protocol: ServerProtocol) -> list[bytes]:
-        sent = prepared(protocol)
-        if sent and sent[0].startswith(b"HTTP/1.1 101"):
-            assert not getattr(protocol, "before", b"")
-            written.append(getattr(protocol, "after", b""))
-        elif sent and sent[0][:1] == CLOSE_FRAME:
-            written.append(getattr(protocol, "before", b""))
-        return sent
-
-    monkeypatch.setattr(ServerProtocol, "data_to_send", data_to_send)
-    execution_id = await server.execute("held")
-    await until_held(server, execution_id)
-    async with watching(server, execution_id, "mode=events") as socket:
-        snapshot = await socket.recv(decode=False)
-        server.release(execution_id)
-        told = await all_told(socket)
-        assert socket.close_code == 1000
-    assert written[0] == packed(snapshot)
-    assert json.loads(written[1].partition(b"[")[2].join((b"[", b""))) == told[-1]
-    assert told[-1][-1]["type"] == "execution.completed"
-
-
-async def test_a_message_that_comes_with_the_end_is_not_answered_behind_the_close() -> None:
-    come: asyncio.Queue[Any] = asyncio.Queue()
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-        if message["type"] == "websocket.close":
-            come.put_nowait({"type": "websocket.receive", "text": PING})
-
-    come.put_nowait({"type": "websocket.connect"})
-    scope: Any = {"type": "websocket", "extensions": {PUSH: lambda frames: True}}
-    connection = Connection(WebSocket(scope, come.get, send), limits())
-    lives = LiveExecutions(MemoryStore())
-    live = lives.create(Event("x", 1, "t", "execution.created", None, None, {}))
-    async with lives.subscribe(
-        "x", None, connection.backlog_limits, with_snapshot=True
-    ) as following:
-        live.publish([Event("x", 2, "t", "execution.completed", None, None, {})])
-        telling = partial(connection.send_events, following)
-        await connection.run(telling, partial(connection.opening, following))
-    assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
-    assert b"snapshot" in sent[0][JOINED]
-    assert b"execution.completed" in sent[1][JOINED]
 
 
 async def test_a_snapshot_in_parts_and_a_last_frame_in_parts_come_by_themselves() -> None:
@@ -609,6 +514,6 @@ async def test_a_client_that_does_not_read_is_dropped_with_its_place_and_the_run
         code, reason = told[-1].close
         assert told[-1].opcode == CLOSE
         seqs = [event["seq"] for frame in told[:-1] if frame.opcode == TEXT for event in frame.json]
-        assert (code, reason) == (4408, f"too slow: go on with after={seqs[-1]}")
+        assert (code, reason) == (4408, f"too slow: continue with after={seqs[-1]}")
         assert seqs == list(range(2, seqs[-1] + 1))
         assert seqs[-1] < ended.last_seq

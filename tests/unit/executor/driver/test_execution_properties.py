@@ -90,7 +90,7 @@ class Scene:
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if request_id in rig.execution._reducer.requests:
+            if request_id in rig.execution._run.requests:
                 rig.execution.answer(request_id, None)
 
         rig.execution.publisher._on_events = answers
@@ -135,6 +135,6 @@ def check_nodes(scene: Scene, rig: ExecutionHarness) -> None:
         if plain and edge.target in first:
             assert ended[edge.source] < first[edge.target]
     state = fold(rig.stored)
-    for number, status in enumerate(rig.execution.root.schedule.status):
+    for number, status in enumerate(rig.execution._run.root.schedule.status):
         if number not in scene.case.linked and status is not NodeStatus.PENDING:
             assert state.nodes[f"n{number}"].status == STATUS_NAMES[status]

@@ -13,7 +13,7 @@ import pytest
 
 from planwave.errors import NodeError
 from planwave.events import Event, fold
-from planwave.executor.driver import nested_runs
+from planwave.executor.node_api import nested
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.executor.state import Attempt, GraphRun, NestedRun, NodeRun
@@ -92,13 +92,13 @@ async def test_expressions_see_the_names_of_all_graphs_around_them() -> None:
 @virtual_time
 async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any) -> None:
     made: list[Graph] = []
-    original = nested_runs.Program
+    original = nested.Program
 
     def counting(graph: Graph, catalogue: Any) -> Any:
         made.append(graph)
         return original(graph, catalogue)
 
-    monkeypatch.setattr(nested_runs, "Program", counting)
+    monkeypatch.setattr(nested, "Program", counting)
     body = parse_graph("i j", "i>j")
 
     async def a(inputs: Inputs, context: Context) -> Any:
@@ -114,13 +114,13 @@ async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any
 @virtual_time
 async def test_a_run_whose_outcome_is_known_is_not_made_ready_again(monkeypatch: Any) -> None:
     made: list[str] = []
-    original = nested_runs.create_graph_run
+    original = nested.create_graph_run
 
     def counting(*args: Any) -> Any:
         made.append(args[4])
         return original(*args)
 
-    monkeypatch.setattr(nested_runs, "create_graph_run", counting)
+    monkeypatch.setattr(nested, "create_graph_run", counting)
     body = parse_graph("i")
 
     async def a(inputs: Inputs, context: Context) -> Any:

@@ -207,7 +207,7 @@ class Tale:
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if request_id in rig.execution._reducer.requests:
+            if request_id in rig.execution._run.requests:
                 rig.execution.answer(request_id, "yes")
 
         rig.execution.publisher._on_events = hears

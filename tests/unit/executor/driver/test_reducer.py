@@ -361,7 +361,7 @@ async def test_what_cannot_be_kept_of_what_a_node_says_is_a_warning() -> None:
     rig = ExecutionHarness(parse_graph("a"), {"a": talks})
     assert await rig.run() == "completed"
     assert rig.data_of("node.log") == [
-        {"message": "event 'spark' was not kept: its data is a set", "level": "warning"}
+        {"message": "event 'spark' was not stored: its data is a set", "level": "warning"}
     ]
 
 

@@ -64,7 +64,7 @@ class Interrupted(Scene):
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if request_id in rig.execution._reducer.requests:
+            if request_id in rig.execution._run.requests:
                 rig.execution.answer(request_id, None)
 
         rig.execution.publisher._on_events = answers

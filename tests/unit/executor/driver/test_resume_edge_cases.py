@@ -32,7 +32,7 @@ async def test_a_wait_inside_a_node_does_not_count_as_time_of_the_run() -> None:
 
     async def answers() -> None:
         await asyncio.sleep(1000)
-        ((request_id, _),) = rig.execution._reducer.requests
+        ((request_id, _),) = rig.execution._run.requests
         await rig.execution.answer(request_id, "yes")
 
     rig = ExecutionHarness(
@@ -87,7 +87,7 @@ async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> No
 
     async def plays() -> None:
         await asyncio.sleep(40)
-        ids.update({r.attempt.path: i for i, r in rig.execution._reducer.requests})
+        ids.update({r.attempt.path: i for i, r in rig.execution._run.requests})
         rig.execution.cancel_node("a", "not needed")
         rig.execution.answer(ids["c"], "yes")
         await asyncio.sleep(0.5)

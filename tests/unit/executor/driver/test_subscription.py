@@ -110,24 +110,14 @@ async def test_a_cancelled_reader_does_not_disturb_the_run() -> None:
 
 def publisher(on_events: Any = None) -> Publisher:
     times = iter(range(100))
-    return Publisher("x", 4, None, 1, on_events, lambda: str(next(times)))
+    return Publisher("x", None, 1, on_events, lambda: str(next(times)))
 
 
-def test_events_of_one_batch_share_a_time_and_are_numbered_on() -> None:
+def test_a_published_batch_is_passed_on() -> None:
     told: list[Event] = []
-    public = publisher(told.extend)
-    public.emit("a", {})
-    public.emit("b", {"x": 1}, "n", 2)
-    batch = public.drain()
-    public.emit("c", {})
-    assert [(e.seq, e.at, e.type) for e in [*batch, *public.drain()]] == [
-        (5, "1", "a"), (6, "1", "b"), (7, "2", "c"),
-    ]  # fmt: skip
-    assert (batch[1].path, batch[1].attempt) == ("n", 2)
-    assert told == []
-    public.publish(batch)
+    batch = [event(1), event(2)]
+    publisher(told.extend).publish(batch)
     assert told == batch
-    assert public.time() == "3"
 
 
 @pytest.mark.parametrize("batched", [False, True])

@@ -448,7 +448,7 @@ async def test_no_command_waits_for_room_on_the_disk(
         with monkeypatch.context() as full:
             trouble = StoreError("the disk is full", code="disk-full")
             full.setattr(
-                SqliteStore, "use", property(lambda _: StoreStats(transient_error=trouble))
+                SqliteStore, "stats", property(lambda _: StoreStats(transient_error=trouble))
             )
             for command in (service.cancel, service.pause, service.resume):
                 with pytest.raises(StoreError) as refused:
@@ -470,9 +470,9 @@ async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is
         execution_id = await executed(service)
         await service.wait(execution_id)
         with monkeypatch.context() as full:
-            full.setattr(SqliteStore, "use", property(use))
+            full.setattr(SqliteStore, "stats", property(use))
             over = datetime.now(UTC) + timedelta(seconds=200)
-            tasks.create_task(service._expire(execution_id, over))
+            tasks.create_task(service._commands._expire(execution_id, over))
             await until(lambda: looks)
             assert (await service.state(execution_id)).status == "paused"
         await reached(service, execution_id, lambda e: e.type == "execution.completed")
@@ -487,7 +487,7 @@ async def test_a_wait_that_runs_out_when_all_is_over_says_nothing(
         execution_id = await executed(service)
         await service.wait(execution_id)
         await service.cancel(execution_id)
-        await service._expire(execution_id, datetime.now(UTC))
+        await service._commands._expire(execution_id, datetime.now(UTC))
     assert not caplog.messages
 
 

@@ -384,7 +384,7 @@ async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_
     async with Service(
         dependencies(make_graph(Node("q", asks.node_type, "Q")), types=[asks])
     ) as service:
-        tell = service._send_command
+        tell = service._commands._send_command
 
         async def refused_once(execution_id: str, ask: Any) -> Any:
             told.append(execution_id)
@@ -392,7 +392,7 @@ async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_
                 raise StoreError("busy", code="store-busy")
             return await tell(execution_id, ask)
 
-        monkeypatch.setattr(service, "_send_command", refused_once)
+        monkeypatch.setattr(service._commands, "_send_command", refused_once)
         plan = await service.create_plan("x")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         await until(lambda: told == [execution_id])

@@ -353,7 +353,7 @@ async def test_nothing_is_kept_of_what_streamed_nothing_once_nobody_watches() ->
             await service.wait(record.execution_id)
             assert service.load.watchers == 1
         assert service.load == (0, 0, False, 0)
-        assert list(service._live_executions) == []
+        assert list(service._streaming.live_executions) == []
 
 
 NOBODY = "01900000-0000-7000-8000-0000000000ff"

@@ -1,0 +1,98 @@
+"""What a turn of the driver wants done outside; ``execution.py`` does it.
+
+Tasks are cancelled at once. Everything else waits until the events of the turn are durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planwave.errors import PlanwaveError
+from planwave.executor.messages import Timer
+from planwave.executor.state import Attempt, NodeRun, Outputs, ReplyTo
+from planwave.graph.model import Json
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt:
+    """Start the task of an attempt that got a slot."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask:
+    """Cancel the task of an attempt that has ended without it."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Post ``TimerFired(timer)`` at a time of the event loop's clock."""
+
+    timer: Timer
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Forget a timer that no longer matters, if it is set."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIdle:
+    """Post ``ParkNode`` if a node does nothing for some rounds of the event loop."""
+
+    attempt: Attempt
+    activity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Reply to a command, or refuse what a node asked for."""
+
+    reply: ReplyTo
+    error: PlanwaveError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverOutcome:
+    """Give a node the outcome of a nested run; None where it no longer waits."""
+
+    attempt: Attempt
+    reply: ReplyTo
+    outcome: Mapping[str, Outputs] | PlanwaveError | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOnceValue:
+    """Make a durable value of ``runtime.once`` the node's, and reply to the node."""
+
+    node_run: NodeRun
+    key: str
+    value: Json
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseInterrupt:
+    """Raise a node's KeyboardInterrupt out of the execution."""
+
+    error: KeyboardInterrupt
+
+
+Effect = (
+    StartAttempt
+    | CancelTask
+    | SetTimer
+    | CancelTimer
+    | CheckIdle
+    | Reply
+    | DeliverOutcome
+    | KeepOnceValue
+    | RaiseInterrupt
+)

@@ -1,0 +1,251 @@
+"""Follow the schedule's decisions, end attempts, cancel graphs, end nested runs.
+
+These call each other: a cancelled attempt cancels the graphs inside it, whose end may end the node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.errors import NESTED_FAILED, NodeError
+from planwave.events.paths import path_prefix
+from planwave.events.types import RUN_GRAPH
+from planwave.executor.driver.effects import (
+    CancelTask,
+    CancelTimer,
+    CheckIdle,
+    DeliverOutcome,
+)
+from planwave.executor.driver.run_state import RunState
+from planwave.executor.messages import AttemptTimer, RequestTimer, RetryTimer
+from planwave.executor.requests import PendingRequest
+from planwave.executor.scheduling.decisions import Decisions, RunOutcome
+from planwave.executor.state import (
+    BACKOFF,
+    DONE,
+    NESTED,
+    PARKED,
+    Attempt,
+    GraphRun,
+    NestedOutcome,
+    NestedRun,
+    ReplyTo,
+)
+from planwave.graph.model import Json
+
+# -- decisions -------------------------------------------------------------------------------------
+
+
+def decide(run: RunState) -> None:
+    """Have every schedule that has new facts decide what follows, and check the run's limits."""
+    while run.changed:
+        changed, run.changed = run.changed, {}
+        for graph_run in changed:
+            apply_decisions(run, graph_run, graph_run.schedule.decide())
+    if run.limits is not None and run.error is None:
+        exceeded = run.limits.exceeded(run.seq)
+        if exceeded is not None:
+            fail_execution(run, exceeded.as_json())
+
+
+def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
+    """Turn decisions into events and queued starts."""
+    starts, skipped, blocked, cancelled, waves_completed, finished, paused = decisions
+    if skipped or blocked or cancelled:
+        _emit_not_run(run, graph_run, decisions)
+    for wave in waves_completed:
+        if wave not in graph_run.unstarted_waves:
+            run.emit("wave.completed", {"wave": wave}, graph_run.path)
+    for node, via in starts:
+        if via is not None:
+            graph_run.join_winners[node] = via
+        attempt = graph_run.attempts[node] = Attempt(graph_run, node, graph_run.attempt_offset + 1)
+        run.slots.enqueue(attempt)
+    if graph_run.nested_run is not None:
+        _set_idle(run, graph_run, graph_run.nested_run, paused)
+    if finished is not None:
+        if graph_run.nested_run is None:
+            run.pending_outcome = finished
+        else:
+            _end_nested_run(run, graph_run, graph_run.nested_run, finished)
+
+
+def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
+    ids, prefix = graph_run.program.topology.ids, graph_run.prefix
+    for node, cause in decisions.skipped:
+        data: dict[str, Json] = {"reason": cause.reason}
+        if cause.handle is not None:
+            data["handle"] = cause.handle
+        run.emit("node.skipped", data, prefix + ids[node])
+    for node, cause in decisions.blocked:
+        run.emit("node.blocked", {"cause": graph_run.first_cause(cause)}, prefix + ids[node])
+    for node, cause in decisions.cancelled:
+        cancel_request(run, prefix + ids[node])
+        parked = graph_run.attempts.get(node)
+        if parked is not None:
+            end_attempt(run, parked)
+        run.emit("node.cancelled", {"cause": cause.reason}, prefix + ids[node])
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+def fail_execution(run: RunState, error: dict[str, Any]) -> None:
+    """Fail the execution; what has not ended is cancelled."""
+    run.error = error
+    cancel_graph_run(run, run.root, error["message"])
+    decide(run)
+
+
+def end_attempt(run: RunState, attempt: Attempt) -> None:
+    """Take an attempt out of its slot, with what is nested in it; its schedule gets new facts."""
+    if attempt.node_run is not None or run.history is not None:
+        cancel_nested_runs(run, attempt, "the node that asked for it has ended")
+    if attempt.has_deadline:
+        run.effects.append(CancelTimer(AttemptTimer(attempt)))
+    if attempt.phase is BACKOFF:
+        run.effects.append(CancelTimer(RetryTimer(attempt)))
+    run.slots.remove(attempt)
+    graph_run = attempt.graph_run
+    del graph_run.attempts[attempt.node]
+    run.mark_changed(graph_run)
+
+
+def cancel_graph_run(run: RunState, graph_run: GraphRun, cause: str) -> None:
+    """Cancel all of a running graph that has not ended, the innermost nodes first."""
+    graph_run.schedule.cancel(cause)
+    for attempt in list(graph_run.attempts.values()):
+        if attempt.phase is PARKED:
+            continue  # it waits: the schedule decides that it is cancelled
+        cancel_nested_runs(run, attempt, cause)
+        end_attempt(run, attempt)
+        run.effects.append(CancelTask(attempt))
+        run.emit("node.cancelled", {"cause": cause}, attempt.path, attempt.number)
+        graph_run.schedule.cancelled(attempt.node, cause)
+    run.changed.pop(graph_run, None)
+    apply_decisions(run, graph_run, graph_run.schedule.decide())
+
+
+def cancel_nested_runs(run: RunState, attempt: Attempt, cause: str) -> None:
+    """Cancel what is nested in an attempt."""
+    if attempt.node_run is not None:
+        for child in attempt.node_run.drop_waiters():
+            cancel_graph_run(run, child, cause)
+    if run.history is not None:
+        cancel_stored(run, attempt.path, cause)
+
+
+def cancel_stored(run: RunState, path: str, cause: str) -> None:
+    """Cancel the stored nested nodes inside a node that has not asked for their graphs again."""
+    if run.history is None:
+        return
+    for event in run.history.nested_runs.unfinished_inside(path):
+        inner = event.path or ""
+        cancel_request(run, inner)
+        record_stored(run, "node.cancelled", {"cause": cause}, inner, event.attempt)
+
+
+def record_stored(
+    run: RunState, event_type: str, data: dict[str, Any], path: str, attempt: int | None
+) -> None:
+    """Emit an event of a stored nested node whose graph its node has not asked for again yet.
+
+    Once the node asks, the nested run goes on from this event.
+    """
+    run.emit(event_type, data, path, attempt)
+    if run.history is not None:
+        run.history.nested_runs.add(path_prefix(path), run.events[-1])
+
+
+def cancel_request(run: RunState, path: str) -> PendingRequest | None:
+    """Close the request of a node that no longer waits; return it."""
+    request_id = run.requests.id_at(path)
+    if request_id is None:
+        return None
+    run.effects.append(CancelTimer(RequestTimer(request_id)))
+    return run.requests.cancel(path)
+
+
+# -- nested runs -----------------------------------------------------------------------------------
+
+
+def _end_nested_run(
+    run: RunState, graph_run: GraphRun, nested_run: NestedRun, outcome: RunOutcome
+) -> None:
+    """End a nested run: its node may go on."""
+    if nested_run.graph_run is not graph_run:
+        return
+    node_run, attempt = nested_run.node_run, nested_run.node_run.attempt
+    del run.graph_runs[graph_run.prefix]
+    nested_run.graph_run = None
+    nested_run.attempt_offset = graph_run.highest_attempt
+    node_run.open_count -= 1
+    mark_active(graph_run)
+    around = attempt.graph_run
+    around.highest_attempt = max(around.highest_attempt, graph_run.highest_attempt)
+    if attempt.phase is DONE:
+        return
+    nested_run.outcome = graph_run.results()
+    if outcome != "completed":
+        error = graph_run.first_failure()
+        nested_run.outcome = NodeError(
+            error["message"],
+            code=NESTED_FAILED,
+            hint=error.get("hint"),
+            retryable=graph_run.is_retryable,
+        )
+    if nested_run.is_abandoned:
+        record_nested_run(run, attempt, {"key": nested_run.key, "dropped": True})
+    waiters, nested_run.waiters = nested_run.waiters, []
+    for reply in waiters:
+        attempt.open_nested_runs -= 1
+        return_outcome(run, attempt, reply, nested_run.outcome)
+
+
+def return_outcome(
+    run: RunState, attempt: Attempt, reply: ReplyTo, outcome: NestedOutcome | None
+) -> None:
+    """Let a node go on with an outcome: at once where it holds a slot, else once it has one."""
+    if isinstance(
+        outcome, NodeError
+    ):  # each waiter gets an error of its own, as raising changes it
+        outcome = NodeError(
+            outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
+        )
+    attempt.due_outcomes += 1
+    delivery = DeliverOutcome(attempt, reply, outcome)
+    if attempt.phase is NESTED:
+        run.slots.queue_return(delivery)
+    else:
+        run.effects.append(delivery)
+
+
+def record_nested_run(run: RunState, attempt: Attempt, data: Json) -> None:
+    """Emit the event that a node opened a nested run, or abandoned it."""
+    run.emit("node.event", {"event_type": RUN_GRAPH, "data": data}, attempt.path, attempt.number)
+
+
+# -- idle nodes ------------------------------------------------------------------------------------
+
+
+def _set_idle(run: RunState, graph_run: GraphRun, nested_run: NestedRun, is_idle: bool) -> None:
+    """Record whether a nested run only waits for answers; perhaps its node then does so too."""
+    if graph_run.is_idle == is_idle or nested_run.graph_run is not graph_run:
+        return
+    graph_run.is_idle = is_idle
+    nested_run.node_run.waiting += 1 if is_idle else -1
+    if is_idle:
+        check_idle(run, nested_run.node_run.attempt)
+
+
+def mark_active(graph_run: GraphRun) -> None:
+    """Record that a nested run no longer only waits, or that it has ended."""
+    if graph_run.is_idle and graph_run.nested_run is not None:
+        graph_run.is_idle = False
+        graph_run.nested_run.node_run.waiting -= 1
+
+
+def check_idle(run: RunState, attempt: Attempt) -> None:
+    """Free a node's slot, or park it, if it still only waits once its code had time to go on."""
+    if attempt.only_nests or attempt.only_waits:
+        run.effects.append(CheckIdle(attempt, attempt.activity))

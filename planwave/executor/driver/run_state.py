@@ -1,0 +1,128 @@
+"""All mutable state of one execution, and what a turn leaves to be done: events and effects."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from planwave.events import Event
+from planwave.events.types import PauseKind
+from planwave.executor.driver.effects import Effect
+from planwave.executor.driver.slots import Slots
+from planwave.executor.limits import RunLimits
+from planwave.executor.options import RunOptions
+from planwave.executor.recovery.history import History
+from planwave.executor.requests import PendingRequests
+from planwave.executor.scheduling.decisions import RunOutcome
+from planwave.executor.state import GraphRun
+
+
+class Now(NamedTuple):
+    """The time of a turn.
+
+    Attributes:
+        loop_s: By the clock of the event loop, in seconds.
+        at: In UTC, as events carry it.
+    """
+
+    loop_s: float
+    at: str
+
+
+class RunState:
+    """The state of one execution; changed only by the functions of this package, within a turn.
+
+    Attributes:
+        root: The run of the execution's own graph.
+        graph_runs: The running nested graphs by prefix.
+        changed: The graph runs whose schedule has facts that it has not decided on.
+        seq: The number of the last event.
+        events: The events of this turn, which are appended as one batch.
+        effects: What this turn wants done, in order.
+        now: The time of this turn.
+        recorded_graphs: Hashes of the nested graphs whose documents are in an event.
+        is_stopping: Nothing more is started.
+        pending_outcome: How the execution ends, before its last event is emitted.
+        outcome: How the execution ended.
+        error: Why it failed.
+        cancel_cause: Why it was cancelled, "" where it was not.
+        paused_since: When it was paused, by the event loop's clock; None where it is not.
+        paused_s: How long it was paused before.
+        extended_s: By how much of that the time limit of the execution was extended.
+    """
+
+    def __init__(
+        self,
+        execution_id: str,
+        root: GraphRun,
+        options: RunOptions,
+        *,
+        epoch: int = 1,
+        last_seq: int = 0,
+        history: History | None = None,
+    ) -> None:
+        self.execution_id, self.root, self.options = execution_id, root, options
+        self.epoch, self.history = epoch, history
+        self.seq = last_seq if history is None else history.last_seq
+        self.now = Now(0.0, "")
+        self.events: list[Event] = []
+        self.effects: list[Effect] = []
+        self.requests = PendingRequests()
+        self.slots = Slots(options.max_parallel)
+        self.limits = RunLimits(options) if options.has_bounds else None
+        self.graph_runs: dict[str, GraphRun] = {}
+        self.changed: dict[GraphRun, None] = {}
+        self.recorded_graphs = (
+            set[str]() if history is None else history.nested_runs.recorded_graphs
+        )
+        self.is_stopping = False
+        self.pending_outcome: RunOutcome | None = None
+        self.outcome: RunOutcome | None = None
+        self.error: dict[str, Any] | None = None
+        self.cancel_cause = ""
+        self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
+        self.paused_since: float | None = None
+        self.paused_s = self.extended_s = 0.0
+        if history is not None and self.limits is not None:
+            self.limits.restore(history.result_bytes, history.start_count)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is decided how the execution ends."""
+        return self.pending_outcome is not None or self.outcome is not None
+
+    def emit(
+        self,
+        event_type: str,
+        data: dict[str, Any],
+        path: str | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        """Add an event to this turn's batch; all events of a batch share one time."""
+        self.seq += 1
+        self.events.append(
+            Event(self.execution_id, self.seq, self.now.at, event_type, path, attempt, data)
+        )
+
+    def drain_events(self) -> list[Event]:
+        """Return this turn's batch and begin a new one."""
+        events, self.events = self.events, []
+        return events
+
+    def drain_effects(self) -> list[Effect]:
+        """Return the effects to be performed and begin a new list."""
+        effects, self.effects = self.effects, []
+        return effects
+
+    def close(self) -> None:
+        """Drop what refers to attempts, so that a finished execution is freed at once."""
+        self.requests = PendingRequests()
+        self.effects.clear()
+        self.graph_runs.clear()
+
+    def mark_changed(self, graph_run: GraphRun) -> None:
+        """Note that the schedule of a graph run has new facts."""
+        self.changed[graph_run] = None
+
+    def graph_run_at(self, prefix: str) -> GraphRun | None:
+        """Return the running graph whose node paths begin with a prefix."""
+        return self.graph_runs.get(prefix) if prefix else self.root

@@ -1,0 +1,209 @@
+"""Messages that the mailbox of one execution takes: results of nodes, commands of callers, timers.
+
+The driver handles one message after the other, in the order in which they were posted. A message that
+somebody waits for carries a reply token; the future behind it stays in ``node_api/mailbox.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planwave.executor.state import Attempt, GraphRun, Outputs, ReplyTo
+from planwave.graph.model import Json
+from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSucceeded:
+    """The node returned a valid result."""
+
+    attempt: Attempt
+    result: ExecutionResult
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSuspended:
+    """The node waits for an answer."""
+
+    attempt: Attempt
+    suspension: Suspension
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """The node raised an exception."""
+
+    attempt: Attempt
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class ResultReused:
+    """A fork's node takes over its result; ``event_data`` is added to its ``node.completed``."""
+
+    attempt: Attempt
+    outputs: Outputs
+    event_data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEmitted:
+    """A running node emitted an event that is stored."""
+
+    attempt: Attempt
+    event: NodeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class NestedRunRequested:
+    """A node asks for a graph to be run under a key.
+
+    Attributes:
+        attempt: The attempt that asks.
+        key: The name of the nested run within its node.
+        identity: Hashes of the graph, and of inputs and variables.
+        prefix: Goes before the ids of the nested nodes in their paths.
+        graph_run: The prepared graph; None where its outcome is known already.
+        reply: Gets the outcome.
+    """
+
+    attempt: Attempt
+    key: str
+    identity: tuple[str, str]
+    prefix: str
+    graph_run: GraphRun | None
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class NestedRunAbandoned:
+    """A node no longer waits for its nested run."""
+
+    attempt: Attempt
+    key: str
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class OnceValueMade:
+    """A node has computed a value of ``runtime.once``; the reply comes when it is durable."""
+
+    attempt: Attempt
+    key: str
+    value: Json
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdle:
+    """A node has ended a call of its own and may only wait from now on."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class ParkNode:
+    """A node did nothing for some rounds of the event loop; ``activity`` is the count then."""
+
+    attempt: Attempt
+    activity: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelExecution:
+    """Cancel everything that has not ended."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelNode:
+    """Cancel one node; what depends on it is blocked."""
+
+    path: str
+    cause: str
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class PauseExecution:
+    """Start nothing more until a :class:`ResumeExecution`."""
+
+    reason: str
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeExecution:
+    """Go on after a pause."""
+
+    reason: str
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """Answer the request of a waiting node."""
+
+    request_id: str
+    answer: Json
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTimer:
+    """The delay before an attempt is over."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptTimer:
+    """The own time of an attempt may be used up."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTimer:
+    """The time for answering a request is over."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTimer:
+    """The time of the whole execution may be used up."""
+
+    limit_s: float
+
+
+Timer = RetryTimer | AttemptTimer | RequestTimer | ExecutionTimer
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """A timer that the driver has set is due."""
+
+    timer: Timer
+
+
+Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest
+"""Commands of callers who wait for the reply."""
+
+Message = (
+    AttemptSucceeded
+    | AttemptSuspended
+    | AttemptFailed
+    | ResultReused
+    | NodeEmitted
+    | NestedRunRequested
+    | NestedRunAbandoned
+    | OnceValueMade
+    | NodeIdle
+    | ParkNode
+    | CancelExecution
+    | Command
+    | TimerFired
+)

@@ -1,0 +1,54 @@
+"""Stored executions: the record, the events and the state of one, read from the store."""
+
+from __future__ import annotations
+
+import asyncio
+
+from planwave.errors import NotFound
+from planwave.events import Event, ExecutionState, fold
+from planwave.events.unreadable import guard_stored
+from planwave.storage.records import ExecutionRecord, Store
+
+
+def execution_not_found(execution_id: str) -> NotFound:
+    """Return the error for an id that no execution has."""
+    return NotFound(
+        f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
+    )
+
+
+async def load_record(store: Store, execution_id: str) -> ExecutionRecord:
+    """Return the record of an execution.
+
+    Raises:
+        NotFound: No execution has this id.
+    """
+    record = await store.execution(execution_id)
+    if record is None:
+        raise execution_not_found(execution_id)
+    return record
+
+
+async def load_events(
+    store: Store, execution_id: str, *, after: int = 0, limit: int | None = None
+) -> list[Event]:
+    """Return the events of an execution with ``seq`` above ``after``, at most ``limit``.
+
+    Raises:
+        NotFound: No execution has this id.
+        Conflict: ``unreadable``: the stored events were changed from outside.
+    """
+    await load_record(store, execution_id)
+    with guard_stored(execution_id):
+        return await store.events(execution_id, after=after, limit=limit)
+
+
+async def load_state(store: Store, execution_id: str) -> ExecutionState:
+    """Return the state of an execution, folded from its events in a thread.
+
+    Raises:
+        NotFound, Conflict: As in :func:`load_events`.
+    """
+    events = await load_events(store, execution_id)
+    with guard_stored(execution_id):
+        return await asyncio.to_thread(fold, events)

@@ -1,33 +1,33 @@
-"""Every exception planwave raises on purpose, and whose fault it is.
+"""Every exception that planwave raises deliberately, by the part that caused it.
 
 ::
 
     PlanwaveError                 root: code, HTTP status, message, hint
-    ├── InputError        422     what the caller handed in
-    │   ├── LimitExceeded 413     a configured limit was passed
-    │   ├── GraphInvalid  422     a graph document with error diagnostics
-    │   ├── PlanInvalid   422     a model's plan that could not be repaired
-    │   ├── UnknownProvider / UnavailableProvider / UnknownModel 422
-    │   ├── NotFound      404     no plan, execution, node or file of that name
-    │   ├── Conflict      409     right request, wrong moment
-    │   ├── Gone          410     what was asked for is over
-    │   ├── PreconditionFailed      412     what the caller builds upon has changed meanwhile
-    │   ├── Unauthorized  401     no token, or not the right one
-    │   ├── Forbidden     403     a host or an origin that is not allowed
-    │   └── Busy          429     too much at once; says when to come back
-    │       └── QueueFull 429     as many executions wait as may
-    ├── SlowConsumer                   a watcher fell too far behind; says where to go on
-    ├── ShuttingDown          503     the service is going down and takes nothing new
-    ├── Unreachable       503     no service answers where one was expected
-    ├── NodeError                 one node of one execution; says whether trying again may help
-    │   ├── TemplateError         an expression that cannot be parsed or resolved
-    │   ├── ResultNotJson         a node returned what cannot be stored
-    │   ├── NodeTimeout           an attempt ran past ``timeoutS``
-    │   └── ProviderError         a model call failed after the retry layer gave up
-    ├── StoreError        503     the store cannot keep what it is given
-    │   ├── StaleEpoch    409     an append by an owner that lost the execution
-    │   └── SchemaTooNew  503     a database written by a newer planwave
-    └── InvalidTransition      500     our bug: the driver told the schedule something impossible
+    ├── InputError               422  the caller's input is invalid
+    │   ├── LimitExceeded        413  a configured limit was exceeded
+    │   ├── GraphInvalid         422  a graph document has errors
+    │   │   └── PlanInvalid      422  a model's plan could not be repaired
+    │   ├── UnknownProvider, UnavailableProvider, UnknownModel  422
+    │   ├── NotFound             404  no plan, execution, node or file of that name
+    │   ├── Conflict             409  the request is not possible in the present state
+    │   ├── Gone                 410  the requested item no longer exists
+    │   ├── PreconditionFailed   412  the item has changed since the caller read it
+    │   ├── Unauthorized         401  the token is missing or wrong
+    │   ├── Forbidden            403  the Host or Origin is not allowed
+    │   └── TooManyRequests      429  too many requests; says when to retry
+    │       └── QueueFull        429  the queue of executions is full
+    ├── SlowConsumer             503  a subscriber fell too far behind; says where to resume
+    ├── ShuttingDown             503  the service is shutting down and accepts no new work
+    ├── Unreachable              503  no service answers at the address
+    ├── NodeError                502  one node failed; says whether a retry may help
+    │   ├── TemplateError        422  an expression cannot be parsed or resolved
+    │   ├── ResultNotJson        502  a node returned a value that cannot be stored
+    │   ├── NodeTimeout          502  an attempt ran longer than ``timeoutS``
+    │   └── ProviderError        502  a model call failed after all retries
+    ├── StoreError               503  the store failed to read or write
+    │   ├── StaleEpoch           409  an owner that lost the execution tried to append
+    │   └── SchemaTooNew         503  a newer planwave wrote the database
+    └── InvalidTransition        500  a bug: the driver reported an impossible outcome
 
 Codes are kebab-case and stable; clients branch on ``code``, never on message text.
 """
@@ -39,7 +39,7 @@ from typing import Any, Final, Protocol
 
 
 class DiagnosticLike(Protocol):
-    """What an error needs of a diagnostic; ``graph.diagnostics.DiagnosticResponse`` satisfies it."""
+    """The parts of a diagnostic that an error uses; ``graph.diagnostics.Diagnostic`` has them."""
 
     @property
     def severity(self) -> str: ...
@@ -51,13 +51,13 @@ class DiagnosticLike(Protocol):
 
 
 class PlanwaveError(Exception):
-    """Root of all planned failures.
+    """Root of all exceptions that planwave raises deliberately.
 
     Attributes:
         code: Stable machine-readable code.
-        status_hint: HTTP status an API should answer with.
-        message: What happened and where, one sentence.
-        hint: The way out, or None.
+        status_hint: HTTP status for an API response.
+        message: The error and its location, one sentence.
+        hint: How to correct it, or None.
     """
 
     code: str = "internal-error"
@@ -71,22 +71,28 @@ class PlanwaveError(Exception):
             self.code = code
 
     def as_json(self) -> dict[str, Any]:
-        """Give ``{"code", "message", "hint"?}``, the form stored in events and shown to people."""
-        shown: dict[str, Any] = {"code": self.code, "message": self.message}
+        """Return ``{"code", "message", "hint"?}``, the form stored in events and shown to people."""
+        document: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.hint:
-            shown["hint"] = self.hint
-        return shown
+            document["hint"] = self.hint
+        return document
 
 
 class InputError(PlanwaveError):
-    """The caller handed in something that cannot be used."""
+    """The caller's input is invalid."""
 
     code = "invalid-input"
     status_hint = 422
 
 
 class LimitExceeded(InputError):
-    """A configured limit was passed: ``limit`` is its name, ``value`` the limit, ``met`` what came."""
+    """A configured limit was exceeded.
+
+    Attributes:
+        limit: Its name.
+        value: Its value.
+        met: The actual value.
+    """
 
     code = "limit-exceeded"
     status_hint = 413
@@ -103,25 +109,25 @@ class LimitExceeded(InputError):
 
 
 class GraphInvalid(InputError, ValueError):
-    """A graph document has error diagnostics; ``diagnostics`` holds all of them."""
+    """A graph document has errors; ``diagnostics`` holds all findings."""
 
     code = "graph-invalid"
 
     def __init__(self, diagnostics: Sequence[DiagnosticLike], message: str | None = None) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
-        first = errors[0].message if errors else "the graph cannot be used"
+        first = errors[0].message if errors else "the graph is invalid"
         others = len(errors) - 1
-        more = f" (and {others} more fault{'s' if others > 1 else ''})" if others > 0 else ""
+        more = f" (and {others} more error{'s' if others > 1 else ''})" if others > 0 else ""
         super().__init__(message or f"{first}{more}", hint=errors[0].hint if errors else None)
         self.diagnostics: tuple[Any, ...] = tuple(diagnostics)
 
 
 class PlanInvalid(GraphInvalid):
-    """The model's plan stayed faulty after all repairs.
+    """The model's plan was still invalid after all repair attempts.
 
     Attributes:
         diagnostics: Every diagnostic of the last attempt.
-        attempts: One record an attempt: ``{"reply", "finish_reason", "diagnostics"}``.
+        attempts: One record for each attempt: ``{"reply", "finish_reason", "diagnostics"}``.
     """
 
     code = "plan-invalid"
@@ -139,7 +145,7 @@ class PlanInvalid(GraphInvalid):
 
 
 class UnknownProvider(InputError, ValueError):
-    """No provider of that name is known."""
+    """There is no provider of that name."""
 
     code = "unknown-provider"
 
@@ -157,49 +163,49 @@ class UnknownModel(InputError, ValueError):
 
 
 class NotFound(InputError):
-    """Nothing of that name exists."""
+    """No item of that name exists."""
 
     code = "not-found"
     status_hint = 404
 
 
 class Conflict(InputError):
-    """The request makes sense but not in the present state."""
+    """The request is not possible in the present state."""
 
     code = "conflict"
     status_hint = 409
 
 
 class Gone(InputError):
-    """What the request is about was there and is over."""
+    """The requested item existed and no longer does."""
 
     code = "gone"
     status_hint = 410
 
 
 class PreconditionFailed(InputError):
-    """What the request builds upon is not what there is any more."""
+    """The item has changed since the caller read it."""
 
     code = "outdated"
     status_hint = 412
 
 
 class Unauthorized(InputError):
-    """The request carries no token, or not the right one."""
+    """The token of the request is missing or wrong."""
 
     code = "unauthorized"
     status_hint = 401
 
 
 class Forbidden(InputError):
-    """The request comes through a host or from an origin that is not allowed here."""
+    """The Host or Origin of the request is not allowed."""
 
     code = "forbidden"
     status_hint = 403
 
 
 class TooManyRequests(InputError):
-    """Too much is asked at once; ``retry_after_s`` says when to come back."""
+    """Too many requests; the caller may retry after ``retry_after_s`` seconds."""
 
     code = "too-many-requests"
     status_hint = 429
@@ -210,39 +216,43 @@ class TooManyRequests(InputError):
 
 
 class QueueFull(TooManyRequests):
-    """As many executions wait to be started as may."""
+    """The queue of executions waiting to start is full."""
 
     code = "queue-full"
 
 
 class SlowConsumer(PlanwaveError):
-    """A watcher fell too far behind and was dropped; ``cursor`` is the last ``seq`` it was given."""
+    """A subscriber fell too far behind and was disconnected.
+
+    Attributes:
+        cursor: The ``seq`` of the last event it received.
+    """
 
     code = "too-slow"
     status_hint = 503
 
     def __init__(self, cursor: int) -> None:
         super().__init__(
-            f"this watcher fell too far behind after event {cursor} and was dropped",
-            hint=f"go on from there with after={cursor}",
+            f"this subscriber fell too far behind after event {cursor} and was disconnected",
+            hint=f"resume with after={cursor}",
         )
         self.cursor = cursor
 
 
 class ShuttingDown(PlanwaveError):
-    """The service is going down: it takes nothing new, and its streams end."""
+    """The service is shutting down: it accepts no new work, and its streams end."""
 
     code = "server-draining"
     status_hint = 503
 
     def __init__(self) -> None:
         super().__init__(
-            "the service is going down and takes nothing new", hint="try again in a moment"
+            "the service is shutting down and accepts no new work", hint="try again in a moment"
         )
 
 
 class Unreachable(PlanwaveError):
-    """No service answers where one was expected."""
+    """No service answers at the address."""
 
     code = "service-unreachable"
     status_hint = 503
@@ -252,7 +262,7 @@ class Unreachable(PlanwaveError):
 
 
 class NodeError(PlanwaveError):
-    """One node failed. ``retryable`` says whether the node's own retry policy may try again."""
+    """One node failed. ``retryable``: whether the node's own retry policy may start it again."""
 
     code = "node-failed"
     status_hint = 502
@@ -270,8 +280,8 @@ class NodeError(PlanwaveError):
 
 
 NESTED_FAILED: Final = "nested-run-failed"
-"""The code of a :class:`NodeError` where a graph inside the node failed; its message names the node
-it began at. All others are faults of the node itself."""
+"""The code of a :class:`NodeError` if a graph nested in the node failed; the message names the node
+that failed first. All other codes are errors of the node itself."""
 
 
 class TemplateError(NodeError):
@@ -294,14 +304,15 @@ class NodeTimeout(NodeError):
 
 
 class ProviderError(NodeError):
-    """A provider call failed after the one retry layer gave up.
+    """A provider call failed after all retries.
 
     Attributes:
         provider: Provider name.
-        model: Model name, or None where no model was reached.
-        status: HTTP status of the answer, or None.
-        retry_after_s: What the provider asked us to wait, seconds, or None.
-        attempts: Where it ended a planning, what came before it, as in :class:`PlanInvalid`.
+        model: Model name, or None if no model was called.
+        status: HTTP status of the response, or None.
+        retry_after_s: Seconds the provider asks to wait, or None.
+        attempts: If it ended the making of a plan, the attempts before it, as in
+            :class:`PlanInvalid`.
     """
 
     code = "provider-error"
@@ -327,26 +338,26 @@ class ProviderError(NodeError):
 
 
 class StoreError(PlanwaveError):
-    """The store cannot keep or give what was asked."""
+    """The store failed to read or write."""
 
     code = "store-error"
     status_hint = 503
 
 
 class StaleEpoch(StoreError):
-    """An append came from an owner whose epoch is over."""
+    """An owner that has lost the execution (its epoch is over) tried to append."""
 
     code = "late-writer"
     status_hint = 409
 
 
 class SchemaTooNew(StoreError):
-    """The database was written by a newer planwave."""
+    """A newer planwave wrote the database."""
 
     code = "schema-too-new"
 
 
 class InvalidTransition(PlanwaveError):
-    """The schedule was told something impossible: a bug in planwave, never the user's fault."""
+    """The driver reported an impossible outcome to the schedule: a bug in planwave."""
 
     code = "kernel-misuse"

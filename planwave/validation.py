@@ -1,7 +1,7 @@
-"""What is wrong with the shape of a value, in JSON's words: where, and what it has to be.
+"""Messages for pydantic's validation errors, in JSON's terms: the location and the expected value.
 
-What comes from outside is read by pydantic, whose sentences speak of Python and do not say where.
-Here they are said anew, for requests, settings, and the data of nodes and plans alike.
+Pydantic's own messages use Python's terms and do not name the location. Requests, settings and the
+data of nodes and plans use the messages made here.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _LENGTHS: Final = {
     "too_long": ("at most", "max_length", "item"),
 }
 _VALIDATOR_PREFIX: Final = "Value error, "
-"""What pydantic puts before a message that a validator of ours wrote."""
+"""Prefix that pydantic adds to the message of a custom validator."""
 
 
 def describe_error(where: str, error: Mapping[str, Any]) -> str:
-    """Say what pydantic found wrong with a value.
+    """Return a message for one of pydantic's validation errors.
 
     Args:
-        where: What the value is called where it came from.
-        error: One of ``ValidationError.errors()``, with its context, best with its input, of which
-            nothing but its kind is told.
+        where: The name of the value in its document or request.
+        error: One of ``ValidationError.errors()``, with its context and, if possible, its input;
+            only the type of the input is shown.
     """
     kind = str(error["type"])
     context: Mapping[str, Any] = error.get("ctx") or {}
@@ -68,12 +68,12 @@ def describe_error(where: str, error: Mapping[str, Any]) -> str:
         if (bound, count) == ("at least", 1):
             return f"{where} may not be empty"
         return f"{where} has to have {bound} {count} {unit}{'' if count == 1 else 's'}"
-    said = str(error["msg"]).removeprefix(_VALIDATOR_PREFIX)
-    return f"{where}: {said[:1].lower()}{said[1:]}"
+    message = str(error["msg"]).removeprefix(_VALIDATOR_PREFIX)
+    return f"{where}: {message[:1].lower()}{message[1:]}"
 
 
 def json_type(value: object) -> str:
-    """Name a JSON value's kind, for messages."""
+    """Return the name of a JSON value's type, for messages."""
     match value:
         case None:
             return "null"
@@ -92,6 +92,6 @@ def json_type(value: object) -> str:
 def _actual_type(error: Mapping[str, Any]) -> str:
     if "input" not in error:
         return ""
-    given = error["input"]
-    is_near = error["type"] == "int_type" and isinstance(given, float)
-    return f", not {given if is_near else json_type(given)}"
+    value = error["input"]
+    is_fraction = error["type"] == "int_type" and isinstance(value, float)
+    return f", not {value if is_fraction else json_type(value)}"

@@ -36,6 +36,7 @@ from planwave.api.routes import (
     websocket,
 )
 from planwave.service.loop_monitor import EventLoopMonitor
+from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
 from planwave.settings import Settings
 
@@ -69,8 +70,8 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         metrics.attach(service)
-        async with service, health.retention_task(settings, service):
-            authenticator.closed.open(service.directory)
+        async with service, retention_task(service.prune, settings.retention_days):
+            authenticator.sessions.open(service.directory)
             app.state.planwave = AppState(settings, service, authenticator, metrics)
             with EventLoopMonitor(metrics.loop_lagged):
                 yield

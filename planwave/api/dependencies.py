@@ -18,21 +18,21 @@ from planwave.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """One running application."""
+    """The state of one running application."""
 
     settings: Settings
     service: Service
-    access: Authenticator
+    authenticator: Authenticator
     metrics: PrometheusObserver = field(default_factory=PrometheusObserver)
     connection_limiter: ConnectionLimiter = field(default_factory=ConnectionLimiter)
 
 
 def app_state(connection: HTTPConnection) -> AppState:
-    """Give the state of the application a request or WebSocket came to."""
+    """Return the state of the application that serves a request or WebSocket."""
     return cast("AppState", connection.app.state.planwave)
 
 
-# Not plain functions: FastAPI would call those in threads.
+# async: FastAPI would call plain functions in threads.
 async def _state(connection: HTTPConnection) -> AppState:
     return app_state(connection)
 
@@ -43,23 +43,20 @@ async def _service(connection: HTTPConnection) -> Service:
 
 ServiceDep = Annotated[Service, Depends(_service)]
 StateDep = Annotated[AppState, Depends(_state)]
-# Where every request counts, state_of() and admit() are called instead: each dependency of another
-# one costs a request more than what it finds.
-
 AUTHENTICATED: Final = [Depends(require_principal)]
-"""For routers: ``APIRouter(dependencies=ADMITTED)`` puts the access check before every route."""
+"""For routers: ``APIRouter(dependencies=AUTHENTICATED)`` authenticates every request."""
 PREASSIGNED_ID: Final = "planwave.subject"
 
 
 async def require_not_draining(connection: HTTPConnection) -> str | None:
-    """Have a route that makes something make nothing when draining.
+    """Refuse a request that creates something while the service is draining.
 
     Returns:
-        The id chosen with the request's key for what it makes; None without a key. Done again after
-        a crash, the request is given the same id.
+        The id that the resource is to have, chosen with the request's ``Idempotency-Key``; None
+        without a key. A request that is repeated after a crash has the same id.
 
     Raises:
-        ShuttingDown: The service is going down.
+        ShuttingDown: The service is shutting down.
     """
     if app_state(connection).service.is_draining:
         raise ShuttingDown
@@ -67,19 +64,19 @@ async def require_not_draining(connection: HTTPConnection) -> str | None:
 
 
 async def require_execution_rate(connection: HTTPConnection) -> str | None:
-    """Do as :func:`makes`, and count an execution.
+    """Do as :func:`require_not_draining`, and count an execution.
 
     Raises:
-        ShuttingDown: The service is going down.
-        Busy: This principal made too many within a minute.
+        ShuttingDown: The service is shutting down.
+        TooManyRequests: The principal created too many within a minute.
     """
     principal = authenticate(connection)
-    subject = await require_not_draining(connection)
-    app_state(connection).access.check_execution_rate(principal)
-    return subject
+    preassigned_id = await require_not_draining(connection)
+    app_state(connection).authenticator.check_execution_rate(principal)
+    return preassigned_id
 
 
 PreassignedIdDep = Annotated[str | None, Depends(require_not_draining)]
-"""For routes that make something."""
+"""For routes that create a resource."""
 PreassignedExecutionIdDep = Annotated[str | None, Depends(require_execution_rate)]
-"""For routes that make an execution."""
+"""For routes that create an execution."""

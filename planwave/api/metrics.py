@@ -1,7 +1,8 @@
-"""What ``GET /metrics`` tells: counted while it happens, written down when somebody asks.
+"""The metrics of ``GET /metrics``: Prometheus counters, gauges and histograms.
 
-:class:`PrometheusObserver` satisfies ``service.rooms.Observer``. It is told every event of every execution, so
-what it does with one is a look-up and an addition (``tallies.py``). Each application has its own.
+:class:`PrometheusObserver` satisfies ``service.dependencies.Observer``. Each application has its own
+registry. Every event of every execution is counted, so the children of labels that events use are
+looked up once for each node type.
 """
 
 from __future__ import annotations
@@ -9,59 +10,89 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from importlib.metadata import version
+from itertools import accumulate
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
+from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from starlette.types import Scope
 
-from planwave.api.measures import Measures
-from planwave.api.tallies import OTHER, Counts, Names, Spreads, buckets_of, gauge
 from planwave.events import TERMINAL, Event
 from planwave.graph.model import Graph
 from planwave.providers.protocols import CallReport
 from planwave.service.service import Service, ServiceLoad
 from planwave.storage.records import StoreStats
 
+OTHER: Final = "other"
+"""The label value of every name beyond the bound of its :class:`BoundedLabel`."""
 _IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0)
-_MOST_TYPES: Final = 100
-_MOST_MODELS: Final = 100
+_MAX_TYPES: Final = 100
+_MAX_MODELS: Final = 100
 _ENDED_STATUSES: Final = ("completed", "failed", "skipped", "blocked", "cancelled")
 _METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"}
 )
+_SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Bucket bounds in seconds for work of the process itself."""
+_LONG: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
+"""Bucket bounds in seconds for work that waits for models."""
+
+disable_created_metrics()  # a series with the start time beside each counter: twice the series
+
+
+class BoundedLabel:
+    """A label with at most ``limit`` values of its own; all later names become ``other``."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._names: set[str] = set()
+
+    def value(self, name: str) -> str:
+        """Return the label value for a name."""
+        if name in self._names:
+            return name
+        if len(self._names) >= self._limit:
+            return OTHER
+        self._names.add(name)
+        return name
 
 
 class _NodeTypeMetrics:
-    """What is counted of nodes of one type; there from the first one on, at 0."""
+    """The counters of one node type; all exist, at 0, from its first node on."""
 
-    __slots__ = ("retried", "settled", "time")
+    __slots__ = ("duration", "retries", "settled")
 
-    def __init__(self, name: str, measures: Measures) -> None:
-        self.settled = {f"node.{s}": measures.nodes.of((name, s)) for s in _ENDED_STATUSES}
-        self.retried = measures.node_retries.of((name,))
-        self.time = measures.node_time.of((name,))
+    def __init__(self, name: str, metrics: PrometheusObserver) -> None:
+        self.settled = {f"node.{s}": metrics.nodes.labels(name, s) for s in _ENDED_STATUSES}
+        self.retries = metrics.node_retries.labels(name)
+        self.duration = metrics.node_duration.labels(name)
 
 
 class _RunningExecution(NamedTuple):
-    """An execution that runs: the kind of each node by its path, and when it started."""
+    """A running execution: the metrics of each node by its path, and the start time."""
 
     node_types: dict[str | None, _NodeTypeMetrics]
     started_at: float
 
 
 class PrometheusObserver:
-    """Counts what one service does, and what is asked of it over HTTP."""
+    """The metrics of one service and of the HTTP requests to it."""
 
     def __init__(self) -> None:
-        self.measures = Measures()
+        self.registry = CollectorRegistry()
         self._service: Service | None = None
         self._running: dict[str, _RunningExecution] = {}
-        self._types, self._models = Names(_MOST_TYPES), Names(_MOST_MODELS)
-        self._kinds: dict[str, _NodeTypeMetrics] = {}
+        self._types, self._models = BoundedLabel(_MAX_TYPES), BoundedLabel(_MAX_MODELS)
+        self._node_types: dict[str, _NodeTypeMetrics] = {}
         self._recorders: dict[str, Callable[[Event], None]] = {
             **dict.fromkeys(TERMINAL, self._execution_ended),
             "node.completed": self._node_ran,
@@ -71,146 +102,285 @@ class PrometheusObserver:
             "node.cancelled": self._node_settled,
             "node.retrying": self._node_retried,
         }
+        self._add_gauges()
+        self._add_execution_metrics()
+        self._add_provider_metrics()
+        self._add_server_metrics()
+
+    def _add_gauges(self) -> None:
+        info = {"version": version("planwave"), "python": platform.python_version()}
+        build = self._gauge("build_info", "Version of planwave and of Python; always 1.", *info)
+        build.labels(**info).set(1)
+        running = self._gauge("executions_running", "Running executions.")
+        running.set_function(lambda: self._load.running)
+        queued = self._gauge("executions_queued", "Executions in the queue.")
+        queued.set_function(lambda: self._load.queued)
+        watchers = self._gauge("watchers", "Clients that follow executions.")
+        watchers.set_function(lambda: self._load.watchers)
+        self.registry.register(_StoreCommits(self))
+
+    def _add_execution_metrics(self) -> None:
+        self._started = self._counter(
+            "executions_started_total", "Executions that left the queue and began to run."
+        )
+        self._ended = self._counter(
+            "executions_ended_total",
+            "Executions that ended: completed, failed or cancelled, also before they ran.",
+            "status",
+        )
+        self._queue_time = self._histogram(
+            "execution_queue_seconds",
+            "Time executions waited in the queue before they began to run.",
+            _LONG,
+        )
+        self._execution_duration = self._histogram(
+            "execution_duration_seconds",
+            "Time from the start of executions to their end.",
+            _LONG,
+            "status",
+        )
+        self.nodes = self._counter(
+            "nodes_total",
+            "Nodes that ended: completed, failed, skipped, blocked or cancelled.",
+            "type",
+            "status",
+        )
+        self.node_duration = self._histogram(
+            "node_duration_seconds",
+            "Time of the last attempt of nodes that completed or failed.",
+            _LONG,
+            "type",
+        )
+        self.node_retries = self._counter(
+            "node_retries_total", "Failed attempts of nodes that were followed by another.", "type"
+        )
+
+    def _add_provider_metrics(self) -> None:
+        model = ("provider", "model")
+        self._calls = self._counter(
+            "provider_calls_total",
+            "Attempts at model calls by outcome: completed, recorded (answered from the store at "
+            "no cost), cancelled, or the code of the error.",
+            *model,
+            "outcome",
+        )
+        self._call_duration = self._histogram(
+            "provider_call_duration_seconds",
+            "Time of attempts at model calls, without the wait for a free slot of the provider.",
+            _LONG,
+            *model,
+        )
+        self._call_retries = self._counter(
+            "provider_retries_total",
+            "Failed attempts at model calls that were followed by another.",
+            *model,
+        )
+        self._tokens = self._counter(
+            "provider_tokens_total",
+            "Tokens of completed model calls: input or output.",
+            *model,
+            "direction",
+        )
+        self._cost = self._counter(
+            "provider_cost_usd_total",
+            "Price of completed model calls in US dollars; calls of unknown price add 0.",
+            *model,
+        )
+        self._link_hits = self._counter(
+            "link_cache_hits_total",
+            "Links served from the cache; counted when their execution ends.",
+        )
+        self._link_misses = self._counter(
+            "link_cache_misses_total",
+            "Links that had to be built; counted when their execution ends.",
+        )
+
+    def _add_server_metrics(self) -> None:
+        self._event_lag = self._histogram(
+            "event_lag_seconds",
+            "Time from the moment events were durable until the last watcher had them.",
+            _SHORT,
+        )
+        self._loop_lag = self._histogram(
+            "event_loop_lag_seconds",
+            "Delay of a new callback on the event loop, sampled some times a second; while the loop "
+            "is blocked, everything waits.",
+            _SHORT,
+        )
+        self._dropped = self._counter(
+            "watchers_dropped_total", "Watchers dropped because they fell too far behind."
+        )
+        self._requests = self._counter(
+            "http_requests_total",
+            "HTTP requests by route; WebSockets as method WEBSOCKET, status 101 when accepted.",
+            "route",
+            "method",
+            "status",
+        )
+        self._request_time = self._histogram(
+            "http_request_duration_seconds",
+            "Time until the response to a request began; streams continue after that.",
+            _SHORT,
+            "route",
+            "method",
+        )
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"planwave_{name}", meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"planwave_{name}", meaning, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, meaning: str, buckets: Sequence[float], *labels: str
+    ) -> Histogram:
+        full = f"planwave_{name}"
+        return Histogram(full, meaning, labels, buckets=buckets, registry=self.registry)
 
     def attach(self, service: Service) -> None:
-        """Count what a service does from now on."""
+        """Observe a service."""
         self._service = service
         service.set_observer(self)
 
+    def collect(self) -> Iterable[Metric]:
+        """Return all metrics with their current values."""
+        return self.registry.collect()
+
     async def text(self, accept: str) -> tuple[bytes, str]:
-        """Write everything down as it is now, in the format that an ``Accept`` header asks for.
+        """Return all metrics as text in the format that an ``Accept`` header asks for.
 
         Returns:
             The text and its media type: Prometheus' own, or OpenMetrics.
         """
         encode, media_type = choose_encoder(accept)
-        taken = _CollectedMetrics(tuple(self.collect()))
-        # Some 10 ms for thousands of lines, which executions should not have to wait for.
-        return await asyncio.to_thread(encode, taken), media_type
+        collected = _CollectedMetrics(tuple(self.collect()))
+        # Encoding thousands of lines takes some 10 ms, which must not block the event loop.
+        return await asyncio.to_thread(encode, collected), media_type
+
+    @property
+    def _load(self) -> ServiceLoad:
+        return _IDLE if self._service is None else self._service.load
+
+    @property
+    def store_stats(self) -> StoreStats:
+        """The statistics of the service's store."""
+        return StoreStats() if self._service is None else self._service.store_stats
 
     # -- the observer ------------------------------------------------------------------------------
 
     def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
-        self.measures.started.add()
-        self.measures.queue_time.of().note(waited_s)
-        kinds: dict[str | None, _NodeTypeMetrics] = {
-            node.id: self._kind(node.type) for node in graph.nodes
+        self._started.inc()
+        self._queue_time.observe(waited_s)
+        node_types: dict[str | None, _NodeTypeMetrics] = {
+            node.id: self._node_type(node.type) for node in graph.nodes
         }
-        self._running[execution_id] = _RunningExecution(kinds, perf_counter())
+        self._running[execution_id] = _RunningExecution(node_types, perf_counter())
 
     def published(self, events: Sequence[Event]) -> None:
-        takes = self._recorders
+        recorders = self._recorders
         for event in events:
-            take = takes.get(event.type)
-            if take is not None:
-                take(event)
+            record = recorders.get(event.type)
+            if record is not None:
+                record(event)
 
     def execution_left(self, execution_id: str) -> None:
         self._running.pop(execution_id, None)
 
     def link_cache_used(self, hits: int, misses: int) -> None:
-        self.measures.link_hits.add(amount=hits)
-        self.measures.link_misses.add(amount=misses)
+        self._link_hits.inc(hits)
+        self._link_misses.inc(misses)
 
     def delivered(self, lag_s: float) -> None:
-        self.measures.lag.of().note(lag_s)
+        self._event_lag.observe(lag_s)
 
     def subscriber_dropped(self) -> None:
-        self.measures.drops.add()
+        self._dropped.inc()
 
     def loop_lagged(self, lag_s: float) -> None:
-        """Take in how late the event loop was; called in the watchdog's thread, by nobody else."""
-        self.measures.loop_lag.of().note(lag_s)
+        """Record how late the event loop was; called in the thread of the event loop monitor."""
+        self._loop_lag.observe(lag_s)
 
     def model_called(self, call: CallReport) -> None:
-        provider, model = call.provider, self._models.of(call.model)
-        self.measures.calls.add((provider, model, call.outcome))
+        provider, model = call.provider, self._models.value(call.model)
+        self._calls.labels(provider, model, call.outcome).inc()
         if call.outcome != "recorded":
-            self.measures.call_time.of((provider, model)).note(call.duration_s)
+            self._call_duration.labels(provider, model).observe(call.duration_s)
         if call.will_retry:
-            self.measures.call_retries.add((provider, model))
+            self._call_retries.labels(provider, model).inc()
         if call.usage is not None:
-            self.measures.tokens.add((provider, model, "input"), call.usage.input_tokens)
-            self.measures.tokens.add((provider, model, "output"), call.usage.output_tokens)
-            self.measures.cost.add((provider, model), call.usage.cost_usd or 0.0)
+            self._tokens.labels(provider, model, "input").inc(call.usage.input_tokens)
+            self._tokens.labels(provider, model, "output").inc(call.usage.output_tokens)
+            self._cost.labels(provider, model).inc(call.usage.cost_usd or 0.0)
 
     def _execution_ended(self, event: Event) -> None:
         status = event.type.removeprefix("execution.")
-        self.measures.ended.add((status,))
+        self._ended.labels(status).inc()
         running = self._running.get(event.execution_id)
         if running is not None:
-            self.measures.execution_time.of((status,)).note(perf_counter() - running.started_at)
+            duration_s = perf_counter() - running.started_at
+            self._execution_duration.labels(status).observe(duration_s)
 
     def _node_ran(self, event: Event) -> None:
         data = event.data
-        if "given" not in data:  # else it was settled from outside
-            kind = self._kind_of(event)
-            kind.settled[event.type].amount += 1
-            kind.time.note(data.get("duration_s", 0.0))
+        if "given" not in data:  # else the result came with the request and the node did not run
+            node_type = self._node_type_of(event)
+            node_type.settled[event.type].inc()
+            node_type.duration.observe(data.get("duration_s", 0.0))
 
     def _node_settled(self, event: Event) -> None:
-        if event.execution_id in self._running:  # else it was ended before any node could be
-            self._kind_of(event).settled[event.type].amount += 1
+        if event.execution_id in self._running:  # else the execution ended before it ran
+            self._node_type_of(event).settled[event.type].inc()
 
     def _node_retried(self, event: Event) -> None:
-        self._kind_of(event).retried.amount += 1
+        self._node_type_of(event).retries.inc()
 
-    def _kind_of(self, event: Event) -> _NodeTypeMetrics:
-        """Give the kind of the node an event is about; nested nodes are not told apart."""
+    def _node_type_of(self, event: Event) -> _NodeTypeMetrics:
+        """Return the metrics of an event's node type; all nested nodes count as ``other``."""
         running = self._running.get(event.execution_id)
         found = None if running is None else running.node_types.get(event.path)
-        return self._kind(OTHER) if found is None else found
+        return self._node_type(OTHER) if found is None else found
 
-    def _kind(self, node_type: str) -> _NodeTypeMetrics:
-        kind = self._kinds.get(node_type)
-        if kind is None:
-            name = self._types.of(node_type)
-            kind = self._kinds.get(name) or _NodeTypeMetrics(name, self.measures)
-            self._kinds[name] = kind
-        return kind
+    def _node_type(self, name: str) -> _NodeTypeMetrics:
+        metrics = self._node_types.get(name)
+        if metrics is None:
+            label = self._types.value(name)
+            metrics = self._node_types.get(label) or _NodeTypeMetrics(label, self)
+            self._node_types[label] = metrics
+        return metrics
 
     # -- requests ----------------------------------------------------------------------------------
 
     def request_answered(self, scope: Scope, status: int, took_s: float) -> None:
-        """Count a request, by the template of its route: raw paths are endless."""
+        """Count a request by the template of its route: there is no bound on raw paths."""
         route = getattr(scope.get("route"), "path_format", OTHER)
         method = "WEBSOCKET" if scope["type"] == "websocket" else scope["method"]
         if method not in _METHODS:
             method = OTHER
-        self.measures.requests.add((route, method, str(status)))
-        self.measures.request_time.of((route, method)).note(took_s)
+        self._requests.labels(route, method, str(status)).inc()
+        self._request_time.labels(route, method).observe(took_s)
 
-    # -- telling -----------------------------------------------------------------------------------
+
+class _StoreCommits:
+    """The histogram that the store keeps itself; satisfies prometheus_client's ``Collector``."""
+
+    def __init__(self, metrics: PrometheusObserver) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """Give everything that was counted, and how things are right now."""
-        info = {"version": version("planwave"), "python": platform.python_version()}
-        build = GaugeMetricFamily("planwave_build_info", "What runs; always 1.", labels=[*info])
-        build.add_metric([*info.values()], 1)
-        yield build
-        yield from self._gauges()
-        for each in fields(self.measures):
-            counted: Counts | Spreads = getattr(self.measures, each.name)
-            yield counted.family()
-
-    def _gauges(self) -> Iterator[Metric]:
-        service = self._service
-        load = _IDLE if service is None else service.load
-        use = StoreStats() if service is None else service.store_stats
-        yield gauge("planwave_executions_running", "Executions that run.", load.running)
-        yield gauge("planwave_executions_queued", "Executions that wait in the queue.", load.queued)
-        yield gauge("planwave_watchers", "Watchers of executions.", load.watchers)
-        bounds = [float(2**n) for n in range(len(use.commits) - 1)]
+        stats = self._metrics.store_stats
+        sizes = stats.commits or (0,)
+        bounds = [str(float(2**n)) for n in range(len(sizes) - 1)]
         commits = HistogramMetricFamily(
             "planwave_store_commit_writes",
             "Writes that shared a commit of the store; the count is the number of commits.",
         )
-        commits.add_metric([], buckets_of(bounds, use.commits or (0,)), use.writes)
+        buckets = list(zip([*bounds, "+Inf"], accumulate(sizes), strict=True))
+        commits.add_metric([], buckets, stats.writes)
         yield commits
 
 
 class _CollectedMetrics(NamedTuple):
-    """What was collected at one moment; satisfies ``prometheus_client``'s ``Collector``."""
+    """The values of one moment; satisfies prometheus_client's ``Collector``."""
 
     families: tuple[Metric, ...]
 

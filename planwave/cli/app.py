@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
@@ -80,12 +81,12 @@ class _CommandGroup(TyperGroup):
             raise _reported(_console_of(ctx), _root_error(error)) from error
 
 
-def _reported(screen: CommandConsole, error: BaseException) -> BaseException:
+def _reported(console: CommandConsole, error: BaseException) -> BaseException:
     """Show a failure and give the exit it leads to; what is none, or is not ours to catch, itself."""
     failure = _as_planwave_error(error)
     if failure is None:
         return error
-    show_error(screen, failure)
+    show_error(console, failure)
     return typer.Exit(exit_code_of(failure))
 
 
@@ -149,8 +150,6 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
-
         typer.echo(f"planwave {version('planwave')}")
         raise typer.Exit
 

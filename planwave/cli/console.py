@@ -16,7 +16,7 @@ from typing import IO, Any, TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
-from planwave.cli.formatting import clean, json_text, one_line, status_style
+from planwave.cli.formatting import SHORT_ID, clean, json_text, one_line, status_style
 
 Line = Text | str
 _UNKNOWN_WIDTH = 80
@@ -58,6 +58,10 @@ class CommandConsole:
         """Give the sign of a status that this terminal can show."""
         look = status_style(status)
         return look.glyph if self.unicode else look.ascii
+
+    def short_id(self, full_id: str) -> str:
+        """Return an id as lists show it: shortened for a person, in full for a program."""
+        return full_id[:SHORT_ID] if self.pretty else full_id
 
     def symbol(self, unicode: str, plain: str) -> str:
         """Choose between a sign and its ASCII form."""
@@ -104,7 +108,9 @@ class CommandConsole:
         if not self.pretty:
             self.text(text)
             return
-        from planwave.cli.views.markdown import render_markdown
+        from planwave.cli.views.markdown import (
+            render_markdown,  # test_quick_commands_load_no_heavy_library
+        )
 
         self.out.print(render_markdown(clean(text)))
 
@@ -156,19 +162,19 @@ def _is_terminal(file: IO[str]) -> bool:
 
 
 class _LogNotes(logging.Handler):
-    def __init__(self, screen: Callable[[], CommandConsole]) -> None:
+    def __init__(self, console: Callable[[], CommandConsole]) -> None:
         super().__init__(logging.WARNING)
-        self._screen = screen
+        self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):
-            self._screen().note(record.getMessage())
+            self._console().note(record.getMessage())
 
 
 @contextmanager
-def logs_as_notes(screen: Callable[[], CommandConsole]) -> Generator[None]:
+def logs_as_notes(console: Callable[[], CommandConsole]) -> Generator[None]:
     """Show warnings of every logger on the screen there is when they come."""
-    notes, root = _LogNotes(screen), logging.getLogger()
+    notes, root = _LogNotes(console), logging.getLogger()
     root.addHandler(notes)
     try:
         yield

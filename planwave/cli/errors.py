@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
+from pydantic import ValidationError
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole
@@ -21,6 +22,8 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
+from planwave.service.executions.answers import InvalidAnswer
+from planwave.service.executions.fork import InvalidChanges
 from planwave.validation import describe_error
 
 
@@ -37,9 +40,6 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Give the exit code of a failure outside a running execution."""
-    from planwave.service.executions.answers import InvalidAnswer
-    from planwave.service.executions.fork import InvalidChanges
-
     match error:
         case InvalidAnswer() | InvalidChanges():
             return ExitCode.USAGE
@@ -57,8 +57,6 @@ def exit_code_of(error: PlanwaveError) -> int:
 
 def usage_error(error: Any) -> InputError:
     """Give what Typer finds wrong with a command line as an error of ours."""
-    from pydantic import ValidationError  # only now: what goes right needs none of it
-
     said = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):
         fault = describe_error("it", refused.errors()[0]).removeprefix("it: ")
@@ -82,29 +80,29 @@ def internal_error(error: Exception, hint: str) -> PlanwaveError:
     return PlanwaveError(f"this is a fault in planwave: {type(error).__name__}: {error}", hint=hint)
 
 
-def show_error(screen: CommandConsole, error: PlanwaveError) -> None:
+def show_error(console: CommandConsole, error: PlanwaveError) -> None:
     """Show a failure: one sentence, all diagnostics where there are any, the way out."""
     diagnostics = error.diagnostics if isinstance(error, GraphInvalid) else ()
-    if screen.json:
+    if console.json:
         shown: dict[str, Any] = {"error": error.as_json()}
         if diagnostics:
             shown["diagnostics"] = [each.as_json() for each in diagnostics]
-        screen.result(shown)
+        console.result(shown)
     if len(diagnostics) > 1 or (diagnostics and error.hint != diagnostics[0].hint):
-        screen.error(error.message)
-        show_diagnostics(screen, diagnostics)
+        console.error(error.message)
+        show_diagnostics(console, diagnostics)
         if error.hint and error.hint not in {each.hint for each in diagnostics}:
-            screen.hint(error.hint)
+            console.hint(error.hint)
         return
-    screen.error(error.message, error.hint)
+    console.error(error.message, error.hint)
 
 
-def show_diagnostics(screen: CommandConsole, diagnostics: Iterable[Diagnostic]) -> None:
+def show_diagnostics(console: CommandConsole, diagnostics: Iterable[Diagnostic]) -> None:
     """List findings on stderr: where, what, and the way out of each."""
     for each in diagnostics:
-        screen.err.print(diagnostic_line(each), soft_wrap=True)
+        console.err.print(diagnostic_line(each), soft_wrap=True)
         if each.hint:
-            screen.err.print(Text(f"      {one_line(each.hint)}", style="dim"), soft_wrap=True)
+            console.err.print(Text(f"      {one_line(each.hint)}", style="dim"), soft_wrap=True)
 
 
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}

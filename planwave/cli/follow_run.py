@@ -8,10 +8,11 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from planwave.cli.errors import ExitCode
-from planwave.cli.prompts import Prompter, terminal_prompter
+from planwave.cli.prompts import Prompter, ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.progress import RunProgress, progress_of
-from planwave.cli.views.result import show_waiting
+from planwave.cli.views.result import show_result, show_waiting
+from planwave.cli.views.run import show_events
 from planwave.errors import Conflict, Gone, InputError
 from planwave.events import TERMINAL, Event, OpenRequest
 from planwave.events.unreadable import UNREADABLE
@@ -45,30 +46,30 @@ async def follow_run(
     Returns:
         The exit code.
     """
-    screen = ctx.console()
+    console = ctx.console()
     progress = await _progress(backend, execution_id, after)
-    attendance = _RunFollower(backend, screen, interrupt, progress, execution_id, after)
+    attendance = _RunFollower(backend, console, interrupt, progress, execution_id, after)
     await attendance.skip_answered()
     if progress.is_idle and (await backend.document(execution_id))["last_seq"] <= after:
         return await _show_outcome(
-            ctx, backend, screen, interrupt, execution_id
+            ctx, backend, console, interrupt, execution_id
         )  # nothing came of it
 
     async def stop() -> None:
         with suppress(Conflict):
             await backend.cancel(execution_id, interrupt.cause)
 
-    screen.line()
+    console.line()
     async with asyncio.TaskGroup() as tasks:
 
         def begin_to_stop() -> None:
             tasks.create_task(stop())
-            screen.line("stopping; Ctrl-C again leaves at once")
+            console.line("stopping; Ctrl-C again leaves at once")
 
         with interrupt.on_stop(begin_to_stop):
             await attendance.until_idle()
             await backend.wait(execution_id)
-    return await _show_outcome(ctx, backend, screen, interrupt, execution_id)
+    return await _show_outcome(ctx, backend, console, interrupt, execution_id)
 
 
 async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgress:
@@ -88,16 +89,16 @@ class _RunFollower:
 
     def __init__(
         self,
-        place: Backend,
-        screen: CommandConsole,
+        backend: Backend,
+        console: CommandConsole,
         interrupt: Interrupt,
         progress: RunProgress,
         execution_id: str,
         seq: int,
     ) -> None:
-        self._backend, self._screen, self._interrupt = place, screen, interrupt
+        self._backend, self._console, self._interrupt = backend, console, interrupt
         self._progress, self._execution_id, self._seq = progress, execution_id, seq
-        self._prompter: Prompter | None = terminal_prompter(screen)
+        self._prompter: Prompter | None = terminal_prompter(console)
         self._handled: set[str] = set()
         # Requests that are closed, though the events shown so far do not say so yet.
         self._closed_requests: set[str] = set()
@@ -110,8 +111,6 @@ class _RunFollower:
 
     async def until_idle(self) -> None:
         """Show and ask until nothing happens any more by itself."""
-        from planwave.cli.views.run import show_events
-
         is_interrupted = True
         while is_interrupted:
             if self._prompter is not None and (request := self._next_request()) is not None:
@@ -119,7 +118,7 @@ class _RunFollower:
                 continue
             async with aclosing(self._events()) as events:
                 is_interrupted = await show_events(
-                    self._screen, self._progress, events, until=self._has_request
+                    self._console, self._progress, events, until=self._has_request
                 )
 
     async def _events(self) -> AsyncGenerator[Event]:
@@ -147,8 +146,8 @@ class _RunFollower:
             given = await self._interrupt.cancel_on_signal(self._answer(request, prompter))
         except Interrupted:
             self._prompter = None
-            self._screen.line()
-            self._screen.note("the question stays open; steps at work are finished first")
+            self._console.line()
+            self._console.note("the question stays open; steps at work are finished first")
             return
         if given is None:
             return
@@ -157,27 +156,25 @@ class _RunFollower:
         except (Conflict, Gone) as error:  # somebody was faster, or time was
             if error.code == UNREADABLE:
                 raise
-            self._screen.note(error.message)
+            self._console.note(error.message)
         except InputError as error:
-            self._screen.note(error.message)
+            self._console.note(error.message)
             return
         self._closed_requests.add(request.request_id)
 
     async def _answer(self, request: OpenRequest, prompter: Prompter) -> PromptResult | None:
         """Ask, for as long as the request is open; None where it is left open, or closed."""
-        from planwave.cli.prompts import ask
-
         node = self._progress.nodes.get(request.path)
         name = request.path if node is None else node.name
         async with asyncio.TaskGroup() as tasks:
-            asking = tasks.create_task(ask(self._screen, prompter, request, name))
+            asking = tasks.create_task(ask(self._console, prompter, request, name))
             closing = tasks.create_task(self._closed(request))
             await asyncio.wait([asking, closing], return_when=asyncio.FIRST_COMPLETED)
             asking.cancel()
             closing.cancel()
         if asking.cancelled():
-            self._screen.line()
-            self._screen.note("the question was closed meanwhile")
+            self._console.line()
+            self._console.note("the question was closed meanwhile")
             self._closed_requests.add(request.request_id)
             return None
         return asking.result()
@@ -200,20 +197,18 @@ def _closes_request(event: Event, request: OpenRequest) -> bool:
 async def _show_outcome(
     ctx: CommandContext,
     backend: Backend,
-    screen: CommandConsole,
+    console: CommandConsole,
     interrupt: Interrupt,
     execution_id: str,
 ) -> int:
     """Show what came of an execution; gives the exit code."""
-    from planwave.cli.views.result import show_result
-
     document: dict[str, Any] = await backend.document(execution_id)
-    show_result(screen, document, backend.document_path(execution_id))
-    show_waiting(ctx, screen, document)
+    show_result(console, document, backend.document_path(execution_id))
+    show_waiting(ctx, console, document)
     status = document["status"]
     if interrupt.received is not None and status in ("cancelled", "paused"):
         kept = "everything that was done is kept"
-        screen.error(
+        console.error(
             f"interrupted; {kept if status == 'cancelled' else f'it stays paused, {kept}'}",
             f"see it with: {ctx.command_hint(f'show {execution_id}')}",
         )

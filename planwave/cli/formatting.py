@@ -6,14 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
 from planwave.events.request_text import is_timer, request_text
-
-if TYPE_CHECKING:
-    from planwave.cli.console import CommandConsole, Line
 
 _UNSAFE_CHARACTERS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -201,16 +198,11 @@ SHORT_ID = 13
 _GOAL_CHARS = 400
 
 
-def facts_lines(facts: dict[str, Any]) -> Iterable[Line]:
-    """Give a line of each fact that is there."""
+def facts_lines(facts: Mapping[str, Any]) -> Iterable[str]:
+    """Yield a line for each fact with a value."""
     for name, value in facts.items():
         if value:
             yield f"{name:<9} {truncate(str(value), _GOAL_CHARS)}"
-
-
-def short_id(screen: CommandConsole, full: str) -> str:
-    """Give an id as lists show it: whole where a program may read it."""
-    return full[:SHORT_ID] if screen.pretty else full
 
 
 def parse_time(text: str) -> datetime:

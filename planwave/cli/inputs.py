@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, cast
 
 from planwave.cli.formatting import truncate
 from planwave.errors import GraphInvalid, InputError, NotFound
+from planwave.executor.inputs import copy_inputs
+from planwave.executor.program import Program
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
+from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import Catalogue
+from planwave.graph.reading.documents import parse_strict_json
 
 if TYPE_CHECKING:
     from planwave.graph.protocols import Catalogue
@@ -43,9 +47,6 @@ def resolve_inputs(
         InputError: A value names no node of the graph, or no node and there is no one entry node;
             an object that is not as an execution takes it.
     """
-    from planwave.executor.inputs import copy_inputs
-    from planwave.executor.program import Program
-
     if not arguments:
         return {}
     program, given = Program(graph, catalogue), InputValues()
@@ -99,8 +100,6 @@ def _text(text: str, graph: Graph, entries: Sequence[str]) -> InputValues:
 
 
 def _object(text: str) -> dict[str, Json]:
-    from planwave.graph.reading.documents import parse_strict_json
-
     try:
         return cast("dict[str, Json]", parse_strict_json(text))
     except GraphInvalid as error:
@@ -147,8 +146,6 @@ def read_source(file: str) -> Source:
 
 def flow_source(flow: Flow) -> Source:
     """Give the graph of a flow as if it had been read."""
-    from planwave.graph.plan import canonical_json
-
     return Source(flow.name, canonical_json(flow.graph).encode())
 
 
@@ -213,8 +210,6 @@ def parse_json(text: str | bytes, what: str) -> Json:
     Raises:
         InputError: It is none; the message names ``what`` it was written for.
     """
-    from planwave.graph.reading.documents import parse_strict_json
-
     try:
         return parse_strict_json(text)
     except GraphInvalid as error:

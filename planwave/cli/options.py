@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import typer
 
+from planwave.cli.backends.local import LocalBackend
+from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
 from planwave.cli.console import CommandConsole
-from planwave.errors import InputError, StoreError
+from planwave.errors import StoreError
+from planwave.providers.local.catalog import is_path, model_file
 
 if TYPE_CHECKING:
-    from planwave.cli.backends.backend import Backend
-    from planwave.cli.backends.remote import LockOwner, RemoteBackend
+    from planwave.cli.backends.backend import Backend, Queries
+    from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.console import CommandConsole
     from planwave.graph.protocols import Catalogue
     from planwave.providers.protocols import Providers
@@ -227,8 +230,8 @@ class CommandContext:
 
     def command_hint(self, words: str) -> str:
         """Give a command to type next that means the same place."""
-        place = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
-        return f"planwave {words}{place}"
+        option = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
+        return f"planwave {words}{option}"
 
     def settings(self) -> Settings:
         """Read the settings and lay the options of this invocation over them.
@@ -251,8 +254,6 @@ class CommandContext:
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Give the service that holds the storage directory and answers; looked for once."""
-        from planwave.cli.backends.remote import is_planwave_service, lock_owner
-
         directory = settings.storage_dir
         if directory not in self._running_services:
             found = lock_owner(directory)
@@ -267,22 +268,25 @@ class CommandContext:
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
-        from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
-        from planwave.client import AsyncClient
+        from planwave.cli.backends.remote import (  # test_help_loads_no_heavy_library
+            RESPONSE_TIMEOUT_S,
+            RemoteBackend,
+        )
+        from planwave.client import AsyncClient  # test_help_loads_no_heavy_library
 
         client = AsyncClient(served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S)
         return RemoteBackend(client, settings.storage_dir, self.provider, self.model)
 
-    def history(self, settings: Settings) -> QueryService:
-        """Open what is kept for reading: through the service that holds it, or from the disk."""
+    def queries(self, settings: Settings) -> QueryService | RemoteBackend:
+        """Open stored data for reading: through the service that owns it, or from the disk."""
         return self.remote_backend(settings) or self.factories.history(settings)
 
-    def read(self, read: Callable[[QueryService], Awaitable[_Result]]) -> _Result:
-        """Give what is read, in an event loop of its own, of what is kept; see :meth:`history`."""
+    def read(self, read: Callable[[Queries], Awaitable[_Result]]) -> _Result:
+        """Return what ``read`` reads from :meth:`queries`, in an event loop of its own."""
 
         async def in_loop() -> _Result:
-            async with self.history(self.settings()) as history:
-                return await read(history)
+            async with self.queries(self.settings()) as queries:
+                return await read(queries)
 
         return asyncio.run(in_loop())
 
@@ -292,8 +296,6 @@ class CommandContext:
         Raises:
             StoreError: ``storage-locked``, among others; says where its holder should answer.
         """
-        from planwave.cli.backends.remote import lock_owner
-
         try:
             return self.factories.service(settings)
         except StoreError as error:
@@ -315,15 +317,11 @@ class CommandContext:
             async with remote:
                 yield remote
             return
-        from planwave.cli.backends.local import LocalBackend
-
         async with self.service(settings) as service:
             yield LocalBackend(service)
 
 
 def _embedded_model(model: str) -> str:
-    from planwave.providers.local.catalog import is_path, model_file
-
     return model if is_path(model) else model_file(model).name
 
 
@@ -334,13 +332,13 @@ def command_context(
     provider: str | None = None,
     model: str | None = None,
 ) -> CommandContext:
-    """Give the invocation with a command's own options laid over those given before it."""
-    asked: CommandContext = typer_ctx.obj
-    asked.json = asked.json or json
-    asked.storage = storage or asked.storage
-    asked.provider = provider or asked.provider
-    asked.model = model or asked.model
-    return asked
+    """Return the context, with the options of the command laid over those before the command."""
+    ctx: CommandContext = typer_ctx.obj
+    ctx.json = ctx.json or json
+    ctx.storage = storage or ctx.storage
+    ctx.provider = provider or ctx.provider
+    ctx.model = model or ctx.model
+    return ctx
 
 
 ExecutionArgument = Annotated[
@@ -351,18 +349,3 @@ ExecutionArgument = Annotated[
         show_default=False,
     ),
 ]
-
-
-async def find_execution(history: QueryService, name: str) -> str:
-    """Give the id of an execution that a short name stands for.
-
-    Raises:
-        NotFound: Nothing fits.
-        InputError: Several fit, or it is a plan.
-    """
-    found = await history.find(name)
-    if found.kind == "plan":
-        raise InputError(
-            f"{found.id} is a plan, not an execution", hint="`planwave ls` shows executions"
-        )
-    return found.id

@@ -22,6 +22,7 @@ from planwave.errors import InputError
 from planwave.events import OpenRequest
 from planwave.events.request_text import request_text
 from planwave.graph.model import Json
+from planwave.service.executions.answers import InvalidAnswer, validate_answer
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -48,46 +49,44 @@ _OMITTED: Final = object()
 
 
 async def ask(
-    screen: CommandConsole, prompter: Prompter, request: OpenRequest, name: str
+    console: CommandConsole, prompter: Prompter, request: OpenRequest, name: str
 ) -> PromptResult | None:
     """Ask a person until there is an answer the request takes; None where they leave it open.
 
     Args:
-        screen: Where the question is shown.
+        console: Where the question is shown.
         prompter: Who is asked.
         request: What is asked.
         name: Of the step that asks.
     """
-    from planwave.service.executions.answers import InvalidAnswer, validate_answer
-
-    _show_request(screen, request, name)
+    _show_request(console, request, name)
     prompter.discard_typed()
-    questions = _Questions(screen, prompter, request.request)
+    questions = _Questions(console, prompter, request.request)
     while True:
         try:
             return PromptResult(validate_answer(request.request, await questions.answer()))
         except InvalidAnswer as error:
             for found in error.diagnostics:
-                screen.note(found.message + (f" ({found.hint})" if found.hint else ""))
+                console.note(found.message + (f" ({found.hint})" if found.hint else ""))
         except _Skipped:
             return None
 
 
-def _show_request(screen: CommandConsole, request: OpenRequest, name: str) -> None:
-    screen.line()
-    head = f"{screen.glyph('waiting')} {one_line(name)} asks ({request.request_id})"
-    screen.text(Text(head, style="bold yellow"))
-    screen.markdown(request_text(request.request))
+def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> None:
+    console.line()
+    head = f"{console.glyph('waiting')} {one_line(name)} asks ({request.request_id})"
+    console.text(Text(head, style="bold yellow"))
+    console.markdown(request_text(request.request))
     value = json_object(request.request).get("value")
     if value not in (None, ""):
-        screen.line(Text("Value", style="dim"))
+        console.line(Text("Value", style="dim"))
         text = _as_text(value)
-        screen.text(text[:_VALUE_CHARS] + ("…" if len(text) > _VALUE_CHARS else ""))
+        console.text(text[:_VALUE_CHARS] + ("…" if len(text) > _VALUE_CHARS else ""))
     if request.timeout_s is not None:
         action = json_object(request.request).get("timeoutAction")
         way = "" if action is None else f", with {action}"
         limit = f"Without an answer it goes on by itself after {duration(request.timeout_s)}{way}."
-        screen.text(Text(one_line(limit), style="dim"))
+        console.text(Text(one_line(limit), style="dim"))
 
 
 class _Questions:
@@ -97,8 +96,8 @@ class _Questions:
         _Later: From each question, where the person leaves it open.
     """
 
-    def __init__(self, screen: CommandConsole, person: Prompter, request: Json) -> None:
-        self._screen, self._prompter = screen, person
+    def __init__(self, console: CommandConsole, person: Prompter, request: Json) -> None:
+        self._console, self._prompter = console, person
         fields = json_object(request)
         self._actions: list[str] = [str(each) for each in fields.get("actions") or ()]
         form = fields.get("form")
@@ -124,9 +123,9 @@ class _Questions:
         edited: dict[str, Json] = {}
         can_edit = self._is_editable and _EDIT not in self._actions
         for number, action in enumerate(self._actions, start=1):
-            self._screen.line(f"  {number}  {action}")
+            self._console.line(f"  {number}  {action}")
         if can_edit:
-            self._screen.line(f"  {_EDIT}  edit the value first")
+            self._console.line(f"  {_EDIT}  edit the value first")
         while True:
             said = (await self._read_line("Decision: ")).strip()
             if can_edit and said == _EDIT:
@@ -134,7 +133,7 @@ class _Questions:
             elif (chosen := _matching_action(said, self._actions)) is not None:
                 return {"decision": chosen, **edited}
             elif said:
-                self._screen.note(f"decisions are {', '.join(self._actions)}")
+                self._console.note(f"decisions are {', '.join(self._actions)}")
 
     async def _edit_value(self, value: Json) -> Json:
         """Give what the person makes of a value: text stays text, anything else is JSON."""
@@ -145,7 +144,7 @@ class _Questions:
             made = await self._prompter.edit(_as_text(value), ending)
             return _parse_new_value(value, made.removesuffix("\n"))
         except InputError as error:
-            self._screen.note(error.message)
+            self._console.note(error.message)
             return value
 
     async def _fill_form(self, schema: Mapping[str, Any]) -> Json:
@@ -165,7 +164,7 @@ class _Questions:
     async def _field(self, name: str, field: Mapping[str, Any], is_needed: bool) -> Any:
         """Give what is typed for a field, its default, or ``_OMITTED``."""
         if description := field.get("description"):
-            self._screen.text(Text(one_line(str(description)), style="dim"))
+            self._console.text(Text(one_line(str(description)), style="dim"))
         prompt = _field_prompt(name, field, is_needed)
         while True:
             said = (await self._read_line(prompt)).strip()
@@ -176,14 +175,14 @@ class _Questions:
             try:
                 return _parse_field(said, field)
             except ValueError:
-                self._screen.note(f"that is no {_type_label(field) or 'JSON'}")
+                self._console.note(f"that is no {_type_label(field) or 'JSON'}")
 
     async def _read_json(self, prompt: str) -> Json:
         while True:
             try:
                 return json.loads(await self._read_line(prompt))
             except ValueError as error:
-                self._screen.note(f"that is no JSON: {error}")
+                self._console.note(f"that is no JSON: {error}")
 
     async def _read_line(self, prompt: str) -> str:
         said = await self._prompter.read_line(prompt)
@@ -292,8 +291,8 @@ class Prompter(Protocol):
 class TerminalPrompter:
     """Reads a terminal on the event loop, so that nothing else has to wait meanwhile."""
 
-    def __init__(self, screen: CommandConsole, stdin: int) -> None:
-        self._screen, self._stdin = screen, stdin
+    def __init__(self, console: CommandConsole, stdin: int) -> None:
+        self._console, self._stdin = console, stdin
         self._buffer = b""
 
     @property
@@ -303,12 +302,12 @@ class TerminalPrompter:
 
     async def read_line(self, prompt: str) -> str | None:
         """See :meth:`Person.read_line`."""
-        self._screen.prompt(prompt)
+        self._console.prompt(prompt)
         while b"\n" not in self._buffer:
             await self._readable()
             chunk = os.read(self._stdin, _CHUNK)
             if not chunk:
-                self._screen.line()
+                self._console.line()
                 return None
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
@@ -347,13 +346,13 @@ class TerminalPrompter:
             loop.remove_reader(self._stdin)
 
 
-def terminal_prompter(screen: CommandConsole) -> Prompter | None:
+def terminal_prompter(console: CommandConsole) -> Prompter | None:
     """Give who sits at the terminal; None where nobody does, or stdout is for a program."""
     stdin = cast("TextIO | None", sys.stdin)
-    if screen.json or not screen.live or stdin is None:
+    if console.json or not console.live or stdin is None:
         return None
     try:
-        return TerminalPrompter(screen, stdin.fileno()) if stdin.isatty() else None
+        return TerminalPrompter(console, stdin.fileno()) if stdin.isatty() else None
     except (OSError, ValueError):  # closed, or none at all
         return None
 

@@ -51,9 +51,9 @@ class Interrupt:
         received: The number of the first signal, or None.
     """
 
-    def __init__(self, screen: CommandConsole) -> None:
+    def __init__(self, console: CommandConsole) -> None:
         self.received: int | None = None
-        self._screen = screen
+        self._console = console
         self._stop: Callable[[], object] | None = None
         ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         self._watched = [n for n in _CAUSES if n is not signal.SIGHUP or not ignored]
@@ -81,8 +81,8 @@ class Interrupt:
 
     def _received_signal(self, number: int) -> None:
         if self.received is not None:
-            if self._screen.live:
-                self._screen.out.show_cursor(True)
+            if self._console.live:
+                self._console.out.show_cursor(True)
             os._exit(128 + number)
         self.received = number
         if self._stop is not None:

@@ -1,7 +1,7 @@
-"""Expressions in node data: ``{{ … }}`` found, checked and resolved; the render worker.
+"""Expressions ``{{ … }}`` in node data: find, check and resolve them; the render worker.
 
-One plain path with filters is resolved in process; anything more goes to one worker process, with
-limits on time, memory and output (see ``renderer.py``).
+A plain path with filters is resolved in process; everything else is rendered in one worker process,
+with limits on time, memory and output (see ``renderer.py``).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load ``Renderer`` at its first use: asyncio is half of this room's import time."""
+    """Import ``Renderer`` at its first use: asyncio is half of the import time of this package."""
     if name == "Renderer":
         from planwave.expressions.renderer import Renderer
 

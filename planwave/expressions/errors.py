@@ -1,4 +1,4 @@
-"""The errors of templates: their codes, and one constructor for each kind that several files raise."""
+"""Error codes of templates, and constructors of the errors that several modules raise."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HINTS = {
     TIMEOUT: "loop over less, or prepare the value in a step of its own",
     TOO_LARGE: "write less, or raise PLANWAVE_LIMIT_TEMPLATE_OUTPUT_BYTES",
 }
-"""The way out, by code, of errors the worker reports."""
+"""Hints by code for errors that the render worker reports."""
 
 
 def syntax_error(message: str, hint: str | None = LITERAL_HINT) -> TemplateError:
-    """Give the error of a template that cannot be parsed."""
+    """Return the error of a template that cannot be parsed."""
     return TemplateError(message, code=SYNTAX, hint=hint)
 
 
 def too_large(what: str, limit: int, actual: int, setting: str) -> TemplateError:
-    """Give the error of a template, request or result that is over its limit of bytes."""
+    """Return the error of a template, request or result that exceeds its limit in bytes."""
     return TemplateError(
         f"{what} is longer than {setting} allows: limit {limit}, met {actual}",
         code=TOO_LARGE,
@@ -41,7 +41,7 @@ def too_large(what: str, limit: int, actual: int, setting: str) -> TemplateError
 
 
 def at_pointer(error: TemplateError, pointer: str) -> TemplateError:
-    """Give the same error with the field it happened in named first."""
+    """Return the same error with the pointer of its field at the start of the message."""
     return TemplateError(
         f"{pointer or '/'}: {error.message}",
         code=error.code,
@@ -51,9 +51,9 @@ def at_pointer(error: TemplateError, pointer: str) -> TemplateError:
 
 
 def byte_length(text: str, limit: int) -> int:
-    """Give the UTF-8 length of a text, exactly wherever it could matter for ``limit``.
+    """Return the UTF-8 length of a text, exact only if needed to compare it with ``limit``.
 
-    Encoding is skipped for texts whose length alone decides.
+    The text is not encoded if its number of characters decides.
     """
     if len(text) > limit or len(text) * 4 <= limit:
         return len(text)

@@ -1,7 +1,7 @@
 """The closed list of filters that run in process: pure, bounded, typed, with literal arguments.
 
-Names and results follow MiniJinja, so that a template means the same when it needs the worker. Two
-differences are meant: anything that is not text reads as compact JSON where text is asked for, and
+Names and results follow MiniJinja, so that a template has the same result in the worker. Two
+differences are deliberate: a value that is not text becomes compact JSON if a filter needs text, and
 ``tojson`` does not escape for HTML.
 """
 
@@ -17,11 +17,11 @@ from planwave.expressions.errors import FAILED, TOO_LARGE, UNDEFINED
 from planwave.expressions.json_text import Json, to_text
 
 MAX_TEXT = 8 * 1024 * 1024
-"""Characters any filter may produce: the hard cap of template output."""
+"""The limit in characters of a filter's result: the hard cap of template output."""
 
 
 class UndefinedValue:
-    """The value of a path that leads nowhere; only ``default`` takes it."""
+    """The value of a path that does not exist; only the filter ``default`` accepts it."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
     required: int = 0
 
     def accepts(self, arguments: tuple[Json, ...]) -> bool:
-        """Tell whether literal arguments fit; what does not is left to the engine."""
+        """Return whether the filter accepts these literal arguments; if not, the engine renders."""
         if not self.required <= len(arguments) <= len(self.argument_types):
             return False
         pairs = zip(arguments, self.argument_types, strict=False)
@@ -58,19 +58,19 @@ class FilterCall(NamedTuple):
 
     @property
     def handles_undefined(self) -> bool:
-        """Whether the filter gives a value where the path leads nowhere."""
+        """Whether the filter accepts the value of a path that does not exist."""
         return self.name in ("default", "d")
 
 
 def apply_filters(value: Json, calls: tuple[FilterCall, ...]) -> Json:
-    """Pass a value through filters, left to right.
+    """Apply filters to a value, left to right.
 
     Raises:
-        TemplateError: A filter does not fit the value it is given, or its result is too large.
+        TemplateError: A filter does not accept its value, or its result is too large.
     """
     for call in calls:
         if value is UNDEFINED_VALUE and not call.handles_undefined:
-            raise TemplateError(f"nothing to give to {call.name}: undefined", code=UNDEFINED)
+            raise TemplateError(f"the value of filter {call.name} is undefined", code=UNDEFINED)
         value = FILTERS[call.name].run(value, *call.arguments)
     return value
 
@@ -92,7 +92,7 @@ def _check_length(length: int) -> None:
 
 
 def _items(name: str, value: Json) -> list[Json]:
-    """Give what a value iterates over: items, keys, characters; nothing for null."""
+    """Return the items of a list, the keys of an object, the characters of a text; [] for null."""
     if isinstance(value, (list, dict, str)):
         return list(cast(Iterable[Json], value))
     if value is None:
@@ -101,19 +101,19 @@ def _items(name: str, value: Json) -> list[Json]:
 
 
 def _first(value: Json) -> Json:
-    found = _items("first", value) if value is not None else None
-    return _end("first", found, 0)
+    items = _items("first", value) if value is not None else None
+    return _item_at("first", items, 0)
 
 
 def _last(value: Json) -> Json:
-    found = _items("last", value) if isinstance(value, (list, str)) else None
-    return _end("last", found, -1)
+    items = _items("last", value) if isinstance(value, (list, str)) else None
+    return _item_at("last", items, -1)
 
 
-def _end(name: str, found: list[Json] | None, index: int) -> Json:
-    if found is None:
+def _item_at(name: str, items: list[Json] | None, index: int) -> Json:
+    if items is None:
         raise TemplateError(f"filter {name} needs a list or text", code=FAILED)
-    return found[index] if found else UNDEFINED_VALUE
+    return items[index] if items else UNDEFINED_VALUE
 
 
 def _length(value: Json) -> int:
@@ -135,7 +135,7 @@ def _replace(value: Json, old: str, new: str) -> str:
 
 
 def _title(value: Json) -> str:
-    """Capitalise words at white space and punctuation, not after an apostrophe."""
+    """Capitalise words after white space and punctuation, except after an apostrophe."""
     out: list[str] = []
     starts = True
     for char in to_text(value):
@@ -204,7 +204,7 @@ def _abs(value: Json) -> Json:
 
 
 def _sort_key(value: Json) -> tuple[int, Any]:
-    """Order mixed JSON without ever comparing unlike things: by kind, then value, case ignored."""
+    """Return a key that sorts mixed JSON by type, then by value, ignoring case."""
     if value is None:
         return (0, 0)
     if isinstance(value, bool):
@@ -297,4 +297,4 @@ FILTERS: dict[str, Filter] = {
     "unique": Filter(_unique),
     "upper": Filter(_upper),
 }
-"""Every filter that runs in process, by name."""
+"""The filters that run in process, by name."""

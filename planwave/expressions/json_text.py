@@ -1,4 +1,4 @@
-"""How a JSON value reads as text, and how it is copied: one rule for every room."""
+"""Convert JSON values to text and copy them; all packages use these functions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any, cast
 
 Json = Any
-"""Anything JSON can hold."""
+"""Any JSON value."""
 
 
 def to_text(value: Json) -> str:
-    """Give a value as text: itself if text, nothing for null, else compact JSON.
+    """Return a value as text: text unchanged, null as empty text, else compact JSON.
 
     Raises:
         TypeError: The value is not JSON.

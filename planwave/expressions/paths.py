@@ -1,7 +1,7 @@
 """Plain paths such as ``input.items[0].name | upper``, evaluated in process.
 
-The walk follows dicts with text keys and lists, nothing else: no attribute, method or property of a
-Python object can be reached.
+The walk follows only dicts with text keys, and lists: attributes, methods and properties of Python
+objects cannot be reached.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PathStep = str | int
 
 
 class ValuePath(NamedTuple):
-    """One plain path (or a text literal, then ``root`` is None) and the filters applied to it."""
+    """A plain path, or a text literal (``root`` is None), and the filters applied to it."""
 
     source: str
     root: str | None
@@ -27,11 +27,15 @@ class ValuePath(NamedTuple):
 
 
 def evaluate_path(path: ValuePath, root: Json) -> Json:
-    """Give the value of a plain path. ``root`` is the root's value, or ``UNDEFINED_VALUE``.
+    """Return the value of a plain path.
+
+    Args:
+        path: The path.
+        root: The value of the path's root, or ``UNDEFINED_VALUE``.
 
     Raises:
-        TemplateError: ``template-undefined`` where a step leads nowhere and no ``default`` helps;
-            a filter does not fit its value; ``template-too-large``.
+        TemplateError: ``template-undefined``: a step does not exist and there is no ``default``
+            filter; ``template-error``: a filter does not accept its value; ``template-too-large``.
     """
     value, walked = (path.literal, 0) if path.root is None else _walk(path, root)
     if value is UNDEFINED_VALUE and not (path.filters and path.filters[0].handles_undefined):
@@ -39,7 +43,7 @@ def evaluate_path(path: ValuePath, root: Json) -> Json:
     result = apply_filters(value, path.filters)
     if result is UNDEFINED_VALUE:
         raise TemplateError(
-            f"{{{{ {path.source} }}}} is undefined: nothing is in there",
+            f"{{{{ {path.source} }}}} is undefined: the value is empty",
             code=UNDEFINED,
             hint='add | default("…") at the end',
         )
@@ -47,7 +51,7 @@ def evaluate_path(path: ValuePath, root: Json) -> Json:
 
 
 def _walk(path: ValuePath, root: Json) -> tuple[Json, int]:
-    """Follow the steps; give the value and how many steps led somewhere."""
+    """Follow the steps; return the value and the number of steps that exist."""
     value = root
     for walked, step in enumerate(path.steps):
         if value is UNDEFINED_VALUE:
@@ -69,21 +73,21 @@ def _child(value: Json, step: PathStep) -> Json:
 
 
 def _undefined(path: ValuePath, root: Json, walked: int) -> TemplateError:
-    """Name the first step that leads nowhere, and what is there instead."""
-    here = path.root or ""
+    """Return the error that names the first missing step and describes the value before it."""
+    prefix = path.root or ""
     if root is UNDEFINED_VALUE:
         return TemplateError(
-            f"{here!r} is undefined in {{{{ {path.source} }}}}",
+            f"{prefix!r} is undefined in {{{{ {path.source} }}}}",
             code=UNDEFINED,
             hint='use input, inputs.<handle>, nodes["id"].output, trigger, goal or default(…)',
         )
     value = root
     for step in path.steps[:walked]:
         value = _child(value, step)
-        here += _step_text(step)
+        prefix += _step_text(step)
     missing = _step_text(path.steps[walked])
     return TemplateError(
-        f"{here}{missing} is undefined in {{{{ {path.source} }}}}: {here} {_describe(value)}",
+        f"{prefix}{missing} is undefined in {{{{ {path.source} }}}}: {prefix} {_describe(value)}",
         code=UNDEFINED,
         hint='correct the path, or add | default("…")',
     )

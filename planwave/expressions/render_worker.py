@@ -1,10 +1,11 @@
 """The render worker: ``python -m planwave.expressions.render_worker MEMORY_BYTES CPU_S OUTPUT_BYTES FUEL``.
 
-Speaks over its standard input, which is a socket: frames of four bytes of length (big endian) and a
-JSON text. One request at a time; end of input ends the process, so it cannot outlive its parent.
+The parent and the worker exchange frames over standard input, which is a socket: four bytes of
+length (big endian), then a JSON text. One request at a time; the end of input ends the process, so
+the worker cannot outlive its parent.
 
-Three fences, from soft to hard: MiniJinja's fuel; a CPU timer whose signal nobody catches; a limit
-on address space. The last two end the process, which the parent reads as the answer.
+Three limits, from soft to hard: MiniJinja's fuel; a CPU timer whose signal is not caught; a limit on
+address space. The last two end the process; the parent derives the error from the exit status.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from planwave.expressions import errors
 from planwave.expressions.json_text import Json, to_text
 
 EXIT_MEMORY = 77
-"""Exit status when memory ran out where Python could still say so."""
+"""Exit status after a ``MemoryError`` that Python could still catch."""
 _READABLE_ATTRIBUTES = frozenset(("__class__", "keys", "values", "items", "get", "count", "index"))
 
 
 class RenderError(Exception):
-    """A request that is answered with an error of a given code."""
+    """An error of a request, sent to the parent with its code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +35,7 @@ class RenderError(Exception):
 
 
 class _Sealed:
-    """A JSON container whose only reachable methods read: the engine asks Python for attributes."""
+    """A JSON container with only reading methods, because the engine looks up Python attributes."""
 
     __slots__ = ()
 
@@ -62,7 +63,7 @@ class SealedList(_Sealed, list[Any]):
 
 
 def seal(value: Json) -> Json:
-    """Copy JSON into objects and lists that offer no writing method."""
+    """Copy JSON into objects and lists without writing methods."""
     if isinstance(value, dict):
         return SealedDict((k, seal(v)) for k, v in cast(dict[str, Json], value).items())
     if isinstance(value, list):
@@ -71,7 +72,9 @@ def seal(value: Json) -> Json:
 
 
 def _not_json(value: object) -> Json:
-    raise RenderError(errors.FAILED, f"the expression gives a {type(value).__name__}, not JSON")
+    raise RenderError(
+        errors.FAILED, f"the value of the expression is a {type(value).__name__}, not JSON"
+    )
 
 
 def _json(value: Json) -> str:
@@ -84,24 +87,24 @@ def _json(value: Json) -> str:
 
 
 class OutputBudget:
-    """Counts what one render writes, so that too much output stops it early."""
+    """A counter of the output of one render, so that too much output stops it early."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._left = limit
+        self._remaining = limit
 
     def start(self) -> None:
-        self._left = self._limit
+        self._remaining = self._limit
 
     def spend(self, text: str) -> str:
-        """Count a text and give it back."""
-        self._left -= errors.byte_length(text, max(self._left, 0))
-        if self._left < 0:
-            met = self._limit - self._left
+        """Count a text and return it."""
+        self._remaining -= errors.byte_length(text, max(self._remaining, 0))
+        if self._remaining < 0:
+            actual = self._limit - self._remaining
             raise RenderError(
                 errors.TOO_LARGE,
                 f"the rendered text is longer than template_output_bytes allows: "
-                f"limit {self._limit}, met {met}",
+                f"limit {self._limit}, met {actual}",
             )
         return text
 
@@ -130,7 +133,7 @@ class RenderEnvironment:
         return self._budget.spend(_json(value))
 
     def answer(self, request: dict[str, Any]) -> Json:
-        """Give the value a request asks for."""
+        """Return the result of a request."""
         variables = {name: seal(value) for name, value in request["variables"].items()}
         self._budget.start()
         if request["op"] == "render":
@@ -141,7 +144,7 @@ class RenderEnvironment:
 
     def _evaluate(self, expression: str, variables: dict[str, Any]) -> Json:
         value = self._engine.eval_expr(expression, **variables)
-        # The engine gives None for undefined here; it has just parsed the text as one expression.
+        # The engine returns None for undefined; the text is known to be a single expression.
         if value is None and not self._engine.eval_expr(f"({expression}) is defined", **variables):
             raise RenderError(errors.UNDEFINED, f"{expression} is undefined")
         self._budget.spend(to_text(value) if isinstance(value, str) else _json(value))
@@ -163,7 +166,7 @@ _CODES = {
 
 
 def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
-    """Answer one request; whatever goes wrong in a template becomes an error reply."""
+    """Return the reply to one request; every error in a template becomes an error reply."""
     from minijinja import TemplateError as EngineError
 
     try:
@@ -190,7 +193,7 @@ def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
 
 
 def read_exactly(size: int) -> bytes | None:
-    """Read that many bytes from the parent; None at the end of input."""
+    """Read ``size`` bytes from the parent; return None at the end of input."""
     chunks = bytearray()
     while len(chunks) < size:
         chunk = os.read(0, min(size - len(chunks), 1 << 20))
@@ -202,13 +205,13 @@ def read_exactly(size: int) -> bytes | None:
 
 def write_frame(payload: bytes) -> None:
     """Send one frame to the parent."""
-    left = memoryview(len(payload).to_bytes(4, "big") + payload)
-    while left:
-        left = left[os.write(0, left) :]
+    unsent = memoryview(len(payload).to_bytes(4, "big") + payload)
+    while unsent:
+        unsent = unsent[os.write(0, unsent) :]
 
 
 def restrict_process(memory_bytes: int) -> None:
-    """Take from this process what rendering does not need: memory, files, children, core dumps."""
+    """Limit this process to what rendering needs: no files, children or core dumps; little memory."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

@@ -1,12 +1,12 @@
-"""The parent's side of the render worker: start, ask, give up, kill, restart.
+"""The parent's side of the render worker: start it, send requests, kill and restart it.
 
-One worker, one request in flight, first come first served. Whatever leaves a request unfinished
-(a limit, a cancelled caller, a dead worker) ends that worker, so that no late reply can ever be
-taken for the answer to another request; the next request starts a fresh one.
+One worker, one request at a time, first in first out. A request that does not finish (a limit, a
+cancelled caller, a dead worker) ends the worker, so that a late reply can never be taken for the
+reply to another request; the next request starts a new worker.
 
-The worker's standard input is one end of a socket pair. The parent's end is used through the event
-loop that is running, call by call, so that nothing here belongs to a loop: a renderer may be used in
-one loop and later in another.
+The worker's standard input is one end of a socket pair. Each call uses the parent's end through
+the running event loop, and no state belongs to a loop: a renderer may be used in one loop and later
+in another.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from planwave.expressions import errors
 from planwave.expressions.json_text import Json
 
 START_S = 20.0
-"""How long the interpreter and the engine may take to load on a busy machine, seconds."""
+"""Seconds the interpreter and the engine may take to load on a busy machine."""
 FUEL = 2_000_000
-"""Engine instructions one render may use: about 100,000 rounds of a small loop."""
+"""Limit on engine instructions of one render: about 100,000 iterations of a small loop."""
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
 EXIT_MEMORY = 77
 _POLL_S = 0.005
@@ -61,7 +61,7 @@ class _Worker:
         return self.process.poll() is None
 
     def end(self) -> None:
-        """Kill it and close the socket; reaping is left to ``poll``."""
+        """Kill the process and close the socket; ``poll`` reaps the process later."""
         self.process.kill()
         self.socket.close()
 
@@ -87,7 +87,7 @@ class _Worker:
 
 
 def _environment() -> dict[str, str]:
-    """Give the worker its import path and nothing else: no key or token of the parent."""
+    """Return the worker's environment: the import path, but no key or token of the parent."""
     homes = [Path(__file__).resolve().parents[2]]
     engine = importlib.util.find_spec("minijinja")
     if engine is not None and engine.origin is not None:
@@ -99,8 +99,8 @@ class Renderer:
     """Renders templates in one long-lived worker process, started at the first use.
 
     Args:
-        wall_s: Time one render may take, seconds; half of it in CPU time. Starting the worker and
-            waiting for other renders do not count.
+        wall_s: Limit on one render in seconds, half of it in CPU time, without the start of the
+            worker and the wait for other renders.
         memory_bytes: Address space of the worker.
         max_template_bytes: UTF-8 length of a template.
         max_output_bytes: UTF-8 length of a rendered text, or of a value as JSON.
@@ -124,23 +124,24 @@ class Renderer:
         self._render_lock = asyncio.Lock()
 
     async def render(self, source: str, variables: dict[str, Json]) -> str:
-        """Give the text of a template.
+        """Return the rendered text of a template.
 
         Raises:
-            TemplateError: The template's fault, or a limit was passed; other renders go on.
+            TemplateError: The template is invalid or exceeds a limit; other renders are unaffected.
         """
         return await self._send("render", source, variables)
 
     async def evaluate(self, expression: str, variables: dict[str, Json]) -> Json:
-        """Give the value of one expression (written without braces), with its JSON type.
+        """Return the value of one expression (without braces), with its JSON type.
 
         Raises:
-            TemplateError: The expression's fault, or a limit was passed; other renders go on.
+            TemplateError: The expression is invalid or exceeds a limit; other renders are
+                unaffected.
         """
         return await self._send("evaluate", expression, variables)
 
     async def close(self) -> None:
-        """End the worker and wait until it is gone. A later render starts a new one."""
+        """End the worker and wait until it has exited. A later render starts a new one."""
         self._discard()
         for worker in self._ending:
             await _wait_exited(worker)
@@ -148,8 +149,8 @@ class Renderer:
 
     async def _send(self, op: str, source: str, variables: dict[str, Json]) -> Any:
         limit = self.max_template_bytes
-        if (met := errors.byte_length(source, limit)) > limit:
-            raise errors.too_large("the template", limit, met, "template_bytes")
+        if (size := errors.byte_length(source, limit)) > limit:
+            raise errors.too_large("the template", limit, size, "template_bytes")
         payload = _encode_request(op, source, variables)
         async with self._lock_of_loop():
             self._reap()
@@ -164,10 +165,10 @@ class Renderer:
         return reply["value"]
 
     def _lock_of_loop(self) -> asyncio.Lock:
-        """Give the lock of the running loop; a lock that another loop has waited on is of no use.
+        """Return a lock of the running loop; a lock used in another loop cannot be used here.
 
         Raises:
-            RuntimeError: Another running event loop is in the middle of a render.
+            RuntimeError: A render is in progress in another running event loop.
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -189,7 +190,7 @@ class Renderer:
             raise self._exit_error(await _wait_exited(worker)) from error
 
     async def _live_worker(self) -> _Worker:
-        """Give the live worker, or start one and wait until it is ready."""
+        """Return the live worker; start one and wait until it is ready if there is none."""
         if self._worker is not None and self._worker.is_alive():
             return self._worker
         self._discard()
@@ -203,7 +204,7 @@ class Renderer:
                 "the render worker does not start",
                 code=errors.UNAVAILABLE,
                 hint="check that minijinja is installed and PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES "
-                "leaves room for it",
+                "is large enough",
                 retryable=True,
             ) from error
         return self._worker
@@ -225,7 +226,7 @@ class Renderer:
         )
 
     def _exit_error(self, status: int | None) -> TemplateError:
-        """Read how the worker died as the error of the render it was busy with."""
+        """Return the error of the current render for the worker's exit status."""
         if status == -signal.SIGPROF:
             return self._timeout_error()
         # The engine aborts when it cannot allocate; the kernel's out-of-memory killer kills.
@@ -257,7 +258,7 @@ def _encode_request(op: str, source: str, variables: dict[str, Json]) -> bytes:
 
 
 async def _wait_exited(worker: _Worker) -> int | None:
-    """Wait until a worker that is ending has been reaped; give its exit status."""
+    """Wait until an ending worker has been reaped; return its exit status."""
     while (status := worker.process.poll()) is None:  # noqa: ASYNC110 - a child has no event
         await asyncio.sleep(_POLL_S)
     return status

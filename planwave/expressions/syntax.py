@@ -1,8 +1,8 @@
 """The syntax of templates: segments and tokens, plain paths, block tags, known names, variables.
 
-One pass each, linear in the text, without recursion. Strings inside delimiters hide delimiters, as
-they do in MiniJinja, so this module and the render worker agree on where an expression ends. Unknown
-filters and tests are found before a run; a test compares both lists with the installed engine.
+Each pass is linear in the text and without recursion. Delimiters inside strings are ignored, as in
+MiniJinja, so this module and the render worker agree on the end of an expression. Unknown filters
+and tests are found before a run; a test compares both lists with the installed engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SegmentKind = Literal["text", "expression", "block", "comment", "raw"]
 
 
 class Segment(NamedTuple):
-    """One part of a template. ``source`` is the text, or what stands between the delimiters."""
+    """One part of a template. ``source`` is the text, or the text between the delimiters."""
 
     kind: SegmentKind
     source: str
@@ -49,20 +49,20 @@ _TOKEN = re.compile(
     rf"\s+|(?P<name>[^\W\d]\w*)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
     rf"|(?P<string>(?s:{_STRING}))|(?P<op>==|!=|<=|>=|//|\*\*|['\"](?s:.*)|[^\s\w])"
 )
-# A quote that starts no string takes the rest, else each further quote would scan to the end.
+# An unclosed quote takes the rest of the text; else each further quote would scan to the end.
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def has_template(text: str) -> bool:
-    """Tell whether a text holds anything but literal characters."""
+    """Return whether a text contains a template delimiter."""
     return "{" in text and _OPENING.search(text) is not None
 
 
 def split(text: str) -> list[Segment]:
-    """Cut a template into segments, in order; empty literals are left out.
+    """Split a template into segments, in order, without empty literals.
 
     Raises:
-        TemplateError: ``template-syntax``: something is opened and not closed, or nested too deep.
+        TemplateError: ``template-syntax``: a delimiter or bracket is not closed, or nested too deep.
     """
     segments: list[Segment] = []
     at = 0
@@ -97,7 +97,7 @@ def _raw(text: str, start: int) -> tuple[Segment, int]:
 
 
 def _delimited(text: str, opening: re.Match[str]) -> tuple[Segment, int]:
-    """Give the segment that starts at ``opening`` and the place after it."""
+    """Return the segment that starts at ``opening`` and the position after it."""
     is_block = opening.group() == "{%"
     closing = "%}" if is_block else "}}"
     start = opening.end()
@@ -112,7 +112,7 @@ def _delimited(text: str, opening: re.Match[str]) -> tuple[Segment, int]:
             inner = inner[1:] if inner[:1] in ("-", "+") else inner
             return Segment("block" if is_block else "expression", inner.strip(), trims), at
         if mark.endswith("}}") and mark[0] not in "'\"":
-            # Braces of a map literal stand where the end mark could be: take them one by one.
+            # These braces may close a map literal instead of the expression: take one at a time.
             at = found.end() - 1
             mark = "}"
         _track_bracket(mark, opened)
@@ -120,7 +120,7 @@ def _delimited(text: str, opening: re.Match[str]) -> tuple[Segment, int]:
 
 
 def _track_bracket(mark: str, opened: list[str]) -> None:
-    """Follow one bracket or quote inside an expression."""
+    """Record one bracket or quote inside an expression."""
     if mark in ("'", '"'):
         raise syntax_error("a string in an expression is never closed", hint=None)
     if mark in "([{":
@@ -132,7 +132,7 @@ def _track_bracket(mark: str, opened: list[str]) -> None:
 
 
 def tokenize(source: str) -> list[Token]:
-    """Cut an expression or block into tokens, without white space; any character has a token."""
+    """Split an expression or block into tokens, without white space; every character is kept."""
     return [
         Token(match.lastgroup, match.group())
         for match in _TOKEN.finditer(source)
@@ -153,7 +153,7 @@ KEYWORDS = frozenset((
 
 
 class _TokenReader:
-    """Reads tokens from left to right; ``None`` past the end."""
+    """A reader of tokens from left to right; ``None`` past the end."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -169,7 +169,7 @@ class _TokenReader:
         return self._tokens[self._at - 1]
 
     def skip(self, text: str) -> bool:
-        """Step over one token if it is ``text``."""
+        """Consume the next token if it is ``text``; return whether it was."""
         if self.peek() != text:
             return False
         self._at += 1
@@ -177,11 +177,11 @@ class _TokenReader:
 
 
 class _NeedsEngine(Exception):
-    """The expression needs the engine."""
+    """The expression is not a plain path and needs the engine."""
 
 
 def parse_path(source: str) -> ValuePath | None:
-    """Read an expression as a plain path with filters of the closed list; None when it is more.
+    """Parse an expression as a plain path with in-process filters; return None if it is more.
 
     Raises:
         TemplateError: ``template-syntax``: empty, or a path or filter chain that is too long.
@@ -208,7 +208,7 @@ def _path_root(token: Token | None) -> tuple[str | None, str]:
 
 
 def _string(source: str) -> str:
-    """Read a text literal; escapes beyond the common ones are left to the engine."""
+    """Return the value of a text literal; literals with rare escapes need the engine."""
     body = source[1:-1]
     if "\\" not in body:
         return body
@@ -247,7 +247,7 @@ def _subscript(reader: _TokenReader) -> PathStep:
 
 
 def _index(token: Token) -> int:
-    # Nine digits are past any list; int() on a megabyte of digits would be slow.
+    # Nine digits exceed any list; int() on a megabyte of digits would be slow.
     if token.kind != "number" or not token.text.isascii() or not token.text.isdecimal():
         raise _NeedsEngine
     if len(token.text) > 9:
@@ -360,7 +360,7 @@ def _check_tag(tag: str, source: str, opened: list[str]) -> None:
 
 
 def _check_inner_tag(tag: str, opened: list[str]) -> None:
-    """Check a tag that only makes sense inside another."""
+    """Check a tag that is only allowed inside another block."""
     inside = opened[-1] if opened else None
     if tag in _INNER_TAGS:
         if inside not in _INNER_TAGS[tag]:
@@ -370,8 +370,8 @@ def _check_inner_tag(tag: str, opened: list[str]) -> None:
             raise syntax_error(f"{{% {tag} %}} stands outside of a loop", hint=None)
     elif tag in _CLOSERS.values():
         if inside is None or _CLOSERS[inside] != tag:
-            wanted = _closing_tag(inside) if inside else "nothing is open"
-            raise syntax_error(f"{{% {tag} %}} closes nothing here ({wanted})", hint=None)
+            expected = f"expected {_closing_tag(inside)}" if inside else "no block is open"
+            raise syntax_error(f"{{% {tag} %}} closes no block here ({expected})", hint=None)
         opened.pop()
     else:
         known = ", ".join(_CLOSERS)
@@ -400,7 +400,7 @@ def check_names(segments: Iterable[Segment]) -> None:
     """Check every filter and test that a template names.
 
     Raises:
-        TemplateError: ``template-forbidden``: the engine has none of that name.
+        TemplateError: ``template-forbidden``: the engine has no filter or test of that name.
     """
     for segment in segments:
         if segment.kind in ("expression", "block"):
@@ -411,7 +411,7 @@ def check_names(segments: Iterable[Segment]) -> None:
 
 
 def _check_name(before: list[str], name: str) -> None:
-    """Check a name by the two tokens before it."""
+    """Check a name that is a filter or a test, judging by the two tokens before it."""
     if before[-1:] == ["|"] and name not in ENGINE_FILTERS:
         raise _unknown_name("filter", name, ENGINE_FILTERS)
     is_test = before == ["is", "not"] or (before[-1:] == ["is"] and name != "not")
@@ -432,7 +432,7 @@ _KEYED = (NODES, "inputs")
 WELL_KNOWN = frozenset(("input", "inputs", NODES, "trigger", "goal", "PREVIOUS_OUTPUT"))
 _ENGINE_NAMES = frozenset(("range", "dict", "namespace", "loop", "super", "caller", "self"))
 _GUARDS = {"|": ("default", "d"), "is": ("defined", "undefined"), "not": ("defined", "undefined")}
-"""What may follow which token where a template copes with an absent variable."""
+"""Tokens, and the names after them, that mark a template as handling a missing variable."""
 _SIMPLE_STRING = re.compile(r"['\"][^\\]*['\"]\Z")
 
 
@@ -442,11 +442,11 @@ class VariableRef(NamedTuple):
     Attributes:
         root: ``input``, ``inputs``, ``nodes``, ``trigger``, ``goal``, ``PREVIOUS_OUTPUT`` or the
             name of a bare variable.
-        key: Of ``nodes["id"]`` and ``nodes.id`` the node's id, of ``inputs.topic`` the handle; None
-            where it is computed.
+        key: The node's id in ``nodes["id"]`` and ``nodes.id``, the handle in ``inputs.topic``; None
+            if it is computed.
         pointer: JSON pointer of the field, relative to ``node.data``.
-        guarded: Whether the template copes with the variable's absence: ``default``, ``is defined``.
-        handle: Of ``nodes["id"].output`` the output; None where it is computed or not named.
+        guarded: Whether the template handles a missing variable: ``default``, ``is defined``.
+        handle: The output in ``nodes["id"].output``; None if it is computed or not named.
     """
 
     root: str
@@ -457,7 +457,7 @@ class VariableRef(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A reference before its field is known."""
+    """A variable reference without the pointer of its field."""
 
     name: str
     key: str | None = None
@@ -466,7 +466,7 @@ class Variable(NamedTuple):
 
 
 def variables_of_path(path: ValuePath) -> tuple[Variable, ...]:
-    """Give the root of a plain path; none for a text literal."""
+    """Return the root of a plain path; nothing for a text literal."""
     if path.root is None:
         return ()
     guarded = bool(path.filters) and path.filters[0].handles_undefined
@@ -480,10 +480,10 @@ def variables_of_path(path: ValuePath) -> tuple[Variable, ...]:
 def variables_of_segments(
     segments: Iterable[Segment],
 ) -> tuple[tuple[Variable, ...], frozenset[str]]:
-    """Give every name an engine template may look up, and the names it binds itself.
+    """Return every name an engine template may look up, and the names it binds itself.
 
-    The first is a superset: loop variables and the like are among it. A name that is guarded in one
-    place counts as guarded in all of the template, for a block may depend on it.
+    The first result also contains bound names such as loop variables. A name that is guarded once
+    counts as guarded in the whole template, because other blocks may depend on that check.
     """
     found: dict[Variable, None] = {}
     bound: set[str] = set()
@@ -504,14 +504,14 @@ def variables_of_segments(
 
 
 def is_external(variable: Variable, bound: frozenset[str]) -> bool:
-    """Tell whether a root comes from outside the template, for what its text tells."""
+    """Return whether a variable comes from outside the template, judging by the text."""
     if variable.name in WELL_KNOWN:
         return True
     return variable.name not in bound and variable.name not in _ENGINE_NAMES
 
 
 def _is_lookup(tokens: list[Token], at: int) -> bool:
-    """Tell whether a name is a variable: not a key, filter, test, keyword or keyword argument."""
+    """Return whether a name is a variable: not a key, filter, test, keyword or keyword argument."""
     if tokens[at].kind != "name" or tokens[at].text in KEYWORDS:
         return False
     before = tokens[at - 1].text if at else ""
@@ -533,7 +533,7 @@ def _variable_at(tokens: list[Token], at: int) -> Variable:
 
 
 def _literal_key(tokens: list[Token], at: int) -> tuple[str | None, int]:
-    """Give the key of a step that is written out, ``["key"]`` or ``.key``, and where it ends."""
+    """Return the key of a literal step ``["key"]`` or ``.key``, and the position after it."""
     following = [*tokens[at : at + 3], *[Token("op", "")] * 3][:3]
     match following:
         case [Token(_, "["), Token("string", text), Token(_, "]")] if _SIMPLE_STRING.match(text):
@@ -545,7 +545,7 @@ def _literal_key(tokens: list[Token], at: int) -> tuple[str | None, int]:
 
 
 def _bound_names(tokens: list[Token]) -> set[str]:
-    """Give the names a block binds: loop targets, assigned names, macro parameters."""
+    """Return the names a block binds: loop targets, assigned names, macro parameters."""
     if not tokens:
         return set()
     names = [token.text for token in tokens if token.kind == "name"]

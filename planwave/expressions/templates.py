@@ -1,4 +1,4 @@
-"""Templates of a node's data: found and checked once, resolved before every execution."""
+"""Templates in a node's data: compiled once, resolved before every attempt."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from planwave.expressions.syntax import (
 )
 
 MAX_DEPTH = 128
-"""Nesting of a node's data; the limits on graphs are far below."""
+"""Limit on the nesting of a node's data; the limits on graphs are far lower."""
 DEFAULT_OUTPUT_BYTES = 1024 * 1024
 SCALAR_TYPES: Final = frozenset[type]({int, float, bool, type(None)})
-"""Types of values in which there is nothing to resolve."""
+"""Types of values that cannot contain a template."""
 
 Key = str | int
 
 
 class VariableSource(Protocol):
-    """What templates can see, by root name; may compute a root when it is asked for."""
+    """The variables of templates by root name; a root may be computed when it is looked up."""
 
     def lookup(self, root: str) -> Json:
-        """Give the value of a root.
+        """Return the value of a root.
 
         Raises:
             KeyError: The root is unknown.
@@ -55,7 +55,7 @@ class VariableSource(Protocol):
 
 
 class TemplateEngine(Protocol):
-    """What renders templates that are more than plain paths; the ``Renderer`` is one."""
+    """An engine for templates that are more than plain paths, such as ``Renderer``."""
 
     max_output_bytes: int
 
@@ -65,13 +65,13 @@ class TemplateEngine(Protocol):
 
 
 class _PathText(NamedTuple):
-    """A text made of literals and plain paths; typed when it is one path alone."""
+    """A text of literals and plain paths; a single path keeps its JSON type."""
 
     parts: tuple[str | ValuePath, ...]
 
 
 class EngineText(NamedTuple):
-    """A text for the engine; ``expression`` when it is one expression alone."""
+    """A text for the engine; ``expression`` is set if it is a single expression."""
 
     source: str
     expression: str | None
@@ -80,7 +80,7 @@ class EngineText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One text with expressions: where it stands and how it is resolved."""
+    """A text with expressions, its location and its compiled form."""
 
     keys: tuple[Key, ...]
     pointer: str
@@ -88,10 +88,10 @@ class _Field:
 
 
 class Template:
-    """The expressions of one JSON value, ready to be resolved any number of times.
+    """The compiled expressions of one JSON value; can be resolved any number of times.
 
     Attributes:
-        references: Every variable referred to, as far as the text tells, in document order.
+        references: Every variable that the texts name, in document order.
     """
 
     __slots__ = ("_fields", "_value", "references")
@@ -104,9 +104,9 @@ class Template:
         self.references = references
 
     async def resolve(self, variables: VariableSource, engine: TemplateEngine | None) -> Json:
-        """Give a new value with every expression replaced by what it stands for.
+        """Return a copy of the value with every expression replaced by its result.
 
-        Values are never rendered again: ``{{`` inside a value stays as it is.
+        Results are not rendered again: ``{{`` inside a result is unchanged.
 
         Raises:
             TemplateError: The message starts with the JSON pointer of the field.
@@ -125,15 +125,15 @@ class Template:
                 ) from error
             if not field.keys:
                 return value
-            holder = resolved
+            parent = resolved
             for key in field.keys[:-1]:
-                holder = holder[key]
-            holder[field.keys[-1]] = value
+                parent = parent[key]
+            parent[field.keys[-1]] = value
         return resolved
 
 
 class _CachedVariables:
-    """A scope asked once for each root of one resolve."""
+    """A variable source that looks up each root at most once during one resolve."""
 
     def __init__(self, source: VariableSource, cache: dict[str, Json]) -> None:
         self._source = source
@@ -148,7 +148,7 @@ class _CachedVariables:
         return self._cache[root]
 
     def variables(self, needed: tuple[Variable, ...]) -> dict[str, Json]:
-        """Give what an engine template may need; of ``nodes`` only the ids it names, if it can."""
+        """Return the variables for an engine template; of ``nodes`` only the named ids, if known."""
         chosen = {root.name: self.value(root.name) for root in needed}
         ids = [root.key for root in needed if root.name == NODES]
         nodes = chosen.get(NODES)
@@ -164,7 +164,7 @@ async def _run(
     if isinstance(program, EngineText):
         if engine is None:
             raise TemplateError(
-                "this expression needs the render worker, and none is here",
+                "this expression needs the render worker, which is not available here",
                 code=UNAVAILABLE,
                 hint="use one plain path with filters, such as {{ input.name | upper }}",
             )
@@ -197,21 +197,21 @@ def _evaluate(path: ValuePath, lookup: _CachedVariables) -> Json:
 def compile_template(
     value: Json, *, fields: tuple[str, ...] | None = None, max_bytes: int | None = None
 ) -> Template | None:
-    """Find and check the expressions in a node's data; None where there are none.
+    """Compile and check the expressions in a node's data; return None if there are none.
 
     Args:
         value: ``node.data``, or any JSON value; it must not be changed afterwards.
-        fields: Top-level fields that may hold expressions; the others stay literal. None: all.
-        max_bytes: UTF-8 length a text in such a field may have. None: any.
+        fields: Top-level fields that may contain expressions; the others stay literal. None: all.
+        max_bytes: Limit on the UTF-8 length of a text in such a field. None: no limit.
 
     Raises:
         TemplateError: ``template-syntax``, ``template-forbidden`` or ``template-too-large``; the
             message starts with the JSON pointer of the field.
     """
     if isinstance(value, dict):
-        held = cast("dict[str, Json]", value).values()
-        if SCALAR_TYPES.issuperset(map(type, held)):
-            return None  # spares the walk, and what is set up for it
+        items = cast("dict[str, Json]", value).values()
+        if SCALAR_TYPES.issuperset(map(type, items)):
+            return None  # avoids the walk
     found: list[_Field] = []
     references: dict[VariableRef, None] = {}
     for keys, text in _texts(value, fields):
@@ -219,8 +219,8 @@ def compile_template(
             continue
         pointer = _pointer(keys)
         try:
-            if max_bytes is not None and (met := byte_length(text, max_bytes)) > max_bytes:
-                raise too_large("the text", max_bytes, met, "template_bytes")
+            if max_bytes is not None and (size := byte_length(text, max_bytes)) > max_bytes:
+                raise too_large("the text", max_bytes, size, "template_bytes")
             if not has_template(text):
                 continue
             program, roots = _compile(text)
@@ -248,7 +248,7 @@ def _compile(text: str) -> tuple[_PathText | EngineText, tuple[Variable, ...]]:
 
 
 def _part(segment: Segment) -> str | ValuePath | None:
-    """Give what a segment is in process, or None when it needs the engine."""
+    """Return the literal or path of a segment, or None if it needs the engine."""
     if segment.kind == "text":
         return segment.source
     if segment.kind != "expression":
@@ -266,7 +266,7 @@ def _rendered(text: str, segments: list[Segment]) -> tuple[EngineText, tuple[Var
 
 
 def _texts(value: Json, fields: tuple[str, ...] | None) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Give every text in the fields that may hold expressions, in document order."""
+    """Yield every text in the fields that may contain expressions, in document order."""
     stack: list[tuple[tuple[Key, ...], Json]] = [((), value)]
     while stack:
         keys, item = stack.pop()

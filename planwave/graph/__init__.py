@@ -1,1 +1,1 @@
-"""Graphs: reading, checking and measuring them. Pure: no clock, no I/O, no node types by name."""
+"""Graph documents: model, reader, checker, measures. Pure: no clock, no I/O, no node type by name."""

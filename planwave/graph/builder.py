@@ -1,4 +1,4 @@
-"""Write a graph in Python instead of JSON; what comes out is an ordinary graph document.
+"""Write a graph in Python instead of JSON; the result is an ordinary graph document.
 
 ::
 
@@ -10,8 +10,8 @@
     document = g.document()
 
 ``a >> b`` goes from ``output`` to ``input``, ``a["left"] >> b["doc"]`` between other handles, and
-``a.link(b, "tools")`` is a link edge into a handle. The builder knows no node types: which handles
-and data there are is found when the graph is checked.
+``a.link(b, "tools")`` is a link edge into a handle. The builder knows no node types: handles and data
+are checked later, with the graph.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from planwave.graph.model import (
 
 _is_id = re.compile(ID_PATTERN).fullmatch
 _MAX_STEM_CHARS: Final = 56
-"""Characters of a type's name in a made id, so that a number fits behind it."""
+"""Characters of a type's name in a generated id, so that a number fits behind it."""
 
 
 class Endpoint:
-    """Where an edge can begin or end: a node as a whole, or one handle of it."""
+    """A possible end of an edge: a node, or one handle of a node."""
 
     __slots__ = ("_builder", "_handle", "_node_id")
 
@@ -51,7 +51,7 @@ class Endpoint:
     @overload
     def __rshift__(self, targets: Sequence[Endpoint]) -> list[NodeRef]: ...
     def __rshift__(self, targets: Endpoint | Sequence[Endpoint]) -> NodeRef | list[NodeRef]:
-        """Connect a flow edge, or one to each of several; give the target so that chains read on."""
+        """Add a flow edge to each target; return the targets so that calls can be chained."""
         if isinstance(targets, Endpoint):
             self._builder.connect(self, targets, FLOW)
             return targets.node
@@ -62,7 +62,7 @@ class Endpoint:
         return [target.node for target in targets]
 
     def __rrshift__(self, sources: Sequence[Endpoint]) -> NodeRef:
-        """Connect a flow edge from each of several nodes."""
+        """Add a flow edge from each of several nodes."""
         if not _are_endpoints(sources):
             return NotImplemented
         for source in sources:
@@ -70,15 +70,15 @@ class Endpoint:
         return self.node
 
     def link(self, target: Endpoint, handle: str | None = None) -> None:
-        """Connect a link edge: the target asks for what this node makes.
+        """Add a link edge: the target uses this node's artefact on demand.
 
         Args:
-            target: The node that asks, or one handle of it.
-            handle: The handle of a target that is given as a node, such as ``tools``.
+            target: The node that uses this node, or one handle of it.
+            handle: The handle of ``target`` if that is a node, such as ``tools``.
 
         Raises:
-            InputError: The target is of another builder (``foreign-node``).
-            TypeError: Two handles are named.
+            InputError: The target belongs to another builder (``foreign-node``).
+            TypeError: ``target`` is already a handle and ``handle`` names another.
         """
         if handle is not None:
             target = (
@@ -94,10 +94,10 @@ class Endpoint:
         return NodeRef(self._builder, self._node_id)
 
     def resolve(self, builder: GraphBuilder, default: str) -> tuple[str, str]:
-        """Give the node's id and the handle; for the builder that both ends are of.
+        """Return the node's id and the handle.
 
         Raises:
-            InputError: The node is of another builder.
+            InputError: The node belongs to another builder than ``builder``.
         """
         if builder is not self._builder:
             raise InputError(
@@ -138,9 +138,9 @@ class HandleRef(Endpoint):
 
 
 class GraphBuilder:
-    """Nodes and edges in the order they are written; see this module.
+    """Collects nodes and edges in the order they are added.
 
-    The same steps always give the same document, ids included.
+    The same calls always produce the same document, ids included.
     """
 
     def __init__(self) -> None:
@@ -163,48 +163,48 @@ class GraphBuilder:
 
         Args:
             type: Its node type.
-            id: Its id; made from the type if None (``agent``, ``agent-2``, …).
-            name: Its name for people; the id if None.
+            id: Its id; generated from the type if None (``agent``, ``agent-2``, …).
+            name: Its display name; the id if None.
             description: Its task.
             data: Its data, as in a document.
             policy: Its policy, as in a document: ``{"retry": {"attempts": 2}}``.
-            ui: Kept for editors.
+            ui: Stored for editors; planwave ignores it.
             **fields: More data, spelled as in a document: ``systemPrompt="…"``.
 
         Raises:
-            InputError: The id is taken (``duplicate-id``) or no id (``invalid-id``), or a field
-                stands both in ``data`` and beside it (``duplicate-key``).
+            InputError: The id is in use (``duplicate-id``) or malformed (``invalid-id``), or a field is
+                both in ``data`` and a keyword (``duplicate-key``).
         """
-        made = self._generate_id(type) if id is None else self._validate_id(id)
-        if twice := sorted(fields.keys() & (data or {}).keys()):
+        node_id = self._generate_id(type) if id is None else self._validate_id(id)
+        if repeated := sorted(fields.keys() & (data or {}).keys()):
             raise InputError(
-                f"node {made!r} is given data.{twice[0]} twice",
+                f"node {node_id!r} has data.{repeated[0]} twice",
                 code="duplicate-key",
                 hint="write it in data={…} or as a keyword, not both",
             )
-        document: dict[str, Json] = {"id": made, "type": type}
-        rest: dict[str, Json] = {"name": name, "description": description}
-        rest |= {"data": {**(data or {}), **fields}, "policy": {**(policy or {})}}
-        rest["ui"] = {**(ui or {})}
-        for field, value in rest.items():
+        document: dict[str, Json] = {"id": node_id, "type": type}
+        optional: dict[str, Json] = {"name": name, "description": description}
+        optional |= {"data": {**(data or {}), **fields}, "policy": {**(policy or {})}}
+        optional["ui"] = {**(ui or {})}
+        for field, value in optional.items():
             if value:
                 document[field] = copy_json(value)
-        self._nodes[made] = document
-        return NodeRef(self, made)
+        self._nodes[node_id] = document
+        return NodeRef(self, node_id)
 
     def connect(self, source: Endpoint, target: Endpoint, channel: Channel) -> None:
-        """Add an edge; ``>>`` and ``link`` are the short ways. One that is there stays one.
+        """Add an edge, unless it exists; ``>>`` and ``link`` are the short forms.
 
         Raises:
-            InputError: An end is of another builder (``foreign-node``).
+            InputError: An end belongs to another builder (``foreign-node``).
         """
         begin = source.resolve(self, DEFAULT_SOURCE_HANDLE)
         self._edges[*begin, *target.resolve(self, DEFAULT_TARGET_HANDLE), channel] = None
 
     def document(self) -> dict[str, Json]:
-        """Give the graph document, ``{"nodes": [...], "edges": [...]}``; its own copy each time.
+        """Return the graph document ``{"nodes": [...], "edges": [...]}``, a new copy for each call.
 
-        Edges are called ``e1``, ``e2``, … in the order they were written.
+        Edge ids are ``e1``, ``e2``, … in the order the edges were added.
         """
         return {
             "nodes": [copy_json(node) for node in self._nodes.values()],
@@ -224,11 +224,11 @@ class GraphBuilder:
         }
 
     def _generate_id(self, node_type: str) -> str:
-        made, number = node_type, 1
-        while made in self._nodes:
+        candidate, number = node_type, 1
+        while candidate in self._nodes:
             number += 1
-            made = f"{node_type[:_MAX_STEM_CHARS]}-{number}"
-        return self._validate_id(made)
+            candidate = f"{node_type[:_MAX_STEM_CHARS]}-{number}"
+        return self._validate_id(candidate)
 
     def _validate_id(self, node_id: str) -> str:
         if not _is_id(node_id):
@@ -239,9 +239,9 @@ class GraphBuilder:
             )
         if node_id in self._nodes:
             raise InputError(
-                f"there is a node {node_id!r} already",
+                f"there is already a node {node_id!r}",
                 code="duplicate-id",
-                hint="give every node an id of its own, or leave it out",
+                hint="give every node its own id, or omit the id",
             )
         return node_id
 

@@ -1,4 +1,4 @@
-"""Findings about a graph document: one record for each error, warning or fix, and their common parts."""
+"""Findings about a graph document: one record for each error, warning or fix, and constructors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Diagnostic:
     Attributes:
         code: Stable kebab-case code, e.g. ``flow-cycle``.
         severity: ``error`` stops a graph from running; ``warning`` and ``info`` do not.
-        message: What is wrong and where, one sentence.
+        message: The error and its location, one sentence.
         pointer: JSON pointer (RFC 6901) into the graph document, e.g. ``/edges/3/target``.
-        node: Id of the node concerned, if one.
-        edge: Id of the edge concerned, if one.
+        node: Id of the node the finding is about, or None.
+        edge: Id of the edge the finding is about, or None.
         path: For cycles, the node ids around it; the first is repeated at the end.
-        hint: The way out.
-        fix: What planwave changed by itself, where the meaning was certain.
+        hint: How to correct it.
+        fix: The change that planwave made itself because the meaning was clear.
     """
 
     code: str
@@ -39,8 +39,8 @@ class Diagnostic:
     fix: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Give the finding as JSON, without the fields that do not apply."""
-        shown: dict[str, Any] = {
+        """Return the finding as JSON, without fields that are None."""
+        document: dict[str, Any] = {
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
@@ -48,21 +48,21 @@ class Diagnostic:
         }
         for name in ("node", "edge", "hint", "fix"):
             if (value := getattr(self, name)) is not None:
-                shown[name] = value
+                document[name] = value
         if self.path is not None:
-            shown["path"] = list(self.path)
-        return shown
+            document["path"] = list(self.path)
+        return document
 
 
 def errors_in(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Give the findings that stop a graph from running."""
+    """Return the findings of severity ``error``; each prevents the graph from running."""
     return [d for d in diagnostics if d.severity == "error"]
 
 
 def sorted_by_location(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Give findings by their place: the whole document, its nodes in turn, its edges in turn.
+    """Return findings sorted: about the whole document, then by node, then by edge.
 
-    Those of one node or edge stay in the order given.
+    The sort is stable: findings about the same node or edge keep their order.
     """
     return sorted(diagnostics, key=_location_key)
 
@@ -82,12 +82,12 @@ def limit_exceeded(
     *,
     hint: str | None = None,
 ) -> Diagnostic:
-    """Make the diagnostic for a passed limit: its name, its value and what was met."""
-    came = actual if isinstance(actual, str) else f"{actual:.12g}"
+    """Return the diagnostic for an exceeded limit, with its name, its value and the actual value."""
+    shown = actual if isinstance(actual, str) else f"{actual:.12g}"
     return Diagnostic(
         "limit-exceeded",
         "error",
-        f"{what}: limit {limit} is {value:.12g}, met {came}",
+        f"{what}: limit {limit} is {value:.12g}, met {shown}",
         pointer,
         hint=hint or f"make it smaller or raise PLANWAVE_LIMIT_{limit.upper()}",
     )
@@ -98,7 +98,7 @@ _MAX_REPR_CHARS: Final = 60
 
 
 def short_repr(value: object) -> str:
-    """Give a value for a message, short and printable; what holds others only by its kind."""
+    """Return a value for a message, short and printable; of a container only its type."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     is_plain = isinstance(value, (str, int, float))

@@ -1,4 +1,4 @@
-"""What one node receives: the values that arrived, by input handle."""
+"""The inputs of one node: the arrived values by input handle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planwave.graph.upstream_text import arrivals_text
 
 
 class Inputs(Mapping[str, DataValue]):
-    """What a node was given, by handle; a handle with several arrivals holds a list.
+    """The values that arrived at a node, by handle; several arrivals at one handle form a list.
 
     Iteration follows the order in which handles first appear among the arrivals (edge order).
     """
@@ -34,15 +34,15 @@ class Inputs(Mapping[str, DataValue]):
         return len({a.target_handle for a in self.arrivals})
 
     def all(self, handle: str) -> list[DataValue]:
-        """Give every value that arrived at a handle, in edge order."""
+        """Return every value that arrived at a handle, in edge order."""
         return [a.value for a in self.arrivals if a.target_handle == handle]
 
     def one(self, handle: str) -> DataValue | None:
-        """Give the first value that arrived at a handle, or None."""
+        """Return the first value that arrived at a handle, or None."""
         return next((a.value for a in self.arrivals if a.target_handle == handle), None)
 
     def text(self, handle: str | None = None) -> str:
-        """Give what arrived (at one handle, or at all) as text; see :func:`arrivals_text`."""
+        """Return the arrivals at one handle, or all arrivals, as text; see :func:`arrivals_text`."""
         chosen = self.arrivals
         if handle is not None:
             chosen = tuple(a for a in chosen if a.target_handle == handle)

@@ -1,12 +1,12 @@
-"""JSON as Python values: checked, copied, measured and pointed into, without recursion.
+"""JSON as Python values: check, copy, measure and point into them, without recursion.
 
-Two rules, one for each way a value comes in:
+There are two rules, one for each source of a value:
 
-* A *document* (a graph, a form, policies, an answer) is read and written by others too, so
-  :func:`json_faults` and :func:`checked_copy` refuse what some reader or store may not keep: NUL
+* A *document* (a graph, a form, policies, an answer) is also read and written by other programs,
+  so :func:`json_faults` and :func:`checked_copy` reject what some reader or store cannot keep: NUL
   characters, integers beyond 1e308, more than 64 levels.
-* A *value* that nodes pass on is only ever written and read by the store, which keeps all of JSON.
-  :func:`to_json` accepts whatever comes back from there the same, so that no work is lost.
+* A *value* that nodes pass on is written and read only by the store, which keeps all of JSON.
+  :func:`to_json` accepts every value that the store returns unchanged, so that no work is lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NotJson(ValueError):
 
 
 class JsonLimits(NamedTuple):
-    """How much a document may hold, and how much of it is used up around the value looked at.
+    """Limits of a document, and the depth at which the checked value stands in it.
 
     Attributes:
         depth: Most levels of nesting in the whole document.
@@ -66,23 +66,23 @@ _EXACT_TYPES: Final[frozenset[type]] = SCALAR_TYPES | {float, dict, list}
 
 
 def pointer_part(name: object) -> str:
-    """Give one step of a JSON pointer, escaped (RFC 6901)."""
+    """Return one step of a JSON pointer, escaped (RFC 6901)."""
     return str(name).replace("~", "~0").replace("/", "~1")
 
 
 def pointer_of_name(name: object) -> str:
-    """Give ``/name`` for a field name that may be anything, short and printable."""
+    """Return ``/name`` for a field name of any type, short and printable."""
     spelled = short_repr(name)
     return f"/{pointer_part(spelled[1:-1] if isinstance(name, str) else spelled)}"
 
 
 def to_json(value: Any) -> Json:
-    """Return a value as it reads once it was stored: tuples are lists, subclasses plain.
+    """Return a value as the store returns it: tuples become lists, subclasses become plain types.
 
-    What is that already is returned itself, not a copy.
+    A value that already has this form is returned itself, not copied.
 
     Raises:
-        NotJson: It is not JSON, nests deeper than ``MAX_VALUE_DEPTH``, or holds half a surrogate pair.
+        NotJson: The value is not JSON, nests deeper than ``MAX_VALUE_DEPTH``, or has a lone surrogate.
     """
     if type(value) is str and value.isascii():  # most results are, or a small number
         return value
@@ -97,42 +97,42 @@ def to_json(value: Any) -> Json:
             if depth >= MAX_VALUE_DEPTH:
                 raise NotJson(f"nested deeper than {MAX_VALUE_DEPTH}")
             if isinstance(item, dict):
-                box = cast("dict[Any, Any]", item)
-                is_exact = _check_keys(box) and is_exact
-                stack.extend((child, depth + 1) for child in box.values())
+                members = cast("dict[Any, Any]", item)
+                is_exact = _check_keys(members) and is_exact
+                stack.extend((child, depth + 1) for child in members.values())
             else:
                 stack.extend((child, depth + 1) for child in cast("list[Any]", item))
-        elif (fault := _scalar_fault(item)) is not None:
-            raise NotJson(fault)
+        elif (reason := _scalar_error(item)) is not None:
+            raise NotJson(reason)
     return value if is_exact else json.loads(json.dumps(value))
 
 
 def to_json_each(values: Mapping[Any, Any]) -> dict[str, Json]:
-    """Return values by name, each as :func:`to_json` returns it and as deep as that allows.
+    """Return named values, each converted with :func:`to_json`.
 
     Raises:
-        NotJson: As :func:`to_json`, or a name is no text.
+        NotJson: As :func:`to_json`, or a name is not text.
     """
     named = dict(values)
     _check_keys(named)
     return {str(name): to_json(value) for name, value in named.items()}
 
 
-def _check_keys(box: dict[Any, Any]) -> bool:
+def _check_keys(members: dict[Any, Any]) -> bool:
     """Return whether all keys are plain text.
 
     Raises:
-        NotJson: A key is no text, or holds half a surrogate pair.
+        NotJson: A key is not text, or has a lone surrogate.
     """
     is_exact = True
-    for key in box:
+    for key in members:
         if not isinstance(key, str) or not is_utf8_text(key):
             raise NotJson(f"an object with the key {key!r}")
         is_exact = is_exact and type(key) is str
     return is_exact
 
 
-def _scalar_fault(item: Any) -> str | None:
+def _scalar_error(item: Any) -> str | None:
     if item is None or isinstance(item, str):
         return None if item is None or is_utf8_text(item) else "text with a lone surrogate"
     if isinstance(item, float):
@@ -144,7 +144,7 @@ def _scalar_fault(item: Any) -> str | None:
 
 
 def is_utf8_text(text: str) -> bool:
-    """Return whether UTF-8 can hold a text: no half of a surrogate pair is in it."""
+    """Return whether a text can be encoded as UTF-8, so has no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -155,9 +155,9 @@ def is_utf8_text(text: str) -> bool:
 
 
 def size_of(value: Json) -> int:
-    """Give the bytes of a value's compact JSON in UTF-8, with escapes counted as one byte.
+    """Return the bytes of a value's compact JSON in UTF-8, with escapes counted as one byte.
 
-    Nothing is written for it: a text costs no more than a look, however long it is.
+    The value is not serialized: an ASCII text costs constant time.
     """
     if not isinstance(value, (dict, list, tuple)):  # most results are texts
         return 2 + _utf8(value) if isinstance(value, str) else len(str(value))
@@ -185,7 +185,7 @@ def _utf8(text: str) -> int:
 
 
 def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
-    """Say whether a string can be stored: no NUL, no lone surrogate, at most ``most`` bytes."""
+    """Return whether a string can be stored: no NUL, no lone surrogate, at most ``max_bytes``."""
     if text.isascii():
         return len(text) <= max_bytes and "\0" not in text
     try:
@@ -195,7 +195,7 @@ def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
 
 
 def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | None:
-    """Copy a JSON object to its leaves, or give None where :func:`json_faults` has findings."""
+    """Return a deep copy of a JSON object, or None if :func:`json_faults` has findings."""
     depth, most, above = limits
     top = value.copy()
     stack: list[tuple[Any, int]] = [(top, depth - above)]
@@ -235,51 +235,53 @@ def _is_valid_scalar(item: object) -> bool:
 
 
 class _Location(NamedTuple):
-    """Where a value stands; the pointer is only spelled out for a finding."""
+    """The location of a value; its pointer is built only for a finding."""
 
     parent: _Location | None
     name: object
 
     def pointer(self) -> str:
         parts: list[str] = []
-        place: _Location | None = self
-        while place is not None:
-            parts.append(pointer_part(place.name))
-            place = place.parent
+        location: _Location | None = self
+        while location is not None:
+            parts.append(pointer_part(location.name))
+            location = location.parent
         return "".join(f"/{part}" for part in reversed(parts))
 
 
 def json_faults(
     value: Json, pointer: str = "", limits: JsonLimits = DEFAULT_LIMITS
 ) -> list[Diagnostic]:
-    """Find everything in a value that is not JSON or cannot be stored, without recursion.
+    """Return a finding for each part of a value that is not JSON or cannot be stored.
 
     Args:
         value: Any Python value.
         pointer: JSON pointer of the value itself.
-        limits: Levels and bytes; where it nests deeper, that is the only finding.
+        limits: Depth and bytes; nesting beyond the depth is reported alone.
     """
-    faults: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
     stack: list[tuple[Any, _Location | None, int]] = [
         (value, None, limits.depth - limits.levels_above)
     ]
     while stack:
-        item, place, left = stack.pop()
+        item, location, depth_left = stack.pop()
         if type(item) not in _JSON_CONTAINERS:
             if not _is_valid_leaf(item, limits.string_bytes):
-                faults.append(_leaf_fault(item, _pointer_text(pointer, place), limits))
+                errors.append(_leaf_error(item, _pointer_text(pointer, location), limits))
             continue
-        if left < 1:
-            met = f"more than {limits.depth}"
-            where = _pointer_text(pointer, place)
-            return [limit_exceeded("json_depth", limits.depth, met, "nesting", where)]
+        if depth_left < 1:
+            actual = f"more than {limits.depth}"
+            where = _pointer_text(pointer, location)
+            return [limit_exceeded("json_depth", limits.depth, actual, "nesting", where)]
         named = type(item) in _OBJECT_TYPES
         repeated = type(item) is RepeatedKeys
         if named and (repeated or not _are_storable_keys(item, limits.string_bytes)):
-            faults += _key_faults(item, _pointer_text(pointer, place), limits)
+            errors += _key_errors(item, _pointer_text(pointer, location), limits)
         pairs = item.items() if named else enumerate(item)
-        stack += reversed([(inner, _Location(place, name), left - 1) for name, inner in pairs])
-    return faults
+        stack += reversed(
+            [(inner, _Location(location, name), depth_left - 1) for name, inner in pairs]
+        )
+    return errors
 
 
 def _pointer_text(pointer: str, location: _Location | None) -> str:
@@ -290,28 +292,29 @@ def _is_valid_leaf(item: object, most: int) -> bool:
     return is_storable_text(item, most) if type(item) is str else _is_valid_scalar(item)
 
 
-def _key_faults(box: dict[Any, Any], where: str, limits: JsonLimits) -> list[Diagnostic]:
+def _key_errors(box: dict[Any, Any], where: str, limits: JsonLimits) -> list[Diagnostic]:
     repeated = box.names if isinstance(box, RepeatedKeys) else ()
-    faults = [
+    errors = [
         Diagnostic("duplicate-key", "error", f"key {short_repr(name)} appears twice", where)
         for name in repeated
     ]
     for name in box:
         if type(name) is not str:
             message = f"key {short_repr(name)} is not text"
-            faults.append(Diagnostic("not-json-value", "error", message, where))
+            errors.append(Diagnostic("not-json-value", "error", message, where))
         elif not is_storable_text(name, limits.string_bytes):
-            faults.append(_leaf_fault(name, where, limits))
-    return faults
+            errors.append(_leaf_error(name, where, limits))
+    return errors
 
 
-def _leaf_fault(item: object, where: str, limits: JsonLimits) -> Diagnostic:
+def _leaf_error(item: object, where: str, limits: JsonLimits) -> Diagnostic:
     if type(item) is str:
         if is_storable_text(item):
-            met = len(item.encode("utf-8"))
-            return limit_exceeded("string_bytes", limits.string_bytes, met, "a string", where)
-        what = "a NUL character" if "\0" in item else "half a surrogate pair"
-        return Diagnostic("invalid-text", "error", f"text holds {what}: no store keeps it", where)
+            actual = len(item.encode("utf-8"))
+            return limit_exceeded("string_bytes", limits.string_bytes, actual, "a string", where)
+        part = "a NUL character" if "\0" in item else "half a surrogate pair"
+        message = f"text contains {part}, which cannot be stored"
+        return Diagnostic("invalid-text", "error", message, where)
     if type(item) in (int, float):
         message = "NaN, infinity and numbers beyond 1e308 are not JSON"
         return Diagnostic("invalid-number", "error", message, where)

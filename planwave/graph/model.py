@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 Json = Any
-"""Anything JSON can hold; the one place where ``Any`` enters the graph."""
+"""Any JSON value; the only place where ``Any`` enters the graph."""
 
 Channel = Literal["flow", "link"]
 FLOW: Channel = "flow"
@@ -20,7 +20,7 @@ LINK: Channel = "link"
 DEFAULT_SOURCE_HANDLE = "output"
 DEFAULT_TARGET_HANDLE = "input"
 ERROR_HANDLE = "error"
-"""The one reserved handle: ``onError: continue`` sends the error from it."""
+"""The only reserved handle: with ``onError: continue`` a failed node sends its error from it."""
 
 ID_PATTERN = r"[A-Za-z0-9_.-]{1,64}"
 ID_HINT = "ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -"
@@ -39,13 +39,13 @@ class Retry(NamedTuple):
     backoff_s: float = 0.0
 
     def wait_s(self, attempt: int) -> float:
-        """Give the seconds from a failed attempt to the next: they double, up to a day."""
+        """Return the seconds between a failed attempt and the next: doubling, at most a day."""
         doubled = self.backoff_s * 2.0 ** min(attempt - 1, 1_000)
         return min(doubled, max(self.backoff_s, _LONGEST_WAIT_S))
 
 
 class Policy(NamedTuple):
-    """What the driver does with any node, whatever its type."""
+    """How the driver treats a node, independent of its type."""
 
     join: Join = "all"
     retry: Retry = Retry()
@@ -54,14 +54,14 @@ class Policy(NamedTuple):
     default: Mapping[str, Json] | None = None
     """``{"handle", "value"}`` for ``on_error: default``."""
     effect: Effect | None = None
-    """Overrides the type's own side-effect class where set."""
+    """Overrides the side-effect class of the type, if set."""
 
 
 DEFAULT_POLICY = Policy()
 
 
 class Node(NamedTuple):
-    """One step. ``data`` belongs to its type; ``ui`` is kept for editors and never read."""
+    """One step. ``data`` belongs to its type; ``ui`` is stored for editors and otherwise ignored."""
 
     id: str
     type: str
@@ -71,11 +71,11 @@ class Node(NamedTuple):
     policy: Policy = DEFAULT_POLICY
     ui: Mapping[str, Json] | None = None
     policy_document: Mapping[str, Json] | None = None
-    """The policy exactly as it was written, so that writing it back changes nothing."""
+    """The policy as written in the document, so that writing it back changes nothing."""
 
 
 class Edge(NamedTuple):
-    """One wire. ``data`` is kept whole; ``channel`` is ``data["channel"]``."""
+    """One connection. ``data`` is stored as written; ``channel`` is ``data["channel"]``."""
 
     id: str
     source: str
@@ -107,13 +107,13 @@ class Port(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes and edges in the order they were written; that order decides ties everywhere."""
+    """Nodes and edges in document order; that order breaks every tie."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     by_id: Mapping[str, Node] = field(init=False, repr=False, compare=False)
     derived: dict[Any, Any] = field(init=False, repr=False, compare=False)
-    """What pure functions of this graph have worked out already; see ``topology_of``."""
+    """Cached results of pure functions of this graph; see ``topology_of``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "derived", {})
@@ -121,9 +121,9 @@ class Graph:
 
     @cached_property
     def document(self) -> Mapping[str, Json]:
-        """The wire form, ``{"nodes": [...], "edges": [...]}``, made once for all who want it.
+        """The wire form ``{"nodes": [...], "edges": [...]}``, built once.
 
-        They share it, and it shares what the graph holds, so it is not to be changed.
+        Callers share it, and it shares values with the graph: do not change it.
         """
         return {
             "nodes": [_node_document(node) for node in self.nodes],
@@ -131,7 +131,7 @@ class Graph:
         }
 
     def to_document(self) -> dict[str, Json]:
-        """Give the wire form; nodes, edges and what they hold by name are the caller's own."""
+        """Return the wire form; the objects of nodes and edges and their fields are copies."""
         return {
             kind: [_copy_fields(each) for each in listed] for kind, listed in self.document.items()
         }
@@ -177,7 +177,7 @@ def _copy_fields(document: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def fixed_handles(ports: Iterable[Port]) -> tuple[str, ...]:
-    """Give the names of ports, for messages."""
+    """Return the names of ports, for messages."""
     return tuple(port.name for port in ports)
 
 

@@ -1,4 +1,4 @@
-"""A plan: a titled graph made for a goal, and how it came to be."""
+"""A plan: a titled graph for a goal, and how it was made."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from planwave.graph.model import Graph, Json
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 
 _LEVELS_ABOVE_PARTS: Final = 2
-"""Levels that a document has above the fields of a node, and a list of them has not."""
+"""Levels of nesting above the fields of a node in a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A goal's graph with everything a person needs before saying "run".
+    """A goal's graph with everything a person needs to decide whether to run it.
 
     Attributes:
         plan_id: UUIDv7 text.
@@ -29,10 +29,10 @@ class Plan:
         graph: The checked graph.
         hash: :func:`graph_hash` of the graph; executions are bound to it.
         revision: 1 for a new plan.
-        provider, model: Who wrote it; None for a plan made by hand.
-        diagnostics: Findings that do not stop it (JSON form).
-        fixes: What planwave changed in the model's reply, one sentence each.
-        attempts: ``{"reply", "finish_reason", "diagnostics", "usage"}`` a model call, in order.
+        provider, model: The model that wrote it; None for a plan made by hand.
+        diagnostics: Findings that do not prevent it from running (JSON form).
+        fixes: The changes planwave made in the model's reply, one sentence each.
+        attempts: ``{"reply", "finish_reason", "diagnostics", "usage"}`` for each model call.
         forecast: ``{"waves", "critical_path", "calls", "tokens", "cost_usd", "effects", …}``.
         created_at: UTC, ISO 8601.
     """
@@ -54,11 +54,11 @@ class Plan:
     def as_json(
         self, status: str = "draft", *, graph: Mapping[str, Json] | None = None
     ) -> dict[str, Json]:
-        """Give the plan as the API shows it.
+        """Return the plan as the API shows it.
 
         Args:
-            status: That of its newest execution.
-            graph: Its graph's document, where the one given may be shared; else it is the caller's.
+            status: The status of its newest execution.
+            graph: The graph's document, if it may be shared; None makes a copy.
         """
         return {
             "plan_id": self.plan_id,
@@ -79,14 +79,14 @@ class Plan:
 
 
 def canonical_json(value: Json) -> str:
-    """Give one text for equal JSON values: sorted keys, no spaces, UTF-8 kept."""
+    """Return the same text for equal JSON values: sorted keys, no spaces, UTF-8 unescaped."""
     return _canonical(value, plain=is_plain(value))
 
 
 def graph_content(graph: Graph) -> dict[str, Json]:
-    """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn.
+    """Return a graph's document without ``ui``: what decides how it runs.
 
-    It shares what it holds with :attr:`Graph.document`, so that is not to be changed.
+    The result shares values with :attr:`Graph.document`: do not change it.
     """
     nodes: list[dict[str, Json]] = graph.document["nodes"]
     return {
@@ -96,13 +96,13 @@ def graph_content(graph: Graph) -> dict[str, Json]:
 
 
 def graph_hash(graph: Graph) -> str:
-    """Give the hash of a graph's content: sha256 over its canonical JSON."""
+    """Return the hash of a graph's content: sha256 over its canonical JSON."""
     text = _canonical(graph_content(graph), plain=is_plain_document(graph))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def is_plain_document(graph: Graph) -> bool:
-    """Say whether a graph's document is plain JSON, see ``is_plain``; looked up once."""
+    """Return whether a graph's document is plain JSON (see ``is_plain``); the result is cached."""
     found: bool | None = graph.derived.get(is_plain_document)
     if found is None:
         parts = _arbitrary_values(graph.document)
@@ -113,7 +113,7 @@ def is_plain_document(graph: Graph) -> bool:
 
 
 def _canonical(value: Json, *, plain: bool) -> str:
-    if plain:  # then orjson gives the same, fifteen times as fast
+    if plain:  # orjson writes the same text, fifteen times as fast
         with suppress(orjson.JSONEncodeError):
             return orjson.dumps(value, None, orjson.OPT_SORT_KEYS).decode()
     return json.dumps(
@@ -126,11 +126,11 @@ def _without_ui(node: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _arbitrary_values(document: Mapping[str, Json]) -> list[Json]:
-    """Give what may hold anything; the rest of a graph is text, which is plain."""
+    """Return the parts of a graph that may be any JSON; the other parts are text, which is plain."""
     nodes: list[dict[str, Json]] = document["nodes"]
-    marks = [edge["data"] for edge in document["edges"]]
+    edge_data = [edge["data"] for edge in document["edges"]]
     return [
         *(node["data"] for node in nodes),
         *(node[field] for node in nodes for field in ("policy", "ui") if field in node),
-        *(held for held in marks if len(held) != 1 or "channel" not in held),
+        *(data for data in edge_data if len(data) != 1 or "channel" not in data),
     ]

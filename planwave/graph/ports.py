@@ -1,4 +1,4 @@
-"""Which port of a node type a handle name means, and which outputs a type has."""
+"""Match handle names to the ports of a node type, and list its outputs."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
 def find_port(ports: Iterable[Port], handle: str, channel: str | None = None) -> Port | None:
-    """Give the port a handle means: a fixed name, else a numbered pattern, else an open one.
+    """Return the port that a handle names: a fixed name before a numbered pattern before an open one.
 
-    Among ports of the same kind the one for ``channel`` comes first (a socket can be there once
-    for each channel), then the one that is declared first.
+    Among ports of the same kind one for ``channel`` comes first (a socket may be declared once for
+    each channel), then the one declared first.
     """
     best: tuple[tuple[int, bool], Port] | None = None
     for port in ports:
         rank = _specificity(port.name), port.channel != channel
-        fits = port.name == handle or (rank[0] and _pattern(port.name).fullmatch(handle))
-        if fits and (best is None or rank < best[0]):
+        matches = port.name == handle or (rank[0] and _pattern(port.name).fullmatch(handle))
+        if matches and (best is None or rank < best[0]):
             best = rank, port
     return best[1] if best else None
 
 
 def find_output(ports: Iterable[Port], handle: str, channel: str | None = None) -> Port | None:
-    """Give the output a handle means; the reserved ``error`` only where it is declared by name."""
+    """Return the output that a handle names; ``error`` only if the type declares it by name."""
     if handle == ERROR_HANDLE:
         ports = [port for port in ports if port.name == handle]
     return find_port(ports, handle, channel)
 
 
 def is_numbered(port: Port) -> bool:
-    """Say whether a port is a numbered family of handles, as ``case-{i}`` is."""
+    """Return whether a port is a numbered family of handles, such as ``case-{i}``."""
     return _specificity(port.name) == 1
 
 
 def fixed_outputs(facts: NodeTypeInfo) -> frozenset[str]:
-    """Give the outputs of a type with a fixed name: ``output`` where it declares none at all."""
+    """Return the outputs of a type that have a fixed name: ``output`` if it declares none."""
     if not facts.outputs:
         return frozenset((DEFAULT_SOURCE_HANDLE,))
     return frozenset(port.name for port in facts.outputs if "{" not in port.name)
 
 
 def has_output(facts: NodeTypeInfo, handle: str) -> bool:
-    """Say whether a result may be on a handle; the reserved ``error`` is to be declared by name."""
+    """Return whether a result may be on a handle; ``error`` must be declared by name."""
     return handle in fixed_outputs(facts) or find_output(facts.outputs, handle) is not None
 
 
 def outputs_text(facts: NodeTypeInfo) -> str:
-    """Give the outputs of a type as messages name them."""
+    """Return the outputs of a type as text for messages."""
     return ", ".join(dict.fromkeys(fixed_handles(facts.outputs))) or DEFAULT_SOURCE_HANDLE
 
 
 @lru_cache(maxsize=1024)
 def _specificity(name: str) -> int:
-    """Give 0 for a fixed name, 1 for a numbered pattern, 2 for an open one."""
+    """Return 0 for a fixed name, 1 for a numbered pattern, 2 for an open one."""
     words = _PLACEHOLDER.findall(name)
     if not words:
         return 0

@@ -1,7 +1,7 @@
-"""What a node type can do, as protocols satisfied by shape; ``executor`` and ``nodes`` meet here.
+"""Protocols of node types, the only interface between ``executor`` and ``nodes``.
 
-A type has ``execute`` (it runs as a stage), ``materialize`` (it is a dependency of others, given on
-demand), or both; a leaf that waits for an answer also has ``resume``.
+A type has ``execute`` (it runs as a stage), ``materialize`` (other nodes use it on demand), or both;
+a type that waits for an answer also has ``resume``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planwave.graph.model import Arrival, Channel, DataValue, Edge, Effect, Grap
 
 
 class NodeEvent(NamedTuple):
-    """Something a node says while it runs.
+    """An event that a node emits while it runs.
 
     ``event_type`` ``delta`` (``data: {"text", "kind"?}``) streams text and is not stored; ``log``
     (``{"message", "level"?}``) and ``usage`` become events of their own; all others are stored as
@@ -33,16 +33,16 @@ class NodeEvent(NamedTuple):
 
 
 class ExecutionResult(NamedTuple):
-    """What a node gives: the handles that carry a value. Handles left out are skipped."""
+    """The result of a node: values by output handle. Edges from other handles are skipped."""
 
     outputs: Mapping[str, DataValue]
     events: Sequence[NodeEvent] = ()
 
 
 class Suspension(NamedTuple):
-    """A node waits for an answer: ``request`` is shown to the person, ``state`` comes back.
+    """A node waits for an answer: ``request`` is shown to the person, ``resume`` gets ``state``.
 
-    Where ``timeout_s`` seconds pass without one, it goes on with ``timeout_answer``.
+    After ``timeout_s`` seconds without an answer the node resumes with ``timeout_answer``.
     """
 
     request: Json
@@ -52,7 +52,7 @@ class Suspension(NamedTuple):
 
 
 class RuntimeApi(Protocol):
-    """What a running node may ask about its graph."""
+    """The services of the executor for a running node."""
 
     def get_node(self, node_id: str) -> Node: ...
     def incoming_edges(
@@ -82,18 +82,18 @@ class RuntimeApi(Protocol):
 
 
 def unlimited() -> float:
-    """Give the time an attempt without a timeout has left, in seconds."""
+    """Return the seconds left to an attempt without a timeout: infinity."""
     return math.inf
 
 
 @dataclass(slots=True)
 class FlowContext:
-    """Where a node runs. ``services`` and ``state`` are opaque to the executor.
+    """The context of one attempt. ``services`` and ``state`` are opaque to the executor.
 
-    ``answers`` counts how often this attempt has been answered so far; ``time_left_s`` gives the seconds
-    it still has before its timeout, infinitely many without one. ``with context.own_work():`` goes
-    around what a node does itself while graphs run inside it: where it does nothing and these only
-    wait for answers, its task ends, and it is executed again from the top when one has come.
+    ``answers`` counts the answers this attempt has received; ``time_left_s`` returns the seconds
+    until its timeout, infinity without one. A node wraps its own work in ``with context.own_work():``
+    while graphs run inside it: outside of such blocks, when these graphs only wait for answers, its
+    task ends, and an answer executes the node again from the top.
     """
 
     node_id: str
@@ -110,12 +110,12 @@ class FlowContext:
 
     @property
     def busy(self) -> Callable[[], AbstractContextManager[None]]:
-        """The former name of ``own_work``; it goes with the next release."""
+        """Deprecated alias of ``own_work``, removed in the next release."""
         return self.own_work
 
     @property
     def left_s(self) -> Callable[[], float]:
-        """The former name of ``time_left_s``; it goes with the next release."""
+        """Deprecated alias of ``time_left_s``, removed in the next release."""
         return self.time_left_s
 
 
@@ -135,7 +135,7 @@ class FlowExecutor(Protocol):
 
 @runtime_checkable
 class LinkMaterializer(Protocol):
-    """A type that gives an artefact (a tool, a model, a connector) to link consumers."""
+    """A type that provides an artefact (a tool, a model, a connector) to link consumers."""
 
     node_type: str
 
@@ -146,7 +146,7 @@ class LinkMaterializer(Protocol):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A leaf type that goes on after its suspension was answered."""
+    """A type that resumes after its suspension was answered."""
 
     async def resume(
         self,
@@ -160,46 +160,46 @@ class Resumable(Protocol):
 
 @runtime_checkable
 class InputAdapter(Protocol):
-    """An entry type that has a say in what executions give its nodes, before anything is kept."""
+    """An entry type that checks and adapts the inputs of an execution before they are stored."""
 
     def adapt_inputs(self, values: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Give the values a node is settled with, by output handle.
+        """Return the output values of the node for these inputs, by output handle.
 
-        What it gave, given again, has to stay as it is.
+        Must be idempotent: its own result is returned unchanged.
 
         Raises:
-            InputError: They cannot be taken.
+            InputError: The values are invalid.
         """
         ...
 
 
 @runtime_checkable
 class ReusableResult(Protocol):
-    """A type whose results follow from more than its nodes' data and inputs."""
+    """A type whose results depend on more than the data and inputs of its nodes."""
 
     async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        """Give that, as JSON: the same where the result is, as far as the rest is the same.
+        """Return everything else the result depends on, as JSON; equal if the result is still valid.
 
-        Asked of a node that may be spared running, as a result it had before may still hold, and of
-        that it had then: there ``context.runtime.once`` finds what was kept. Nothing is run, resolved
-        over links or kept for it.
+        Called for a node whose earlier result may be reused, once for the new execution and once for
+        the earlier one, where ``context.runtime.once`` returns the stored values. The call must not
+        run graphs, resolve links or store values.
 
         Raises:
-            PlanwaveError: It cannot be told; no result is taken over.
+            PlanwaveError: The dependencies are unknown; no result is reused.
         """
         ...
 
 
 class NodeTypeInfo(NamedTuple):
-    """What the checker, the planner and the driver need to know of a type; no behaviour.
+    """Facts about a type for the checker, the planner and the driver; no behaviour.
 
     ``inputs`` and ``outputs`` are matched in order: fixed names before patterns before open ones.
     ``template_fields`` are the top-level ``data`` fields in which ``{{ … }}`` is resolved before
-    the node runs; None means every field, () means none. ``chooses`` says that one output alone carries
-    a value in any run; of a numbered family of outputs that is known without it. ``version`` and
-    ``reads_goal`` are part of what a result follows from; see ``executor/identity.py``.
+    the node runs; None means every field, () means none. ``chooses``: only one output carries a
+    value in any run; implied by a numbered family of outputs. ``version`` and ``reads_goal`` are part
+    of the key by which results are reused; see ``executor/reuse/result_key.py``.
     ``graph_fields`` are the top-level ``data`` fields that hold graph documents run inside the node.
     """
 
@@ -222,31 +222,31 @@ class Catalogue(Protocol):
     """The closed registry of node types, as ``graph/`` and ``executor/`` see it."""
 
     def type_info(self, node_type: str) -> NodeTypeInfo | None:
-        """Give what is known of a type, or None if there is no such type."""
+        """Return the facts about a type, or None if there is no such type."""
         ...
 
     def implementation(self, node_type: str) -> Any:
-        """Give the object that has the type's capabilities; KeyError if there is none."""
+        """Return the implementation of a type; raise KeyError if there is none."""
         ...
 
     def names(self) -> Sequence[str]:
-        """Give all type names, sorted."""
+        """Return all type names, sorted."""
         ...
 
     def accepts(self, target_type: str, source_type: str) -> bool:
-        """Say whether a value of one socket type may go into a socket of another."""
+        """Return whether a socket of one type accepts values of another type."""
         ...
 
     def for_subgraph(self, names: Iterable[str]) -> Catalogue:
-        """Give the same types for checking a graph that a node of theirs runs inside.
+        """Return a catalogue of the same types for checking a graph nested in a node.
 
         Args:
-            names: What expressions in it may name besides what those around it may.
+            names: Variables that expressions of the nested graph may use in addition.
         """
         ...
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
-        """Find faults of one node that only its type can see: data, templates, providers.
+        """Return the findings that only the node's type can make: data, templates, providers.
 
         Pointers are relative to the node (``/data/model``); the checker adds ``/nodes/{i}``.
         """

@@ -1,4 +1,4 @@
-"""The shape of a graph: its waves, its depth and width, and the path that decides how long it takes."""
+"""The shape of a graph: its waves, depth and width, and its critical path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from planwave.graph.topology import Topology, topology_of
 
 @dataclass(frozen=True, slots=True)
 class GraphShape:
-    """How a graph runs if every node of it runs.
+    """The waves and the critical path of a graph in which every node runs.
 
     Attributes:
         waves: Ids by wave, in graph order; linked nodes are in none. Wave 1 is ``waves[0]``.
         depth: Number of waves.
         width: Nodes in the widest wave.
         critical_path: Ids along the longest chain of durations.
-        critical_path_s: Their sum: the least time the graph can take.
+        critical_path_s: The sum of their durations: the least time the graph can take.
     """
 
     waves: list[list[str]]
@@ -40,9 +40,9 @@ def measure(
 
     Args:
         graph: A graph without cycles.
-        durations: Seconds by node id; 1.0 where one is missing.
-        linked: Ids of nodes whose type only materializes; nodes with outgoing links only are
-            found by themselves.
+        durations: Seconds by node id; 1.0 for ids that are missing.
+        linked: Ids of nodes whose type only materializes; nodes that have only outgoing links
+            need not be listed.
 
     Raises:
         GraphInvalid: the graph has a flow cycle.
@@ -61,7 +61,7 @@ def measure(
 
 
 def _critical_path(topology: Topology, durations: Mapping[str, float]) -> tuple[list[str], float]:
-    """Give the longest chain; among equals the one that comes first in graph order."""
+    """Return the longest chain, the first in graph order among equals, and its seconds."""
     finish = [0.0] * len(topology)
     before = [-1] * len(topology)
     for node in topology.order:

@@ -1,4 +1,4 @@
-"""The nodes of a graph together with those of the graphs that its nodes run inside."""
+"""The nodes of a graph and of the graphs nested in its nodes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from planwave.graph.reading.documents import read_graph
 
 
 class NestedNode(NamedTuple):
-    """A node, and where it stands: ``loop/summarise`` is in the graph that ``loop`` runs inside."""
+    """A node and its path: ``loop/summarise`` is in the graph nested in ``loop``."""
 
     path: str
     node: Node
 
 
 def has_subgraphs(node_type: str, catalogue: Catalogue) -> bool:
-    """Say whether nodes of a type may have graphs in their data."""
+    """Return whether nodes of a type may have graphs in their data."""
     facts = catalogue.type_info(node_type)
     return facts is not None and bool(facts.graph_fields)
 
 
 def subgraphs_of(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
-    """Give the graphs in a node's data; what cannot be read, or is only named, is left out."""
+    """Return the graphs in a node's data; unreadable graphs and flows given by name are omitted."""
     facts = catalogue.type_info(node.type)
     graphs: list[Graph] = []
     for field in facts.graph_fields if facts is not None else ():
@@ -38,10 +38,12 @@ def subgraphs_of(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
 
 
 def all_nodes(graph: Graph, catalogue: Catalogue) -> Iterator[NestedNode]:
-    """Give every node of a graph, each followed by those of the graphs in its data."""
+    """Yield every node of a graph, each followed by the nodes of the graphs in its data."""
     stack = [NestedNode(node.id, node) for node in reversed(graph.nodes)]
     while stack:
-        placed = stack.pop()
-        yield placed
-        for held in reversed(subgraphs_of(placed.node, catalogue)):
-            stack += [NestedNode(f"{placed.path}/{node.id}", node) for node in reversed(held.nodes)]
+        nested = stack.pop()
+        yield nested
+        for inner in reversed(subgraphs_of(nested.node, catalogue)):
+            stack += [
+                NestedNode(f"{nested.path}/{node.id}", node) for node in reversed(inner.nodes)
+            ]

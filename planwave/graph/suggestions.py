@@ -1,4 +1,4 @@
-"""Guessing which name was meant."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _MAX_CANDIDATES: Final = 300
 
 
 def closest_match(name: str, known: Collection[str]) -> str | None:
-    """Give the known name closest to a misspelt one, or None where none is close.
+    """Return the known name closest to a misspelt one, or None if none is close.
 
-    Nothing is guessed for very long names or among more than 300: comparing takes time.
+    Names over 64 characters and more than 300 known names are not compared: it takes too long.
     """
     if len(name) > _MAX_CHARS or len(known) > _MAX_CANDIDATES:
         return None
@@ -20,12 +20,12 @@ def closest_match(name: str, known: Collection[str]) -> str | None:
     for candidate in known:
         if normalized(candidate) == plain:
             return candidate
-    from difflib import get_close_matches  # only needed for faulty graphs
+    from difflib import get_close_matches  # only needed for invalid graphs
 
     close = get_close_matches(name, known, n=1)
     return close[0] if close else None
 
 
 def normalized(name: str) -> str:
-    """Give a name without case and separators, so that "Research X" finds "research_x"."""
+    """Return a name without case and separators, so that "Research X" matches "research_x"."""
     return "".join(c for c in name.casefold() if c.isalnum())

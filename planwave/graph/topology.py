@@ -1,4 +1,4 @@
-"""A graph as integers: who must settle before whom.
+"""A graph as integers: which nodes must settle before which.
 
 Nodes are numbered in graph order. **Effective edges** are what ordering follows: every flow edge,
 and the link edges that leave a *gate*. A linked node (one that is materialised on demand, never
@@ -15,14 +15,14 @@ from planwave.graph.model import FLOW, LINK, Graph
 
 
 def materialized_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
-    """Find the nodes that are never executed.
+    """Return the ids of the nodes that are never executed.
 
     Args:
-        graph: Any graph, also a faulty one.
+        graph: Any graph, also an invalid one.
         only_materialize: Ids of nodes whose type has no ``execute``.
 
     Returns:
-        Ids of nodes with an outgoing link edge and no outgoing flow edge, and of those given.
+        Ids of nodes with an outgoing link edge and no outgoing flow edge, and ``only_materialize``.
     """
     found = {edge.source for edge in graph.edges if edge.channel == LINK}
     if found:
@@ -33,7 +33,7 @@ def materialized_ids(graph: Graph, only_materialize: Container[str] = ()) -> set
 
 
 def topology_of(graph: Graph, only_materialize: Collection[str] = ()) -> Topology:
-    """Give a graph's topology; checking and running the same graph share one."""
+    """Return a graph's topology; the checker and the executor share one for the same graph."""
     key = (Topology, frozenset(only_materialize))
     found: Topology | None = graph.derived.get(key)
     if found is None:
@@ -49,8 +49,8 @@ class Topology:
     then meaningless for the nodes missing from it.
 
     Attributes:
-        nodes, edges: Those of the graph. Not the graph itself, which keeps its topology: the two
-            would keep each other alive.
+        nodes, edges: Those of the graph. The graph itself would be a reference cycle, because it
+            caches its topology.
         ids: Node ids; the position is the node's number.
         index: Number of each id.
         linked: Whether a node is never executed.
@@ -94,14 +94,14 @@ class Topology:
         return len(self.ids)
 
     def successors(self, node: int) -> list[int]:
-        """Give the numbers of the nodes that wait for a node, one entry an edge."""
+        """Return the numbers of the nodes that wait for a node, one entry for each edge."""
         return [self.targets[e] for e in self.outgoing[node]]
 
     def depths(self, settled: Container[int] = (), part: Container[int] | None = None) -> list[int]:
-        """Give each node's depth in the part that runs.
+        """Return each node's depth in the part of the graph that runs.
 
         Args:
-            settled: Nodes whose results are given, so that their consumers are roots.
+            settled: Nodes with preset results, so that their consumers are roots.
             part: Nodes that may run; None for all of them.
         """
         depth = [0] * len(self)
@@ -144,7 +144,7 @@ class Topology:
             incoming[target].append(number)
 
     def _gates(self, graph: Graph) -> set[int]:
-        """Find the linked nodes that something must settle before."""
+        """Return the linked nodes that must wait for another node to settle."""
         index, linked = self.index, self.linked
         found: set[int] = set()
         feeds: dict[int, list[int]] = {}
@@ -165,14 +165,14 @@ class Topology:
         return found
 
     def _sort(self) -> list[int]:
-        """Give a topological order (Kahn), without recursion."""
+        """Return a topological order (Kahn's algorithm), without recursion."""
         targets, outgoing = self.targets, self.outgoing
-        left = self.in_degrees.copy()
-        order = [node for node, count in enumerate(left) if not count]
+        pending = self.in_degrees.copy()
+        order = [node for node, count in enumerate(pending) if not count]
         for node in order:
             for edge in outgoing[node]:
                 target = targets[edge]
-                left[target] -= 1
-                if not left[target]:
+                pending[target] -= 1
+                if not pending[target]:
                     order.append(target)
         return order

@@ -9,13 +9,13 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Arrival, DataValue
 
 
 def result_text(outputs: Mapping[str, DataValue]) -> str:
-    """Give a node's result as text: its ``output`` handle, else its first port with a value."""
+    """Return a node's result as text: its ``output`` handle, else its first port with a value."""
     chosen = outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()), None)
     return "" if chosen is None else to_text(chosen.value)
 
 
 def arrivals_text(arrivals: tuple[Arrival, ...]) -> str:
-    """Give arrivals as text: one as itself, several as blocks that say where each came from.
+    """Return arrivals as text: a single one unchanged, several as blocks that name their source.
 
     Each block is exactly ``From {name} ({id}):`` and the result on the next line; blocks are joined
     by a blank line, in edge order.
@@ -26,7 +26,7 @@ def arrivals_text(arrivals: tuple[Arrival, ...]) -> str:
 
 
 def labelled_arrivals(arrivals: tuple[Arrival, ...]) -> str:
-    """Give every arrival as a ``From {name} ({id}):`` block, a single one too."""
+    """Return every arrival, even a single one, as a ``From {name} ({id}):`` block."""
     return "\n\n".join(
         f"From {a.source_name} ({a.source_id}):\n{to_text(a.value.value)}" for a in arrivals
     )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.queries.history import utc_time
 from planwave.service.streaming.subscriptions import LiveExecutions
 from planwave.storage.records import IdempotencyRecord
 
-_PAGE = 20
+_log = logging.getLogger(__name__)
+_DAY_S: Final = 86_400.0
+_PAGE: Final = 20
 """Executions taken out of sight in one transaction."""
 
 
@@ -76,3 +83,45 @@ class Maintenance:
     def _expiry_time(self) -> str:
         kept = timedelta(hours=self._dependencies.limits.idempotency_hours)
         return (self._dependencies.now() - kept).isoformat(timespec="microseconds")
+
+
+@asynccontextmanager
+async def retention_task(
+    prune: Callable[[str], Awaitable[int]], retention_days: float | None
+) -> AsyncGenerator[None]:
+    """Run ``prune`` at once and then daily, in the background of the block.
+
+    Args:
+        prune: See :meth:`Maintenance.prune`.
+        retention_days: The age from which on ended executions are deleted; None deletes only
+            expired idempotency keys.
+    """
+    # Not a TaskGroup: an error of the block must reach the caller without an ExceptionGroup.
+    daily = asyncio.get_running_loop().create_task(_prune_daily(prune, retention_days))
+    try:
+        yield
+    finally:
+        daily.cancel()
+        await asyncio.wait([daily])
+
+
+async def _prune_daily(
+    prune: Callable[[str], Awaitable[int]], retention_days: float | None
+) -> None:
+    while True:
+        try:
+            count = await prune(_retention_cutoff(retention_days).isoformat())
+        except Exception as error:  # noqa: BLE001 - a task boundary: the service continues
+            _log.warning("retention: nothing was removed: %s", error)
+        else:
+            if count:
+                what = "execution" if count == 1 else "executions"
+                _log.info("retention: %d %s removed", count, what)
+        await asyncio.sleep(_DAY_S)
+
+
+def _retention_cutoff(retention_days: float | None) -> datetime:
+    """Return the time before which ended executions are deleted."""
+    if retention_days is None:
+        return datetime.min.replace(tzinfo=UTC)
+    return datetime.now(UTC) - timedelta(days=retention_days)

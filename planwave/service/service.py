@@ -107,8 +107,6 @@ class Service:
         self.flow = queries.flow
         self.flows = queries.flows
         self.flow_versions = queries.flow_versions
-        self.find_flow = queries.find_flow
-        self.find_version = queries.find_version
         self.execution = queries.execution
         self.executions = queries.executions
         self.events = queries.events
@@ -116,7 +114,6 @@ class Service:
         self.diff = queries.diff
         self.document = queries.document
         self.document_path = queries.document_path
-        self.find = queries.find
         self.backup = queries.backup
 
     def _bind_maintenance(self) -> None:

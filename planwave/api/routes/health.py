@@ -1,12 +1,7 @@
-"""For operators: is it alive, does it take work, what does it do; and what a service does daily."""
+"""For operators: is it alive, does it take work, what does it do."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, cast
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -17,12 +12,8 @@ from planwave.api.auth import require_principal
 from planwave.api.dependencies import AppState, StateDep
 from planwave.api.problems import ProblemError
 from planwave.errors import ShuttingDown
-from planwave.service.service import Service
-from planwave.settings import Settings
 from planwave.storage.records import DISK_FULL, READ_ONLY, STORE_BUSY, STORE_OK, TRANSIENT_CODES
 
-_log = logging.getLogger(__name__)
-_DAY_S: Final = 86_400.0
 _RETRY_AFTER: Final = {"Retry-After": "5"}
 _STORE_PROBLEMS: Final = {
     DISK_FULL: (
@@ -107,35 +98,3 @@ async def metrics(request: Request, state: StateDep) -> Response:
     """
     text, media_type = await state.metrics.text(request.headers.get("accept", ""))
     return Response(text, headers={"Content-Type": media_type})
-
-
-@asynccontextmanager
-async def retention_task(settings: Settings, service: Service) -> AsyncGenerator[None]:
-    """Keep house beside a service that runs: prune at the start and then daily."""
-    # Not a TaskGroup: what goes wrong in the service's own block is to be told as it is.
-    daily = asyncio.get_running_loop().create_task(_prune_daily(settings, service))
-    try:
-        yield
-    finally:
-        daily.cancel()
-        await asyncio.wait([daily])
-
-
-async def _prune_daily(settings: Settings, service: Service) -> None:
-    while True:
-        try:
-            count = await service.prune(_retention_cutoff(settings).isoformat())
-        except Exception as error:  # noqa: BLE001 - a task boundary: the service goes on without
-            _log.warning("retention: nothing was removed: %s", error)
-        else:
-            if count:
-                what = "execution" if count == 1 else "executions"
-                _log.info("retention: %d %s removed", count, what)
-        await asyncio.sleep(_DAY_S)
-
-
-def _retention_cutoff(settings: Settings) -> datetime:
-    """Give when executions that are kept ended at the earliest."""
-    if settings.retention_days is None:  # idempotency keys expire in any case
-        return datetime.min.replace(tzinfo=UTC)
-    return datetime.now(UTC) - timedelta(days=settings.retention_days)

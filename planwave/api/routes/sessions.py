@@ -29,7 +29,7 @@ async def open_session(
     cookie is set.
     """
     answer = Response(status_code=204)
-    value = state.access.issue_session_cookie(body.token.get_secret_value())
+    value = state.authenticator.issue_session_cookie(body.token.get_secret_value())
     if value is not None:
         answer.set_cookie(
             SESSION_COOKIE,
@@ -50,8 +50,8 @@ async def open_session(
 )
 async def close_session(request: Request, state: StateDep) -> Response:
     """Make the session's cookie worthless and take it back."""
-    state.access.revoke_session_cookie(request)
-    await state.access.closed.store()
+    state.authenticator.sessions.revoke(request)
+    await state.authenticator.sessions.store()
     answer = Response(status_code=204)
     answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
     return answer

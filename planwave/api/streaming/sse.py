@@ -25,66 +25,37 @@ from planwave.jsonio import dumps_trusted
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import ExecutionSubscription
 
+_log = logging.getLogger(__name__)
+
 PING_INTERVAL_S: Final = 15.0
-"""A comment is sent after so much silence: proxies cut connections that say nothing."""
+"""A comment is sent after so long without an event: proxies close connections that are silent."""
+FIRST_EVENT_TIMEOUT_S: Final = 1.0
+"""How long a plan stream waits for its first event: until then a failure has its own HTTP status."""
+DRAIN_POLL_S: Final = 1.0
+"""Between two checks of whether the service is draining."""
 _PING: Final = b": ping\n\n"
 
 
-class ExecutionEventStream(Response):
-    """The answer: one client that follows an execution, on one of its principal's seats.
-
-    What goes wrong before anything was told is raised, and answered as any other failure.
-    """
+class EventStream(Response):
+    """A response of server-sent events; subclasses send its chunks."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, state: AppState, principal: str, execution_id: str, after: int) -> None:
+    def __init__(self) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._state = state
-        self._principal = principal
-        self._execution_id = execution_id
-        self._after = after
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limits, service = self._state.settings.limits, self._state.service
-        bounds = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
-        with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
-            async with service.subscribe(self._execution_id, self._after, bounds) as following:
-                await self._respond(following, scope, receive, send)
-
-    async def _respond(
-        self, following: ExecutionSubscription, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        if following.is_over:
-            await Response(status_code=204)(scope, receive, send)
-            return
-        async with asyncio.TaskGroup() as tasks:
-            telling = tasks.create_task(self._send_events(following, send))
-            leaving = tasks.create_task(_wait_for_disconnect(receive))
-            await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
-            telling.cancel()
-            leaving.cancel()
-
-    async def _send_events(self, following: ExecutionSubscription, send: Send) -> None:
+    async def _start(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        try:
-            while (body := await _next_chunk(following)) is not None:
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-            body = b""
-        except PlanwaveError as error:
-            body = _closing_event(error)
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _send_chunk(self, send: Send, chunk: bytes, *, is_last: bool = False) -> None:
+        await send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
 
 
-async def _next_chunk(following: ExecutionSubscription) -> bytes | None:
-    """Give what is to be sent next; None when there is nothing more."""
-    try:
-        async with asyncio.timeout(PING_INTERVAL_S):
-            frame = await following.next()
-    except TimeoutError:
-        return _PING
-    return None if frame is None else frame.render_once(_event_lines)
+def format_event(name: str, data: bytes, event_id: int = 0) -> bytes:
+    """Return one server-sent event; 0 is no id."""
+    event = b"event: %s\ndata: %s\n\n" % (name.encode(), data)
+    return b"id: %d\n%s" % (event_id, event) if event_id else event
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -92,31 +63,76 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def _event_lines(frame: EventBatch) -> bytes:
+class ExecutionEventStream(EventStream):
+    """The events of an execution; the stream counts as an open connection of its principal.
+
+    An error before the first event is raised, and answered as any other.
+    """
+
+    def __init__(self, state: AppState, principal: str, execution_id: str, after: int) -> None:
+        super().__init__()
+        self._state = state
+        self._principal = principal
+        self._execution_id = execution_id
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limits, service = self._state.settings.limits, self._state.service
+        backlog = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
+        with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
+            async with service.subscribe(self._execution_id, self._after, backlog) as subscription:
+                await self._respond(subscription, scope, receive, send)
+
+    async def _respond(
+        self, subscription: ExecutionSubscription, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        if subscription.is_over:
+            await Response(status_code=204)(scope, receive, send)
+            return
+        async with asyncio.TaskGroup() as tasks:
+            sending = tasks.create_task(self._send_events(subscription, send))
+            leaving = tasks.create_task(_wait_for_disconnect(receive))
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            sending.cancel()
+            leaving.cancel()
+
+    async def _send_events(self, subscription: ExecutionSubscription, send: Send) -> None:
+        await self._start(send)
+        try:
+            while (chunk := await _next_chunk(subscription)) is not None:
+                await self._send_chunk(send, chunk)
+            last = b""
+        except PlanwaveError as error:
+            last = _closing_event(error)
+        await self._send_chunk(send, last, is_last=True)
+
+
+async def _next_chunk(subscription: ExecutionSubscription) -> bytes | None:
+    """Return the next events, or a ping; None after the last event."""
+    try:
+        async with asyncio.timeout(PING_INTERVAL_S):
+            batch = await subscription.next()
+    except TimeoutError:
+        return _PING
+    return None if batch is None else batch.render_once(_format_batch)
+
+
+def _format_batch(batch: EventBatch) -> bytes:
     return b"".join(
-        b"%sevent: %s\ndata: %s\n\n"
-        % (b"id: %d\n" % event.seq if event.seq else b"", event.type.encode(), piece)
-        for event, piece in zip(frame.events, frame.json_events, strict=True)
+        format_event(event.type, data, event.seq)
+        for event, data in zip(batch.events, batch.json_events, strict=True)
     )
 
 
 def _closing_event(error: PlanwaveError) -> bytes:
-    """Give the message that ends a stream early."""
-    event, said = b"problem", problem_details(error)
+    """Return the event that ends a stream early."""
+    name, data = "problem", problem_details(error)
     if isinstance(error, ShuttingDown):
-        event = b"server_draining"
+        name = "server_draining"
     elif isinstance(error, SlowConsumer):
-        event, said = b"too_slow", {**said, "cursor": error.cursor}
-    return b"event: %s\ndata: %s\n\n" % (event, dumps_trusted(said))
+        name, data = "too_slow", {**data, "cursor": error.cursor}
+    return format_event(name, dumps_trusted(data))
 
-
-_log = logging.getLogger(__name__)
-
-FIRST_EVENT_TIMEOUT_S: Final = 1.0
-"""How long a planning that says nothing may still be answered with a status of its own."""
-PLAN_PING_INTERVAL_S: Final = 15.0
-DRAIN_POLL_S: Final = 1.0
-"""Between two looks at whether the service is going down."""
 
 PLAN_STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -133,7 +149,7 @@ PLAN_STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 class PlanProgressEvent(Protocol):
-    """What the planner tells: ``PlanProgress`` fits."""
+    """One step of progress of the planner; ``PlanProgress`` satisfies it."""
 
     @property
     def kind(self) -> str: ...
@@ -142,32 +158,29 @@ class PlanProgressEvent(Protocol):
 
 
 class _PlanStreamItem(NamedTuple):
-    """One thing to tell; ``end`` is what ends the stream."""
+    """One event of a plan stream; ``end`` is set in the last one."""
 
     event: str
     data: dict[str, Any]
     end: Plan | Exception | None = None
 
 
-class PlanStream(Response):
-    """The answer to ``POST /api/plan?stream=1``; who leaves it stops the planning.
+class PlanStream(EventStream):
+    """The response to ``POST /api/plan?stream=1``; a client that disconnects cancels the planning.
 
-    A failure before anything was told is raised, and answered as any other.
+    An error before the first event is raised, and answered as any other.
 
     Args:
-        create: Makes the plan, given who is to be told of its progress.
-        is_draining: Whether the service is going down, which ends the stream.
+        create: Creates the plan and calls its argument with each step of progress.
+        is_draining: Returns whether the service is shutting down, which ends the stream.
     """
-
-    media_type = "text/event-stream"
 
     def __init__(
         self,
         create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[Plan]],
         is_draining: Callable[[], bool],
     ) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        del self.headers["content-length"]
+        super().__init__()
         self._create = create
         self._is_draining = is_draining
         self._items: asyncio.Queue[_PlanStreamItem] = asyncio.Queue()
@@ -185,31 +198,30 @@ class PlanStream(Response):
     async def _plan(self) -> None:
         try:
             plan = await self._create(
-                lambda told: self._items.put_nowait(_PlanStreamItem(told.kind, told.data))
+                lambda event: self._items.put_nowait(_PlanStreamItem(event.kind, event.data))
             )
-        except Exception as error:  # noqa: BLE001 - a task boundary: it is told, or raised again
+        except Exception as error:  # noqa: BLE001 - a task boundary: sent to the client, or raised
             self._fail(error)
         else:
             self._items.put_nowait(_PlanStreamItem("plan", plan.as_json(), plan))
 
     async def _watch_disconnect(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await _wait_for_disconnect(receive)
         self._fail(ClientDisconnect())
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, PlanwaveError | ClientDisconnect):
-            _log.error("planning broke", exc_info=error)
-        told = error if isinstance(error, PlanwaveError) else PlanwaveError("planning broke")
+            _log.error("planning failed", exc_info=error)
+        problem = error if isinstance(error, PlanwaveError) else PlanwaveError("planning failed")
         event = "server_draining" if isinstance(error, ShuttingDown) else "problem"
-        self._items.put_nowait(_PlanStreamItem(event, problem_details(told), error))
+        self._items.put_nowait(_PlanStreamItem(event, problem_details(problem), error))
 
     async def _send_events(self, scope: Scope, send: Send) -> Exception | None:
-        """Tell everything; gives the failure that is left to be raised."""
+        """Send all events; return the error to raise if none was sent."""
         items = await self._next_items(FIRST_EVENT_TIMEOUT_S)
         if items and isinstance(items[0].end, Exception):
             return items[0].end
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._start(send)
         silent_s = 0.0
         while True:
             end = items[-1].end if items else None
@@ -218,21 +230,24 @@ class PlanStream(Response):
             if isinstance(end, Exception):
                 scope[NOT_REPLAYABLE] = True
             silent_s = 0.0 if items else silent_s + DRAIN_POLL_S
-            if items or silent_s >= PLAN_PING_INTERVAL_S:
+            if items or silent_s >= PING_INTERVAL_S:
                 silent_s = 0.0
-                body = b"".join(map(_plan_event_lines, _coalesce(items))) or b": ping\n\n"
-                await send({"type": "http.response.body", "body": body, "more_body": end is None})
+                events = [
+                    format_event(item.event, dumps_trusted(item.data)) for item in _coalesce(items)
+                ]
+                chunk = b"".join(events) or _PING
+                await self._send_chunk(send, chunk, is_last=end is not None)
             if end is not None:
                 return None
             items = await self._next_items(DRAIN_POLL_S)
 
-    async def _next_items(self, patience_s: float) -> list[_PlanStreamItem]:
-        """Give what there is to tell up to an end, waiting a while for the first of it."""
+    async def _next_items(self, timeout_s: float) -> list[_PlanStreamItem]:
+        """Return the queued events up to the last of the stream; wait for the first of them."""
         if self._is_draining() and self._items.empty():
             self._fail(ShuttingDown())
         items: list[_PlanStreamItem] = []
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(timeout_s):
                 items.append(await self._items.get())
         except TimeoutError:
             return items
@@ -242,21 +257,17 @@ class PlanStream(Response):
 
 
 def _coalesce(items: Sequence[_PlanStreamItem]) -> list[_PlanStreamItem]:
-    """Join pieces of text that follow each other."""
-    told: list[_PlanStreamItem] = []
+    """Join consecutive pieces of text."""
+    joined: list[_PlanStreamItem] = []
     for item in items:
-        last = told[-1] if told else None
+        last = joined[-1] if joined else None
         if (
             last is not None
             and item.event == last.event == "delta"
             and item.data["reasoning"] == last.data["reasoning"]
         ):
             data = {**last.data, "text": last.data["text"] + item.data["text"]}
-            told[-1] = last._replace(data=data)
+            joined[-1] = last._replace(data=data)
         else:
-            told.append(item)
-    return told
-
-
-def _plan_event_lines(item: _PlanStreamItem) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (item.event.encode(), dumps_trusted(item.data))
+            joined.append(item)
+    return joined

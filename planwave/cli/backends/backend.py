@@ -1,4 +1,4 @@
-"""The port through which commands plan and run: in this process, or through a service."""
+"""The ports of commands: what they read, and where they plan and run."""
 
 from __future__ import annotations
 
@@ -6,138 +6,231 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from planwave.cli.inputs import InputArgument
+from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
-    from planwave.cli.backends.remote import RemoteBackend
-    from planwave.cli.inputs import Source
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
-    from planwave.service.service import Service
+    from planwave.storage.records import ExecutionRecord, FlowRecord, FlowVersion, PlanRecord
+
+
+class Queries(Protocol):
+    """Reads stored plans, flows and executions: from the database, or over HTTP.
+
+    Lists are ordered newest first; ``before`` is the id of the last record of the page before.
+    """
+
+    async def execution(self, execution_id: str) -> ExecutionRecord:
+        """Return an execution as lists show it.
+
+        Raises:
+            NotFound: No execution has this id.
+        """
+        ...
+
+    async def executions(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> Sequence[ExecutionRecord]:
+        """Return executions, only those with this status."""
+        ...
+
+    async def document(self, execution_id: str) -> dict[str, Any]:
+        """Return the JSON document of an execution."""
+        ...
+
+    def document_path(self, execution_id: str) -> Path | None:
+        """Return the path of the JSON document of an execution."""
+        ...
+
+    async def diff(self, a: str, b: str) -> dict[str, Any]:
+        """Compare two executions; see :func:`planwave.service.queries.diff.diff`."""
+        ...
+
+    async def plan(self, plan_id: str) -> PlanRecord:
+        """Return a stored plan.
+
+        Raises:
+            NotFound: No plan has this id.
+        """
+        ...
+
+    async def plan_status(self, plan_id: str) -> str:
+        """Return the status of a plan: that of its newest execution, ``draft`` without one."""
+        ...
+
+    async def plans(self, *, before: str | None = None, limit: int = 50) -> Sequence[PlanRecord]:
+        """Return plans."""
+        ...
+
+    async def flow(self, flow_id: str, version: str | None = None) -> Flow:
+        """Return a flow with the graph of one of its versions, the current one by default.
+
+        Raises:
+            NotFound: No flow has this id, or it has no such version.
+        """
+        ...
+
+    async def flows(
+        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+    ) -> Sequence[FlowRecord]:
+        """Return flows, only those with this text in name or description."""
+        ...
+
+    async def flow_versions(self, flow_id: str, *, limit: int = 50) -> Sequence[FlowVersion]:
+        """Return the versions of a flow, newest first, without their graphs.
+
+        Raises:
+            NotFound: No flow has this id.
+        """
+        ...
 
 
 class Backend(Protocol):
-    """What commands ask of whoever plans and runs.
+    """Plans and runs: the service in this process, or a running one over HTTP.
 
     Attributes:
-        runs_in_process: What it starts runs in this process, and stops with it.
+        runs_in_process: Whether executions stop when this process ends.
     """
 
     runs_in_process: bool
 
     @property
-    def service(self) -> Service | RemoteBackend:
-        """Give who keeps plans and flows there."""
+    def queries(self) -> Queries:
+        """The stored plans, flows and executions of this backend."""
         ...
 
     def planner_name(self) -> str:
-        """Name who is going to plan.
+        """Return the name of the model that is going to plan, or of the service that chooses it.
 
         Raises:
-            UnknownProvider, UnavailableProvider, UnknownModel: Nobody can.
+            UnknownProvider, UnavailableProvider, UnknownModel: No model can plan.
         """
         ...
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
-        """Plan a goal and keep the plan."""
+        """Plan a goal and store the plan."""
         ...
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
-        """Read a plan or graph that was written already, for an execution with these inputs.
-
-        It is kept when it is started.
+        """Parse a plan or graph file, for an execution with these inputs; it is stored at the start.
 
         Raises:
-            GraphInvalid: It has errors; the message names the source.
-            InputError: The inputs do not fit.
+            GraphInvalid: The graph has errors; the message names the source.
+            InputError: The inputs do not fit the graph.
         """
         ...
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
-        """Take a version of a flow, for an execution with these inputs.
+        """Return the plan of one version of a flow, for an execution with these inputs.
 
         Raises:
-            GraphInvalid: It has errors (by now); the message names the flow.
-            InputError: The inputs do not fit.
+            GraphInvalid: The graph has errors here; the message names the flow.
+            InputError: The inputs do not fit the graph.
         """
         ...
 
     async def start(
         self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None
     ) -> str:
-        """Start a plan that this place gave; gives the id of its execution, which is kept."""
+        """Start a plan of this backend; return the id of its execution, which is stored by then."""
         ...
 
     def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """Give the events of an execution above a number as they happen, to its end."""
+        """Yield the events of an execution with ``seq`` above ``after``, live, until its end."""
         ...
 
     async def wait(self, execution_id: str) -> object:
-        """Wait until an execution has come to rest and its document is written."""
+        """Wait until an execution has paused or ended and its document is written."""
         ...
 
     async def cancel(
         self, execution_id: str, cause: str = ..., *, node: str | None = None
     ) -> object:
-        """Stop an execution, or the node of that path alone.
+        """Cancel an execution, or only the node with this path.
 
         Raises:
-            Conflict: It has ended already.
+            Conflict: The execution has ended already.
         """
         ...
 
     async def pause(self, execution_id: str) -> object:
-        """Have nothing more of an execution started.
+        """Pause an execution: no further node starts.
 
         Raises:
-            Conflict: It has ended, or was not started yet.
+            Conflict: The execution has ended, or was not started yet.
         """
         ...
 
     async def resume(self, execution_id: str) -> object:
-        """Have an execution go on that was paused by request, or that nobody runs.
+        """Resume a paused or interrupted execution.
 
         Raises:
-            Conflict: It has ended, runs, or waits for an answer.
+            Conflict: The execution has ended, runs, or waits for an answer.
         """
         ...
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
-        """Give what an execution waits to be answered, oldest first."""
+        """Return the open requests of an execution, oldest first."""
         ...
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> object:
         """Answer a request.
 
         Raises:
-            NotFound, Conflict, Gone: There is no such request (any more).
-            InputError: It is no answer to it.
+            NotFound, Conflict, Gone: The request does not exist, or is not open any more.
+            InputError: The answer does not fit the request.
         """
         ...
 
     async def retry(self, execution_id: str) -> str:
-        """Start what failed of an execution as a new one; gives its id."""
+        """Start the failed part of an execution as a new one; return the id of the new one."""
         ...
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
-        """Start a changed execution made out of one; gives its id."""
+        """Start a changed copy of an execution; return the id of the new one."""
         ...
 
     async def document(self, execution_id: str) -> dict[str, Any]:
-        """Give the document of an execution."""
+        """Return the JSON document of an execution."""
         ...
 
     def document_path(self, execution_id: str) -> Path | None:
-        """Give where it lies."""
+        """Return the path of the JSON document of an execution."""
+        ...
+
+    async def create_flow(
+        self,
+        name: str,
+        *,
+        graph: bytes | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+    ) -> Flow:
+        """Save a graph, or a stored plan, as a new flow."""
+        ...
+
+    async def update_flow(
+        self,
+        flow_id: str,
+        *,
+        graph: bytes | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+    ) -> Flow:
+        """Save a graph, or a stored plan, as a new version of a flow."""
+        ...
+
+    async def delete_flow(self, flow_id: str) -> object:
+        """Delete a flow with all its versions."""
         ...
 
 
 class PlanUpdate(Protocol):
-    """What the planner tells: ``PlanProgress`` fits."""
+    """One report of the planner's progress: ``PlanProgress`` fits."""
 
     @property
     def kind(self) -> str: ...

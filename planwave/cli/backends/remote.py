@@ -1,214 +1,56 @@
-"""The backend over HTTP: a running service that holds the storage directory.
-
-The process that holds the directory writes its URL into the lock file. Only a service that answers there
-is used; otherwise commands work as if there was none.
-"""
+"""The backend over HTTP: a running service that owns the storage directory."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from planwave.cli.inputs import InputArgument, merge_inputs
-from planwave.errors import GraphInvalid, InputError, LimitExceeded, NotFound, TooManyRequests
+from planwave.cli.inputs import InputArgument, Source, merge_inputs
+from planwave.errors import GraphInvalid, InputError, LimitExceeded, TooManyRequests
 from planwave.events import OpenRequest
-from planwave.service.flows.flow_queries import Flow
-from planwave.service.queries.history import QueryService
-from planwave.storage.lock import read_owner
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.reading.documents import parse_strict_json, read_graph
+from planwave.service.flows.flow_queries import Flow, plan_of_flow
+from planwave.service.plans.documents import (
+    CheckReport,
+    plan_from_graph,
+    plan_of,
+    raise_for_graph,
+)
 from planwave.storage.records import (
-    STORE_STATUSES,
     ExecutionRecord,
     FlowRecord,
     FlowVersion,
-    PageCursor,
     PlanRecord,
-    Store,
 )
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
-    from planwave.cli.inputs import Source
     from planwave.client import AsyncClient
     from planwave.events import Event
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
-    from planwave.service.plans.documents import CheckReport
-    from planwave.storage.records import PageCursor
 
-_PROBE_TIMEOUT_S: Final = 10.0
-"""How long a service that is well may take to say so, on a machine that is busy with what it runs."""
 RESPONSE_TIMEOUT_S: Final = 120.0
-"""How long one answer may take; planning and event streams have no such end."""
+"""The time limit of one response; planning and event streams have none."""
 _POLL_INTERVAL_S: Final = 0.02
 _DOCUMENT_POLLS: Final = 250
 """A service writes a document right after an execution's end."""
+_MAX_PAGE_SIZE: Final = 200
 
 
-class LockOwner(NamedTuple):
-    """A process that holds a storage directory, as it describes itself."""
-
-    pid: int
-    url: str | None = None
-    token: str | None = None
-
-    def __repr__(self) -> str:
-        """Show it without its token."""
-        return f"Holder(pid={self.pid}, url={self.url!r})"
-
-
-def lock_owner(directory: Path) -> LockOwner | None:
-    """Give the process that holds a directory; None where it is gone, or there is none."""
-    said = read_owner(directory) or {}
-    pid, url, token = said.get("pid"), said.get("url"), said.get("token")
-    if not isinstance(pid, int) or not _is_alive(pid):
-        return None
-    return LockOwner(
-        pid, url if isinstance(url, str) else None, token if isinstance(token, str) else None
-    )
-
-
-def is_planwave_service(url: str) -> bool:
-    """Say whether a planwave service answers at an address; no token is sent to find out."""
-    import httpx2
-
-    try:
-        said: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_TIMEOUT_S, trust_env=False).json()
-    except (httpx2.TransportError, httpx2.InvalidURL, ValueError):
-        return False
-    return said in [{"status": status} for status in STORE_STATUSES]
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return pid > 0
-
-
-class ReadPages(Protocol):
-    """Reads page after page; ``before`` is the last one of what was given so far."""
-
-    async def __call__(
-        self, ask: PageRequest, what: str, before: str | PageCursor | None, limit: int
-    ) -> list[dict[str, Any]]: ...
-
-
-class FlowShelf:
-    """What :class:`QueryService` reads of a store's flows, over HTTP."""
-
-    def __init__(self, client: AsyncClient, read: ReadPages) -> None:
-        self._client = client
-        self._read = read
-
-    async def get(self, flow_id: str) -> FlowRecord | None:
-        try:
-            flow = await self._client.flow(flow_id)
-        except NotFound:
-            return None
-        facts = {name: value for name, value in flow.items() if name != "graph"}
-        return _record({**facts, "node_count": len(flow["graph"]["nodes"])})
-
-    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
-        try:
-            flow = await self._client.flow(flow_id, version)
-        except NotFound:
-            return None
-        graph: dict[str, Any] = {**flow["graph"]}
-        return FlowVersion(
-            flow_id, version, flow["revision"], flow["updated_at"], len(graph["nodes"]), graph
-        )
-
-    async def page(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowRecord]:
-        async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.flows(q=text, cursor=cursor, limit=size)
-
-        return [_record(each) for each in await self._read(ask, "flow", before, limit)]
-
-    async def versions(
-        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowVersion]:
-        async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.flow_versions(flow_id, cursor=cursor, limit=size)
-
-        found = await self._read(ask, "version", before, limit)
-        return [
-            FlowVersion(
-                flow_id,
-                each["version"],
-                each["revision"],
-                each["created_at"],
-                each["node_count"],
-            )
-            for each in found
-        ]
-
-
-class RemoteFlows(QueryService):
-    """Changes flows of a running service; :class:`planwave.cli.backends.remote.RemoteBackend` adds the rest."""
-
-    _client: AsyncClient
-
-    async def create_flow(
-        self,
-        name: str,
-        *,
-        graph: bytes | None = None,
-        plan_id: str | None = None,
-        description: str | None = None,
-    ) -> Flow:
-        """Have a graph, or a stored plan, saved under a name."""
-        document = None if graph is None else parse_document(graph)
-        made = await self._client.create_flow(
-            name, document, plan_id=plan_id, description=description
-        )
-        return _flow(made)
-
-    async def update_flow(
-        self,
-        flow_id: str,
-        *,
-        graph: bytes | None = None,
-        plan_id: str | None = None,
-        description: str | None = None,
-    ) -> Flow:
-        """Have a flow changed."""
-        document = None if graph is None else parse_document(graph)
-        changed = await self._client.update_flow(
-            flow_id, graph=document, plan_id=plan_id, description=description
-        )
-        return _flow(changed)
-
-    async def delete_flow(self, flow_id: str) -> None:
-        """Have a flow removed."""
-        await self._client.delete_flow(flow_id)
-
-
-def _record(flow: Mapping[str, Any]) -> FlowRecord:
-    return FlowRecord(**{name: flow[name] for name in FlowRecord.__slots__})
-
-
-def _flow(flow: Mapping[str, Any]) -> Flow:
-    return Flow(**{name: flow[name] for name in Flow.__slots__})
-
-
-class RemoteBackend(RemoteFlows):
-    """A running service: reads what :class:`QueryService` reads, and works as a ``Backend``.
+class RemoteBackend:
+    """A running service, as ``Backend`` and as ``Queries``.
 
     Args:
-        client: Speaks with the service; closed together with this.
-        directory: The storage directory, which the service holds.
-        provider: Who is to plan; None leaves it to the service.
+        client: Connected to the service; closed together with this backend.
+        directory: The storage directory, which the service owns.
+        provider: The provider that plans goals; None leaves the choice to the service.
         model: A model of that provider.
     """
 
@@ -221,141 +63,276 @@ class RemoteBackend(RemoteFlows):
         provider: str | None = None,
         model: str | None = None,
     ) -> None:
-        super().__init__(cast("Store", _Shelf(client)), directory)
-        self._client = client
-        self._provider = provider
-        self._model = model
+        self._client, self._directory = client, directory
+        self._provider, self._model = provider, model
         self._source: dict[str, Any] | Flow = {}
+        self._page_size = _MAX_PAGE_SIZE
+        self._cursors: dict[str, str | None] = {}
+        """The cursor behind each record that ended a page, by the record's id."""
 
-    async def plan_status(self, plan_id: str) -> str:
-        """Give the status of a plan."""
-        return str((await self._client.plan(plan_id))["status"])
-
-    async def document(self, execution_id: str) -> dict[str, Any]:
-        """Give the JSON document of an execution."""
-        return cast("dict[str, Any]", await self._client.document(execution_id))
-
-    async def diff(self, a: str, b: str) -> dict[str, Any]:
-        """Say what differs between two executions."""
-        return {**await self._client.diff(a, b)}
-
-    # -- as a workplace ----------------------------------------------------------------------------
-
-    @property
-    def service(self) -> RemoteBackend:
-        """See :meth:`Workplace.service`."""
+    async def __aenter__(self) -> Self:
         return self
 
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> RemoteBackend:
+        """See :attr:`Backend.queries`."""
+        return self
+
+    async def execution(self, execution_id: str) -> ExecutionRecord:
+        """See :meth:`Queries.execution`."""
+        return _execution_record(await self._client.execution(execution_id))
+
+    async def executions(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[ExecutionRecord]:
+        """See :meth:`Queries.executions`."""
+
+        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.executions(status=status, cursor=cursor, limit=size)
+
+        items = await self._read_pages(read, "executions", "execution_id", before, limit)
+        return [_execution_record(each) for each in items]
+
+    async def document(self, execution_id: str) -> dict[str, Any]:
+        """See :meth:`Queries.document`."""
+        return cast("dict[str, Any]", await self._client.document(execution_id))
+
+    def document_path(self, execution_id: str) -> Path:
+        """See :meth:`Queries.document_path`."""
+        return self._directory / f"{execution_id}.json"
+
+    async def diff(self, a: str, b: str) -> dict[str, Any]:
+        """See :meth:`Queries.diff`."""
+        return {**await self._client.diff(a, b)}
+
+    async def plan(self, plan_id: str) -> PlanRecord:
+        """See :meth:`Queries.plan`."""
+        return _plan_record(await self._client.plan(plan_id))
+
+    async def plan_status(self, plan_id: str) -> str:
+        """See :meth:`Queries.plan_status`."""
+        return str((await self._client.plan(plan_id))["status"])
+
+    async def plans(self, *, before: str | None = None, limit: int = 50) -> list[PlanRecord]:
+        """See :meth:`Queries.plans`; of the nodes, only their number is known."""
+
+        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.plans(cursor=cursor, limit=size)
+
+        items = await self._read_pages(read, "plans", "plan_id", before, limit)
+        return [_plan_record({**each, "nodes": [{}] * each["node_count"]}) for each in items]
+
+    async def flow(self, flow_id: str, version: str | None = None) -> Flow:
+        """See :meth:`Queries.flow`."""
+        return _flow(await self._client.flow(flow_id, version))
+
+    async def flows(
+        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[FlowRecord]:
+        """See :meth:`Queries.flows`."""
+
+        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.flows(q=text, cursor=cursor, limit=size)
+
+        items = await self._read_pages(read, "flows", "flow_id", before, limit)
+        return [FlowRecord(**{name: each[name] for name in FlowRecord.__slots__}) for each in items]
+
+    async def flow_versions(self, flow_id: str, *, limit: int = 50) -> list[FlowVersion]:
+        """See :meth:`Queries.flow_versions`."""
+
+        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.flow_versions(flow_id, cursor=cursor, limit=size)
+
+        items = await self._read_pages(read, "versions", "version", None, limit)
+        fields = ("version", "revision", "created_at", "node_count")
+        return [FlowVersion(flow_id, *(each[name] for name in fields)) for each in items]
+
+    async def _read_pages(
+        self,
+        read_page: Callable[[str | None, int], Awaitable[Mapping[str, Any]]],
+        list_name: str,
+        id_name: str,
+        before: str | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Read pages of a list until there are ``limit`` items, or no more.
+
+        Args:
+            read_page: Requests one page: from a cursor on, so many items.
+            list_name: The field of a page with its items.
+            id_name: The field of an item with its id.
+            before: The id of the last item read before; its page was read by this backend.
+            limit: How many items at most.
+        """
+        items = list[dict[str, Any]]()
+        cursor = None if before is None else self._cursors.get(before)
+        if before is not None and cursor is None:
+            return []
+        while len(items) < limit:
+            size = min(self._page_size, limit - len(items))
+            try:
+                page = await read_page(cursor, size)
+            except TooManyRequests as error:
+                await asyncio.sleep(error.retry_after_s)
+                continue
+            except LimitExceeded:
+                if size == 1:
+                    raise
+                self._page_size = size // 2  # the service is configured for smaller pages
+                continue
+            items += page[list_name]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        if items:
+            self._cursors[items[-1][id_name]] = cursor
+        return items
+
+    # -- planning and running ----------------------------------------------------------------------
+
     def planner_name(self) -> str:
-        """Name who is going to plan: what was asked for, or the service, which chooses."""
-        asked = "/".join(name for name in (self._provider, self._model) if name)
-        return asked or f"the service at {self._client.url}"
+        """See :meth:`Backend.planner_name`."""
+        chosen = "/".join(name for name in (self._provider, self._model) if name)
+        return chosen or f"the service at {self._client.url}"
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
-        """Have a goal planned and kept."""
-        from planwave.service.plans.documents import plan_of
-
-        made = await self._client.create_plan(
+        """See :meth:`Backend.plan_goal`."""
+        plan = await self._client.create_plan(
             goal, self._provider, self._model, on_progress=on_progress
         )
-        return plan_of(_plan_record(made))
+        return plan_of(_plan_record(plan))
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
-        """Read a plan or graph and have it checked; it is kept when it is started.
+        """See :meth:`Backend.plan_source`.
 
         Raises:
-            GraphInvalid: It has errors; the message names the source.
-            InputError: Inputs are for nodes it does not have, or a provider was asked for.
+            InputError: The command line chooses a provider, which only the service can do.
         """
-        from planwave.service.plans.documents import plan_from_graph
-
         self._reject_model_choice()
         try:
-            document = parse_document(source.content)
+            document = _parse_document(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        report = await check_document(self._client, document, source.name)
+        report = await self._check(document, source.name)
         plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _: {})
-        await self._resolved_inputs(inputs, plan)
+        await self._resolve_inputs(inputs, plan)
         self._source = document
         return plan
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
-        """Have a flow checked, for an execution with these inputs.
+        """See :meth:`Backend.plan_flow`.
 
         Raises:
-            GraphInvalid: It has errors (by now); the message names the flow.
-            InputError: Inputs are for nodes it does not have, or a provider was asked for.
+            InputError: The command line chooses a provider, which only the service can do.
         """
-        from planwave.service.flows.flow_queries import plan_of_flow
-
         self._reject_model_choice()
-        await check_document(self._client, flow.graph, f"flow {flow.name!r}")
+        await self._check(flow.graph, f"flow {flow.name!r}")
         plan = plan_of_flow(flow)
-        await self._resolved_inputs(inputs, plan)
+        await self._resolve_inputs(inputs, plan)
         self._source = flow
         return plan
 
     async def start(
         self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None
     ) -> str:
-        """Have a plan started; gives the id of its execution."""
-        how: dict[str, Any] = {
-            "inputs": await self._resolved_inputs(inputs, plan) or None,
+        """See :meth:`Backend.start`."""
+        arguments: dict[str, Any] = {
+            "inputs": await self._resolve_inputs(inputs, plan) or None,
             "options": None if options is None else options.as_json(),
         }
-        what = plan.plan_id or self._source
-        if isinstance(what, Flow):
-            made = await self._client.execute_flow(what.flow_id, version=what.version, **how)
+        source = plan.plan_id or self._source
+        if isinstance(source, Flow):
+            created = await self._client.execute_flow(
+                source.flow_id, version=source.version, **arguments
+            )
         else:
-            made = await self._client.execute(what, **how)
-        return str(made["execution_id"])
+            created = await self._client.execute(source, **arguments)
+        return str(created["execution_id"])
 
     async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """Give the events of an execution above a number as they happen, to its end."""
+        """See :meth:`Backend.watch`."""
         async with aclosing(self._client.events(execution_id, after=after)) as events:
             async for event in events:
                 yield event
 
     async def wait(self, execution_id: str) -> None:
-        """Wait until the service has written the document of an execution that came to rest."""
+        """Wait until the service has written the document of an execution that is idle."""
         path = self.document_path(execution_id)
         for _ in range(_DOCUMENT_POLLS):
-            if path is None or path.is_file():
+            if path.is_file():
                 return
             await asyncio.sleep(_POLL_INTERVAL_S)
 
     async def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
     ) -> None:
-        """Have an execution stopped, or one node; without a cause, in the service's own words."""
+        """See :meth:`Backend.cancel`; the service words the default cause."""
         await self._client.cancel(execution_id, cause, node=node)
 
     async def pause(self, execution_id: str) -> None:
-        """Have nothing more of an execution started."""
+        """See :meth:`Backend.pause`."""
         await self._client.pause(execution_id)
 
     async def resume(self, execution_id: str) -> None:
-        """Have an execution go on."""
+        """See :meth:`Backend.resume`."""
         await self._client.resume(execution_id)
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
-        """Give what an execution waits to be answered, oldest first."""
-        found = (await self._client.requests(execution_id))["requests"]
-        return [OpenRequest(**each) for each in found]
+        """See :meth:`Backend.requests`."""
+        response = await self._client.requests(execution_id)
+        return [OpenRequest(**each) for each in response["requests"]]
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> None:
-        """Answer a request."""
+        """See :meth:`Backend.answer`."""
         await self._client.answer(execution_id, request_id, answer)
 
     async def retry(self, execution_id: str) -> str:
-        """Have what failed of an execution started as a new one."""
+        """See :meth:`Backend.retry`."""
         return str((await self._client.retry(execution_id))["execution_id"])
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
-        """Have a changed execution made out of one, and started."""
-        made = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
-        return str(made["execution_id"])
+        """See :meth:`Backend.fork`."""
+        created = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
+        return str(created["execution_id"])
+
+    async def create_flow(
+        self,
+        name: str,
+        *,
+        graph: bytes | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+    ) -> Flow:
+        """See :meth:`Backend.create_flow`."""
+        document = None if graph is None else _parse_document(graph)
+        return _flow(
+            await self._client.create_flow(name, document, plan_id=plan_id, description=description)
+        )
+
+    async def update_flow(
+        self,
+        flow_id: str,
+        *,
+        graph: bytes | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+    ) -> Flow:
+        """See :meth:`Backend.update_flow`."""
+        document = None if graph is None else _parse_document(graph)
+        return _flow(
+            await self._client.update_flow(
+                flow_id, graph=document, plan_id=plan_id, description=description
+            )
+        )
+
+    async def delete_flow(self, flow_id: str) -> None:
+        """See :meth:`Backend.delete_flow`."""
+        await self._client.delete_flow(flow_id)
 
     def _reject_model_choice(self) -> None:
         if self._provider or self._model:
@@ -366,103 +343,29 @@ class RemoteBackend(RemoteFlows):
                 hint="name provider and model in the data of the nodes, or stop the service first",
             )
 
-    async def _resolved_inputs(self, inputs: Sequence[InputArgument], plan: Plan) -> dict[str, Any]:
+    async def _resolve_inputs(self, inputs: Sequence[InputArgument], plan: Plan) -> dict[str, Any]:
         if not inputs:
             return {}
         types = (await self._client.node_types())["node_types"]
         entry_types = {each["node_type"] for each in types if each["entry"]}
         return merge_inputs(inputs, plan.graph, entry_types)
 
+    async def _check(self, document: Mapping[str, Any], name: str) -> CheckReport:
+        """Check a document by the service; return the report that a local check would return.
 
-class _Shelf:
-    """What :class:`QueryService` reads of a store, over HTTP."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-        self._cursors: dict[str, str | None] = {}
-        self._page = 200
-        self.flows = FlowShelf(client, self._read)
-
-    async def plan(self, plan_id: str) -> PlanRecord | None:
+        Raises:
+            GraphInvalid: The document has errors; the message begins with ``name``.
+        """
+        diagnostics: list[Mapping[str, Any]] = [
+            *(await self._client.check(document))["diagnostics"]
+        ]
+        report = tuple(Diagnostic(**each) for each in diagnostics)
         try:
-            return _plan_record(await self._client.plan(plan_id))
-        except NotFound:
-            return None
-
-    async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        try:
-            return _execution_record(await self._client.execution(execution_id))
-        except NotFound:
-            return None
-
-    async def plans(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
-    ) -> list[PlanRecord]:
-        async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.plans(q=text, cursor=cursor, limit=size)
-
-        return [_listed_plan(each) for each in await self._read(ask, "plan", before, limit)]
-
-    async def executions(
-        self,
-        *,
-        status: str | None = None,
-        text: str | None = None,
-        since: str | None = None,
-        before: str | PageCursor | None = None,
-        limit: int = 50,
-        plan_id: str | None = None,
-        flow_id: str | None = None,
-    ) -> list[ExecutionRecord]:
-        async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.executions(
-                status=status,
-                q=text,
-                since=since,
-                plan_id=plan_id,
-                flow_id=flow_id,
-                cursor=cursor,
-                limit=size,
-            )
-
-        found = await self._read(ask, "execution", before, limit)
-        return [_execution_record(each) for each in found]
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def _read(
-        self,
-        ask: PageRequest,
-        what: str,
-        before: str | PageCursor | None,
-        limit: int,
-    ) -> list[dict[str, Any]]:
-        """Read page after page; ``before`` is the last one of what was given so far."""
-        cursor, found = None, list[dict[str, Any]]()
-        if before is not None:
-            cursor = self._cursors.get(before if isinstance(before, str) else before.id)
-            if cursor is None:
-                return []
-        while len(found) < limit:
-            size = min(self._page, limit - len(found))
-            try:
-                page = await ask(cursor, size)
-            except TooManyRequests as error:
-                await asyncio.sleep(error.retry_after_s)
-                continue
-            except LimitExceeded:
-                if size == 1:
-                    raise
-                self._page = size // 2  # this service gives smaller pages
-                continue
-            found += page[f"{what}s"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        if found:
-            self._cursors[found[-1].get(f"{what}_id") or found[-1][what]] = cursor
-        return found
+            raise_for_graph(report)
+            graph, _ = read_graph({part: document.get(part) for part in ("nodes", "edges")})
+        except GraphInvalid as error:
+            raise GraphInvalid(error.diagnostics, f"{name}: {error.message}") from error
+        return CheckReport(graph, report, document)
 
 
 def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
@@ -474,11 +377,6 @@ def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
         plan["hash"],
         {**plan},
     )
-
-
-def _listed_plan(plan: Mapping[str, Any]) -> PlanRecord:
-    """Give a plan as lists have it; of its nodes they tell no more than how many there are."""
-    return _plan_record({**plan, "nodes": [{}] * plan["node_count"]})
 
 
 def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
@@ -496,41 +394,17 @@ def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
     )
 
 
-def parse_document(source: bytes) -> dict[str, Any]:
-    """Read the JSON of a plan or graph.
+def _flow(flow: Mapping[str, Any]) -> Flow:
+    return Flow(**{name: flow[name] for name in Flow.__slots__})
+
+
+def _parse_document(source: bytes) -> dict[str, Any]:
+    """Parse the JSON of a plan or graph.
 
     Raises:
-        GraphInvalid: It is no JSON, or no object.
+        GraphInvalid: The source is not a JSON object.
     """
-    from planwave.graph.reading.documents import parse_strict_json, read_graph
-
     document = parse_strict_json(source)
     if not isinstance(document, dict):
-        read_graph(document)  # says so
+        read_graph(document)  # raises the error that a local check would raise
     return cast("dict[str, Any]", document)
-
-
-async def check_document(
-    client: AsyncClient, document: Mapping[str, Any], name: str
-) -> CheckReport:
-    """Have a service check a document, and give what it found as a check here would give it.
-
-    Raises:
-        GraphInvalid: The document has errors; the message begins with ``name``.
-    """
-    from planwave.graph.diagnostics import Diagnostic
-    from planwave.graph.reading.documents import read_graph
-    from planwave.service.plans.documents import CheckReport, raise_for_graph
-
-    found: list[Mapping[str, Any]] = [*(await client.check(document))["diagnostics"]]
-    report = tuple(Diagnostic(**each) for each in found)
-    try:
-        raise_for_graph(report)
-        graph, _ = read_graph({part: document.get(part) for part in ("nodes", "edges")})
-    except GraphInvalid as error:
-        raise GraphInvalid(error.diagnostics, f"{name}: {error.message}") from error
-    return CheckReport(graph, report, document)
-
-
-PageRequest = Callable[[str | None, int], Awaitable[Mapping[str, Any]]]
-"""Asks for one page: from a cursor on, so many items."""

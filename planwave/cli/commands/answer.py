@@ -8,6 +8,7 @@ import typer
 
 from planwave.cli.commands.control import CommandResult, exit_with, send_command
 from planwave.cli.formatting import json_object, one_line, truncate
+from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
@@ -15,10 +16,12 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.cli.prompts import ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.errors import Conflict, InputError
 from planwave.events import OpenRequest
-from planwave.events.request_text import is_timer
+from planwave.events.request_text import is_timer, request_text
+from planwave.service.executions.answers import validate_answer
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -80,13 +83,15 @@ def answer(
     * `planwave answer 0199c3a1 r17 --decision approve --note "well done"`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
     given = _answer_from_options(decision, note, value, form)
 
-    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult | None:
-        return await _answer(asked, place, interrupt, execution_id, request, given)
+    async def tell(
+        backend: Backend, execution_id: str, interrupt: Interrupt
+    ) -> CommandResult | None:
+        return await _answer(ctx, backend, interrupt, execution_id, request, given)
 
-    exit_with(send_command(asked, name, tell))
+    exit_with(send_command(ctx, name, tell))
 
 
 async def _answer(
@@ -97,26 +102,23 @@ async def _answer(
     request_id: str | None,
     given: tuple[Json] | None,
 ) -> CommandResult | None:
-    from planwave.cli.prompts import ask, terminal_prompter
-    from planwave.service.executions.answers import validate_answer
-
-    screen, found = ctx.console(), await backend.requests(execution_id)
+    console, found = ctx.console(), await backend.requests(execution_id)
     chosen = _find_request(execution_id, found, request_id)
     if chosen is None:  # not open: whoever keeps it says what became of it
         await backend.answer(execution_id, str(request_id), None if given is None else given[0])
         return _answer_result(ctx, execution_id, str(request_id))
     if given is None:
-        person = terminal_prompter(screen)
+        person = terminal_prompter(console)
         if person is None:
             raise _answer_required(chosen)
         try:
-            asking = ask(screen, person, chosen, chosen.path)
+            asking = ask(console, person, chosen, chosen.path)
             given = await interrupt.cancel_on_signal(asking)
         except Interrupted as left:
             left.message = "left; the question stays open"
             raise
         if given is None:
-            screen.note("the question stays open")
+            console.note("the question stays open")
             return None
     checked = validate_answer(chosen.request, given[0])  # a service would tell the first fault only
     await backend.answer(execution_id, chosen.request_id, checked)
@@ -157,8 +159,6 @@ def _find_request(
 
 
 def _question_of(request: OpenRequest) -> str:
-    from planwave.events.request_text import request_text
-
     return truncate(f"{request.path}: {request_text(request.request)}", _QUESTION_CHARS)
 
 
@@ -193,8 +193,6 @@ def _answer_from_options(
 
 
 def _parse_option(written: str, option: str) -> Json:
-    from planwave.cli.inputs import parse_json, read_json_file
-
     if written.startswith(_FILE_PREFIX):
         return parse_json(read_json_file(written.removeprefix(_FILE_PREFIX)), option)
     return parse_json(written, option)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from rich.text import Text
 
 from planwave.cli.formatting import (
     DURATION_WIDTH,
@@ -18,10 +19,11 @@ from planwave.cli.formatting import (
     local_time,
     one_line,
     parse_time,
-    short_id,
+    status_style,
     status_text,
     truncate,
 )
+from planwave.cli.lookup import find
 from planwave.cli.options import (
     MAX_LISTED,
     CommandContext,
@@ -33,11 +35,14 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.cli.views.plan import show_plan
+from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_result, show_waiting
 from planwave.errors import InputError, NotFound
+from planwave.service.plans.documents import plan_of
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole, Line
-    from planwave.service.queries.history import QueryService
     from planwave.storage.records import ExecutionRecord, PlanRecord
 
 _TITLE_CHARS = 200
@@ -58,19 +63,19 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    asked = command_context(typer_ctx, json, storage)
-    screen = asked.console()
+    ctx = command_context(typer_ctx, json, storage)
+    console = ctx.console()
 
-    async def read(history: QueryService) -> tuple[list[ExecutionRecord], list[PlanRecord]]:
-        executions = await history.executions(limit=limit + 1, status=status)
-        plans = [] if status else await history.plans(limit=limit)
+    async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
+        executions = await queries.executions(limit=limit + 1, status=status)
+        plans: Sequence[PlanRecord] = () if status else await queries.plans(limit=limit)
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
-    found, plans = asked.read(read)
+    found, plans = ctx.read(read)
     executions = found[:limit]
-    if screen.json:
-        screen.result(
+    if console.json:
+        console.result(
             {
                 "executions": [_execution_json(record) for record in executions],
                 "plans": [_plan_json(plan) for plan in plans],
@@ -78,19 +83,19 @@ def ls(
         )
         return
     if not executions and not plans:
-        where = asked.settings().storage_dir
-        start = f'yet. Start with: {asked.command_hint("run")} "GOAL"'
+        where = ctx.settings().storage_dir
+        start = f'yet. Start with: {ctx.command_hint("run")} "GOAL"'
         what = f"No {status} execution" if status else "Nothing has been planned or run"
-        screen.text(f"{what} in {where}" + ("." if status else f" {start}"))
+        console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
-    screen.lines(_execution_line(screen, record) for record in executions)
+    console.lines(_execution_line(console, record) for record in executions)
     if len(found) > limit:
-        pagination_hint(screen, asked, "ls", limit)
+        pagination_hint(console, ctx, "ls", limit)
     if plans:
         if executions:
-            screen.line()
-        screen.line("Plans without an execution above:")
-        screen.lines(_plan_line(screen, plan) for plan in plans)
+            console.line()
+        console.line("Plans without an execution above:")
+        console.lines(_plan_line(console, plan) for plan in plans)
 
 
 def show(
@@ -107,41 +112,41 @@ def show(
     * `planwave show last`
     * `planwave show 0199c3a1 --node compare`
     """
-    asked = command_context(typer_ctx, json, storage)
-    screen = asked.console()
+    ctx = command_context(typer_ctx, json, storage)
+    console = ctx.console()
 
-    async def read(history: QueryService) -> _StoredPlan | _StoredExecution:
-        found = await history.find(name)
-        if found.kind == "plan":
-            status = await history.plan_status(found.id)
-            return _StoredPlan(await history.plan(found.id), status)
-        path = history.document_path(found.id)
-        return _StoredExecution(await history.document(found.id), path)
+    async def read(queries: Queries) -> _StoredPlan | _StoredExecution:
+        match = await find(queries, name)
+        if match.kind == "plan":
+            status = await queries.plan_status(match.id)
+            return _StoredPlan(await queries.plan(match.id), status)
+        path = queries.document_path(match.id)
+        return _StoredExecution(await queries.document(match.id), path)
 
-    kept = asked.read(read)
-    if isinstance(kept, _StoredExecution):
+    stored = ctx.read(read)
+    if isinstance(stored, _StoredExecution):
         if node is None:
-            _show_execution(asked, screen, kept)
+            _show_execution(ctx, console, stored)
         else:
-            _show_node(screen, kept.document, node)
+            _show_node(console, stored.document, node)
     elif node is None:
-        _show_plan(screen, kept)
+        _show_plan(console, stored)
     else:
         raise InputError(
-            f"{kept.record.plan_id} is a plan: its steps have no results yet",
-            hint="name an execution: `planwave ls` shows them",
+            f"{stored.record.plan_id} is a plan: its steps have no results yet",
+            hint="name an execution: `planwave ls` lists them",
         )
 
 
-def pagination_hint(screen: CommandConsole, ctx: CommandContext, command: str, limit: int) -> None:
+def pagination_hint(console: CommandConsole, ctx: CommandContext, command: str, limit: int) -> None:
     """Say to a person that a list was cut, and how to see more of it."""
-    if not screen.pretty:
+    if not console.pretty:
         return
     if limit < MAX_LISTED:
         more = ctx.command_hint(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
-        screen.verbatim(f"There are older ones: {more}")
+        console.verbatim(f"There are older ones: {more}")
     else:
-        screen.text("There are older ones.")
+        console.text("There are older ones.")
 
 
 class _StoredPlan(NamedTuple):
@@ -156,27 +161,20 @@ class _StoredExecution(NamedTuple):
     path: Path | None
 
 
-def _show_plan(screen: CommandConsole, kept: _StoredPlan) -> None:
-    from planwave.cli.views.plan import show_plan
-    from planwave.service.plans.documents import plan_of
-
+def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
     plan = plan_of(kept.record)
-    if screen.json:
-        screen.result(plan.as_json(kept.status))
+    if console.json:
+        console.result(plan.as_json(kept.status))
         return
     made = f"{local_time(plan.created_at)}, {status_text(kept.status)}"
     facts = {"Goal": plan.user_prompt, "Plan": plan.plan_id, "Made": made}
-    show_plan(screen, plan, facts_lines(facts))
+    show_plan(console, plan, facts_lines(facts))
 
 
-def _show_execution(ctx: CommandContext, screen: CommandConsole, kept: _StoredExecution) -> None:
-    from rich.text import Text
-
-    from planwave.cli.views.result import node_lines, nodes_of, show_result, show_waiting
-
+def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredExecution) -> None:
     document, path = kept
-    if screen.json:
-        show_result(screen, document, path)
+    if console.json:
+        show_result(console, document, path)
         return
     execution_id = str(document["execution_id"])
     facts = {
@@ -187,34 +185,30 @@ def _show_execution(ctx: CommandContext, screen: CommandConsole, kept: _StoredEx
         "Started": local_time(document.get("started_at")),
         "Out of": json_object(document.get("parent")).get("execution_id"),
     }
-    screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
-    screen.texts(facts_lines(facts))
-    screen.line()
-    screen.lines(node_lines(screen, document))
-    show_result(screen, document, path)
-    show_waiting(ctx, screen, document)
+    console.line(Text(one_line(str(document.get("title") or "")), style="bold"))
+    console.texts(facts_lines(facts))
+    console.line()
+    console.lines(node_lines(console, document))
+    show_result(console, document, path)
+    show_waiting(ctx, console, document)
     for node in nodes_of(document):
         if node.get("result") is not None:
-            words = f"show {short_id(screen, execution_id)} --node {node.get('path')}"
-            screen.verbatim(f"One step in full: {ctx.command_hint(words)}")
+            words = f"show {console.short_id(execution_id)} --node {node.get('path')}"
+            console.verbatim(f"One step in full: {ctx.command_hint(words)}")
             break
 
 
-def _show_node(screen: CommandConsole, document: dict[str, Any], name: str) -> None:
-    from planwave.cli.views.result import show_failure
-
+def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> None:
     node = _node_of(document, name)
-    if screen.json:
-        screen.result(node)
+    if console.json:
+        console.result(node)
     elif node.get("result") is not None:
-        screen.markdown(str(node["result"]))
+        console.markdown(str(node["result"]))
     else:
-        show_failure(screen, node)
+        show_failure(console, node)
 
 
 def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
-    from planwave.cli.views.result import nodes_of
-
     nodes = nodes_of(document)
     for field in ("path", "id", "name"):
         found = [node for node in nodes if node.get(field) == name]
@@ -238,27 +232,21 @@ def _sample(names: Iterable[Any]) -> str:
     return ", ".join(shown[:_STEPS_NAMED]) + more
 
 
-def _execution_line(screen: CommandConsole, record: ExecutionRecord) -> Line:
-    from rich.text import Text
-
-    from planwave.cli.formatting import status_style
-
+def _execution_line(console: CommandConsole, record: ExecutionRecord) -> Line:
     words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
-        (short_id(screen, record.execution_id), "cyan"),
+        (console.short_id(record.execution_id), "cyan"),
         f"  {local_time(record.created_at)}  ",
-        (f"{screen.glyph(record.status)} {words}", status_style(record.status).style),
+        (f"{console.glyph(record.status)} {words}", status_style(record.status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
         truncate(record.title or record.user_prompt, _TITLE_CHARS),
     )
 
 
-def _plan_line(screen: CommandConsole, plan: PlanRecord) -> Line:
-    from rich.text import Text
-
+def _plan_line(console: CommandConsole, plan: PlanRecord) -> Line:
     steps = counted(len(plan.document.get("nodes") or ()), "step")
     return Text.assemble(
-        (short_id(screen, plan.plan_id), "cyan"),
+        (console.short_id(plan.plan_id), "cyan"),
         f"  {local_time(plan.created_at)}  ",
         (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
         truncate(plan.title or plan.user_prompt, _TITLE_CHARS),

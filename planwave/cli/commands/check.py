@@ -8,6 +8,7 @@ from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
 from planwave.cli.options import FileArgument, JsonFlag, StorageOption, command_context
+from planwave.service.plans.documents import check_source, is_provider_error
 
 
 def check(
@@ -26,24 +27,22 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    from planwave.service.plans.documents import check_source, is_provider_error
-
-    asked = command_context(typer_ctx, json, storage)
-    screen, settings = asked.console(), asked.settings()
+    ctx = command_context(typer_ctx, json, storage)
+    console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
-    report = check_source(source.content, asked.factories.catalog(settings), settings.limits)
+    report = check_source(source.content, ctx.factories.catalog(settings), settings.limits)
     errors = [each for each in report.diagnostics if each.severity == "error"]
     warnings = sum(each.severity == "warning" for each in report.diagnostics)
-    show_diagnostics(screen, report.diagnostics)
+    show_diagnostics(console, report.diagnostics)
     if errors:
-        screen.error(f"{counted(len(errors), 'error')} in {source.name}: it cannot run")
+        console.error(f"{counted(len(errors), 'error')} in {source.name}: it cannot run")
     else:
         size = counted(len(report.graph.nodes), "node") if report.graph is not None else "nothing"
         also = f", {counted(warnings, 'warning')}" if warnings else ""
-        screen.text(f"{screen.glyph('completed')} {source.name} can run: {size}, no errors{also}")
-    if screen.json:
+        console.text(f"{console.glyph('completed')} {source.name} can run: {size}, no errors{also}")
+    if console.json:
         found = [each.as_json() for each in report.diagnostics]
-        screen.result({"ok": not errors, "diagnostics": found})
+        console.result({"ok": not errors, "diagnostics": found})
     if errors:
         only_providers = all(map(is_provider_error, errors))
         raise typer.Exit(ExitCode.NO_PROVIDER if only_providers else ExitCode.INVALID_PLAN)

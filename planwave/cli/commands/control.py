@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from planwave.cli.errors import ExitCode
+from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import one_line
+from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
     JsonFlag,
     StorageOption,
     command_context,
-    find_execution,
 )
 from planwave.cli.signals import Interrupt
 
@@ -36,15 +37,15 @@ def pause(
 
     * `planwave pause last`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
 
-    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        await place.pause(execution_id)
-        again = asked.command_hint(f"resume {execution_id}")
+    async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        await backend.pause(execution_id)
+        again = ctx.command_hint(f"resume {execution_id}")
         done = f"Paused {execution_id}; steps at work go on to their end"
         return CommandResult("paused", done, f"Have it go on with: {again}", may_continue=False)
 
-    exit_with(send_command(asked, name, tell))
+    exit_with(send_command(ctx, name, tell))
 
 
 def resume(
@@ -61,14 +62,14 @@ def resume(
 
     * `planwave resume last`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
 
-    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        await place.resume(execution_id)
-        again = asked.command_hint(f"watch {execution_id}")
+    async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        await backend.resume(execution_id)
+        again = ctx.command_hint(f"watch {execution_id}")
         return CommandResult("executing", f"{execution_id} goes on", f"Watch it with: {again}")
 
-    exit_with(send_command(asked, name, tell))
+    exit_with(send_command(ctx, name, tell))
 
 
 def cancel(
@@ -90,18 +91,18 @@ def cancel(
     * `planwave cancel last`
     * `planwave cancel last --node research` (what does not need it goes on)
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
 
-    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        see = f"See it with: {asked.command_hint(f'show {execution_id}')}"
+    async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"
         if node is None:
-            await place.cancel(execution_id)
+            await backend.cancel(execution_id)
             done = f"Cancelled {execution_id}; what was done is kept"
             return CommandResult("cancelled", done, see, may_continue=False, status="cancelled")
-        await place.cancel(execution_id, node=node)
+        await backend.cancel(execution_id, node=node)
         return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
 
-    exit_with(send_command(asked, name, tell))
+    exit_with(send_command(ctx, name, tell))
 
 
 class CommandResult(NamedTuple):
@@ -145,28 +146,26 @@ def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
 
 
 async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
-    from planwave.cli.follow_run import follow_run
-
-    screen, settings = ctx.console(), ctx.settings()
-    async with ctx.history(settings) as history:
-        execution_id = await find_execution(history, name)
-    with Interrupt(screen) as interrupt:
-        async with ctx.backend(settings) as place:
+    console, settings = ctx.console(), ctx.settings()
+    async with ctx.queries(settings) as queries:
+        execution_id = await find_execution(queries, name)
+    with Interrupt(console) as interrupt:
+        async with ctx.backend(settings) as backend:
             # A server's own record needs its events, and what has lost them can be cancelled yet.
             before = (
-                (await place.service.execution(execution_id)).last_seq
-                if place.runs_in_process
+                (await backend.queries.execution(execution_id)).last_seq
+                if backend.runs_in_process
                 else 0
             )
-            told = await tell(place, execution_id, interrupt)
+            told = await tell(backend, execution_id, interrupt)
             if told is None:
                 return ExitCode.OK
-            if told.may_continue and place.runs_in_process:
-                return await follow_run(ctx, place, interrupt, execution_id, after=before)
-            status = told.status or str((await place.document(execution_id))["status"])
-    if screen.json:
-        screen.result({"execution_id": execution_id, "status": status, **told.json_fields})
+            if told.may_continue and backend.runs_in_process:
+                return await follow_run(ctx, backend, interrupt, execution_id, after=before)
+            status = told.status or str((await backend.document(execution_id))["status"])
+    if console.json:
+        console.result({"execution_id": execution_id, "status": status, **told.json_fields})
         return ExitCode.OK
-    screen.verbatim(f"{screen.glyph(told.sign)} {told.done}")
-    screen.verbatim(told.next_hint)
+    console.verbatim(f"{console.glyph(told.sign)} {told.done}")
+    console.verbatim(told.next_hint)
     return ExitCode.OK

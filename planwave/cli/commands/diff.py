@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from planwave.cli.formatting import (
     SHORT_ID,
@@ -21,13 +22,12 @@ from planwave.cli.formatting import (
     status_text,
     truncate,
 )
-from planwave.cli.options import JsonFlag, StorageOption, command_context, find_execution
+from planwave.cli.lookup import find_execution
+from planwave.cli.options import JsonFlag, StorageOption, command_context
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
+    from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole
-    from planwave.service.queries.history import QueryService
 
 _ID_HELP: Final = "by its id, the unique start of its id, or: last."
 _CHANGES: Final = {"changed": "differ", "only_a": "only in A", "only_b": "only in B"}
@@ -60,48 +60,46 @@ def diff(
     * `planwave diff 0199c3a1 last`
     * `planwave diff 0199c3a1 0199c3b2 --json`
     """
-    asked = command_context(typer_ctx, json, storage)
-    screen = asked.console()
+    ctx = command_context(typer_ctx, json, storage)
+    console = ctx.console()
 
-    async def read(history: QueryService) -> dict[str, Any]:
-        return await history.diff(
-            await find_execution(history, a), await find_execution(history, b)
+    async def read(queries: Queries) -> dict[str, Any]:
+        return await queries.diff(
+            await find_execution(queries, a), await find_execution(queries, b)
         )
 
-    told = asked.read(read)
-    if screen.json:
-        screen.result(told)
+    difference = ctx.read(read)
+    if console.json:
+        console.result(difference)
     else:
-        show_difference(screen, told)
+        show_difference(console, difference)
 
 
-def show_difference(screen: CommandConsole, difference: _Document) -> None:
+def show_difference(console: CommandConsole, difference: _Document) -> None:
     """Write two executions side by side, then each step that is not the same in both."""
-    screen.lines(_totals(screen, difference))
-    screen.line()
+    console.lines(_totals(console, difference))
+    console.line()
     counts = json_object(difference.get("counts"))
     parts = [f"{counts[name]} {words}" for name, words in _CHANGES.items() if counts.get(name)]
     same = counts.get("same", 0)
-    screen.text(f"{counted(same, 'step')} the same" + "".join(f", {part}" for part in parts))
+    console.text(f"{counted(same, 'step')} the same" + "".join(f", {part}" for part in parts))
     for node in map(json_object, difference.get("nodes") or ()):
-        screen.line()
-        screen.line(_headline(screen, node))
-        screen.lines(_details(node))
+        console.line()
+        console.line(_headline(console, node))
+        console.lines(_details(node))
     if difference.get("left_off"):
-        screen.line()
-        screen.text(f"{counted(difference['left_off'], 'more step')} that differ")
+        console.line()
+        console.text(f"{counted(difference['left_off'], 'more step')} that differ")
 
 
-def _totals(screen: CommandConsole, difference: _Document) -> Iterator[Text]:
-    from rich.text import Text
-
+def _totals(console: CommandConsole, difference: _Document) -> Iterator[Text]:
     ids = [str(difference.get(side) or "") for side in ("a", "b")]
-    shown = [each[:SHORT_ID] if screen.pretty else each for each in ids]
+    shown = [each[:SHORT_ID] if console.pretty else each for each in ids]
     width = max(_COLUMN, *(len(each) + 2 for each in shown))
     rows: list[tuple[str, Sequence[tuple[str, str]]]] = [
         ("", [("A", "bold"), ("B", "bold")]),
         ("Execution", [(each, "cyan") for each in shown]),
-        ("Status", [_status(screen, status) for status in difference.get("status") or ()]),
+        ("Status", [_status(console, status) for status in difference.get("status") or ()]),
         ("Time", [(_time(seconds), "") for seconds in difference.get("duration_s") or ()]),
         ("Tokens", [(_tokens(json_object(used)), "") for used in difference.get("usage") or ()]),
         ("Cost", [(_cost(json_object(used)), "") for used in difference.get("usage") or ()]),
@@ -114,13 +112,11 @@ def _totals(screen: CommandConsole, difference: _Document) -> Iterator[Text]:
         yield line
 
 
-def _headline(screen: CommandConsole, node: _Document) -> Text:
+def _headline(console: CommandConsole, node: _Document) -> Text:
     """Give what became of a step: its path, then each column as one value or as before and after."""
-    from rich.text import Text
-
-    arrow = f" {screen.symbol('→', '->')} "
+    arrow = f" {console.symbol('→', '->')} "
     line = Text.assemble((truncate(str(node.get("path")), _PATH_WIDTH), "bold cyan"), "  ")
-    sides = [_status(screen, each) for each in node.get("status") or ()]
+    sides = [_status(console, each) for each in node.get("status") or ()]
     for at, (words, style) in enumerate(dict.fromkeys(sides)):
         line.append(arrow if at else "").append(words, style)
     for words in (
@@ -133,8 +129,6 @@ def _headline(screen: CommandConsole, node: _Document) -> Text:
 
 def _details(node: _Document) -> Iterator[Text]:
     """Give how a step differs, line by line."""
-    from rich.text import Text
-
     if node.get("written"):
         yield Text(f"  the graph has another {', '.join(map(str, node['written']))}", "dim")
     for error, (sign, style) in zip(node.get("error") or (), _SIDES, strict=False):
@@ -155,10 +149,10 @@ def _value(output: _Document) -> str:
     return truncate(value if isinstance(value, str) else json_text(value), _VALUE_WIDTH)
 
 
-def _status(screen: CommandConsole, status: Any) -> tuple[str, str]:
+def _status(console: CommandConsole, status: Any) -> tuple[str, str]:
     if status is None:
-        return screen.symbol("·", "-"), "dim"
-    return f"{screen.glyph(str(status))} {status_text(str(status))}", status_style(
+        return console.symbol("·", "-"), "dim"
+    return f"{console.glyph(str(status))} {status_text(str(status))}", status_style(
         str(status)
     ).style
 

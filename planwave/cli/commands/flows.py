@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from planwave.cli.commands.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_options
 from planwave.cli.inputs import read_inputs, read_source
+from planwave.cli.lookup import find_flow, find_flow_id, find_plan
 from planwave.cli.options import (
     CommandContext,
     InputOption,
@@ -28,14 +30,13 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.cli.views.flow import flow_line, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
 
 if TYPE_CHECKING:
-    from planwave.cli.backends.remote import RemoteBackend
+    from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.inputs import Source
     from planwave.service.flows.flow_queries import Flow
-    from planwave.service.queries.history import QueryService
-    from planwave.service.service import Service
     from planwave.storage.records import FlowVersion
 
 _VERSIONS_SHOWN: Final = 20
@@ -116,29 +117,29 @@ def save(
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
     if (file is None) == (plan is None):
         raise InputError(
             "a flow is saved from a file or from a plan",
             code="usage",
-            hint=f"{asked.command_hint('flow save')} NAME FILE, or NAME --plan PLAN_ID",
+            hint=f"{ctx.command_hint('flow save')} NAME FILE, or NAME --plan PLAN_ID",
         )
     source = None if file is None else read_source(file)
 
-    async def change(keeper: Service | RemoteBackend) -> Flow:
-        plan_id = None if plan is None else await _find_plan(keeper, plan)
-        return await _save_flow(keeper, name, source, plan_id, description)
+    async def save_flow(backend: Backend) -> Flow:
+        plan_id = None if plan is None else await find_plan(backend.queries, plan)
+        return await _save_flow(backend, name, source, plan_id, description)
 
-    kept = asyncio.run(_with_service(asked, change))
-    screen = asked.console()
-    if screen.json:
-        screen.result(kept.as_json())
+    saved = asyncio.run(_with_backend(ctx, save_flow))
+    console = ctx.console()
+    if console.json:
+        console.result(saved.as_json())
         return
-    screen.verbatim(
-        f"{screen.glyph('completed')} Saved {kept.name} as revision {kept.revision}, "
-        f"version {kept.version}"
+    console.verbatim(
+        f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}, "
+        f"version {saved.version}"
     )
-    screen.verbatim(f"Run it with: {asked.command_hint(f'flow run {kept.flow_id}')}")
+    console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {saved.flow_id}')}")
 
 
 @flow_app.command()
@@ -154,23 +155,20 @@ def ls(
 
     * `planwave flow ls`
     """
-    from planwave.cli.commands.browse import pagination_hint
-    from planwave.cli.views.flow import flow_line
-
-    asked = command_context(typer_ctx, json, storage)
-    screen = asked.console()
-    found = asked.read(lambda history: history.flows(limit=limit + 1))
+    ctx = command_context(typer_ctx, json, storage)
+    console = ctx.console()
+    found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
     flows = found[:limit]
-    if screen.json:
-        screen.result({"flows": [asdict(each) for each in flows]})
+    if console.json:
+        console.result({"flows": [asdict(each) for each in flows]})
     elif flows:
-        screen.lines(flow_line(screen, each) for each in flows)
+        console.lines(flow_line(console, each) for each in flows)
         if len(found) > limit:
-            pagination_hint(screen, asked, "flow ls", limit)
+            pagination_hint(console, ctx, "flow ls", limit)
     else:
-        where = asked.settings().storage_dir
-        screen.text(
-            f"No flows in {where} yet. Save one with: {asked.command_hint('flow save')} NAME FILE"
+        where = ctx.settings().storage_dir
+        console.text(
+            f"No flows in {where} yet. Save one with: {ctx.command_hint('flow save')} NAME FILE"
         )
 
 
@@ -189,22 +187,20 @@ def show(
     * `planwave flow show triage`
     * `planwave flow show triage --json --version 3f0c > triage.json`
     """
-    from planwave.cli.views.flow import show_flow
+    ctx = command_context(typer_ctx, json, storage)
+    console = ctx.console()
 
-    asked = command_context(typer_ctx, json, storage)
-    screen = asked.console()
+    async def read(queries: Queries) -> tuple[Flow, Sequence[FlowVersion]]:
+        flow = await find_flow(queries, name, version)
+        return flow, await queries.flow_versions(flow.flow_id, limit=_VERSIONS_SHOWN + 1)
 
-    async def read(history: QueryService) -> tuple[Flow, list[FlowVersion]]:
-        found = await _find_flow(history, name, version)
-        return found, [*await history.flow_versions(found.flow_id, limit=_VERSIONS_SHOWN + 1)]
-
-    found, versions = asked.read(read)
-    if screen.json:
-        screen.result(found.as_json())
+    flow, versions = ctx.read(read)
+    if console.json:
+        console.result(flow.as_json())
     else:
-        show_flow(screen, found, versions[:_VERSIONS_SHOWN])
+        show_flow(console, flow, versions[:_VERSIONS_SHOWN])
         if len(versions) > _VERSIONS_SHOWN:
-            screen.text("There are older ones.")
+            console.text("There are older ones.")
 
 
 @flow_app.command()
@@ -220,19 +216,19 @@ def rm(
 
     * `planwave flow rm triage`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
 
-    gone = asked.read(lambda history: _find_flow(history, name, None))
+    flow = ctx.read(lambda queries: find_flow(queries, name))
 
-    async def remove(keeper: Service | RemoteBackend) -> None:
-        await keeper.delete_flow(gone.flow_id)
+    async def delete(backend: Backend) -> None:
+        await backend.delete_flow(flow.flow_id)
 
-    asyncio.run(_with_service(asked, remove))
-    screen = asked.console()
-    if screen.json:
-        screen.result({"removed": gone.flow_id, "name": gone.name})
+    asyncio.run(_with_backend(ctx, delete))
+    console = ctx.console()
+    if console.json:
+        console.result({"removed": flow.flow_id, "name": flow.name})
     else:
-        screen.verbatim(f"{screen.glyph('completed')} Removed {gone.name} ({gone.flow_id})")
+        console.verbatim(f"{console.glyph('completed')} Removed {flow.name} ({flow.flow_id})")
 
 
 @flow_app.command()
@@ -258,33 +254,15 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --version 3f0c --json`
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
-    given = read_inputs(inputs or ())
+    ctx = command_context(typer_ctx, json, storage, provider, model)
+    arguments = read_inputs(inputs or ())
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
-    found = asked.read(lambda history: _find_flow(history, name, version))
-    run_and_exit(asked, RunJob(flow=found, options=options, inputs=given))
-
-
-async def _find_flow(history: QueryService, name: str, version: str | None) -> Flow:
-    flow_id = await history.find_flow(name)
-    if version is not None:
-        version = await history.find_version(flow_id, version)
-    return await history.flow(flow_id, version)
-
-
-async def _find_plan(service: Service | RemoteBackend, name: str) -> str:
-    """Give the id of a plan that is named by itself, or by an execution of it."""
-    found = await service.find(name)
-    if found.kind == "plan":
-        return found.id
-    plan_id = (await service.execution(found.id)).plan_id
-    if plan_id is None:
-        raise InputError(f"execution {found.id} has no plan", hint="name a plan, or a file")
-    return plan_id
+    flow = ctx.read(lambda queries: find_flow(queries, name, version))
+    run_and_exit(ctx, RunJob(flow=flow, options=options, inputs=arguments))
 
 
 async def _save_flow(
-    service: Service | RemoteBackend,
+    backend: Backend,
     name: str,
     source: Source | None,
     plan_id: str | None,
@@ -294,12 +272,12 @@ async def _save_flow(
     name = name.strip()
     try:
         try:
-            flow_id = await service.find_flow(name, by_start=False)
+            flow_id = await find_flow_id(backend.queries, name, by_prefix=False)
         except NotFound:
-            return await service.create_flow(
+            return await backend.create_flow(
                 name, graph=graph, plan_id=plan_id, description=description
             )
-        return await service.update_flow(
+        return await backend.update_flow(
             flow_id, graph=graph, plan_id=plan_id, description=description
         )
     except GraphInvalid as error:
@@ -307,8 +285,8 @@ async def _save_flow(
         raise GraphInvalid(error.diagnostics, f"{where}: {error.message}") from error
 
 
-async def _with_service(
-    ctx: CommandContext, change: Callable[[Service | RemoteBackend], Awaitable[_Result]]
+async def _with_backend(
+    ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]
 ) -> _Result:
-    async with ctx.backend(ctx.settings()) as place:
-        return await change(place.service)
+    async with ctx.backend(ctx.settings()) as backend:
+        return await use(backend)

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from planwave.cli.commands.control import exit_with
+from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import json_object, truncate
+from planwave.cli.inputs import parse_json, read_json_file
+from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
     JsonFlag,
     StorageOption,
     command_context,
-    find_execution,
 )
 from planwave.cli.signals import Interrupt
 from planwave.errors import InputError
@@ -44,12 +46,12 @@ def retry(
 
     * `planwave retry last`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
 
-    async def make(place: Backend, execution_id: str) -> str:
-        return await place.retry(execution_id)
+    async def start(backend: Backend, execution_id: str) -> str:
+        return await backend.retry(execution_id)
 
-    exit_with(asyncio.run(_follow_new(asked, name, make)))
+    exit_with(asyncio.run(_follow_new(ctx, name, start)))
 
 
 def fork(
@@ -93,31 +95,29 @@ def fork(
     * `planwave fork 0199c3a1 --set compare.model=gpt-4o --set research.temperature=0.2`
     * `planwave fork last --changes changes.json`
     """
-    asked = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage)
     from_file = {} if changes is None else _read_changes(changes)
 
-    async def make(place: Backend, execution_id: str) -> str:
-        ids = _node_ids(await place.document(execution_id)) if settings else ()
+    async def start(backend: Backend, execution_id: str) -> str:
+        ids = _node_ids(await backend.document(execution_id)) if settings else ()
         wanted = apply_settings(from_file, settings or (), ids)
-        return await place.fork(execution_id, rerun or (), wanted)
+        return await backend.fork(execution_id, rerun or (), wanted)
 
-    exit_with(asyncio.run(_follow_new(asked, name, make)))
+    exit_with(asyncio.run(_follow_new(ctx, name, start)))
 
 
 async def _follow_new(
-    ctx: CommandContext, name: str, make: Callable[[Backend, str], Awaitable[str]]
+    ctx: CommandContext, name: str, start: Callable[[Backend, str], Awaitable[str]]
 ) -> int:
-    """Have an execution made out of one, and attend to it."""
-    from planwave.cli.follow_run import follow_run
-
-    screen, settings = ctx.console(), ctx.settings()
-    async with ctx.history(settings) as history:
-        execution_id = await find_execution(history, name)
-    with Interrupt(screen) as interrupt:
-        async with ctx.backend(settings) as place:
-            made = await make(place, execution_id)
-            screen.verbatim(f"execution {made}, out of {execution_id}")
-            return await follow_run(ctx, place, interrupt, made)
+    """Start a new execution from an earlier one, and follow it."""
+    console, settings = ctx.console(), ctx.settings()
+    async with ctx.queries(settings) as queries:
+        execution_id = await find_execution(queries, name)
+    with Interrupt(console) as interrupt:
+        async with ctx.backend(settings) as backend:
+            new_id = await start(backend, execution_id)
+            console.verbatim(f"execution {new_id}, from {execution_id}")
+            return await follow_run(ctx, backend, interrupt, new_id)
 
 
 def apply_settings(
@@ -163,8 +163,6 @@ def _parse_value(written: str) -> Json:
 
 
 def _read_changes(file: str) -> dict[str, dict[str, Json]]:
-    from planwave.cli.inputs import parse_json, read_json_file
-
     changes = parse_json(read_json_file(file), f"--changes {truncate(repr(file), _SHOWN)}")
     if isinstance(changes, dict):
         fields = cast("dict[str, Any]", changes)

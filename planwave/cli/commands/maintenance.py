@@ -13,6 +13,7 @@ from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
 from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.errors import InputError, StoreError
+from planwave.storage.files import ARTIFACT_DIR
 
 if TYPE_CHECKING:
     from planwave.settings import Settings
@@ -44,22 +45,21 @@ def backup(
 
     * `planwave backup planwave-2026-01-31.tgz`
     """
-    from planwave.storage.backup import back_up
-    from planwave.storage.files import ARTIFACT_DIR
+    from planwave.storage.backup import back_up  # test_help_loads_no_heavy_library
 
-    asked = command_context(typer_ctx, json, storage)
-    screen, settings = asked.console(), asked.settings()
+    ctx = command_context(typer_ctx, json, storage)
+    console, settings = ctx.console(), ctx.settings()
     made = back_up(settings.storage_dir, file)
-    if screen.json:
-        screen.result(_backup_json(made))
+    if console.json:
+        console.result(_backup_json(made))
     else:
         held = f"{counted(made.executions, 'execution')}, {counted(made.plans, 'plan')}"
         held += f" and {counted(made.flows, 'flow')}"
-        done, size = screen.glyph("completed"), _size_text(made.size)
-        screen.verbatim(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
+        done, size = console.glyph("completed"), _size_text(made.size)
+        console.verbatim(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
     if made.damaged:
         lost = counted(len(made.damaged), "large result")
-        screen.error(
+        console.error(
             f"{lost} could not be backed up: missing or damaged in {settings.storage_dir}",
             f"look for them in older backups: {ARTIFACT_DIR}/{made.damaged[0]}.json",
         )
@@ -91,22 +91,22 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    asked = command_context(typer_ctx, json, storage)
-    screen, settings = asked.console(), asked.settings()
+    ctx = command_context(typer_ctx, json, storage)
+    console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:
         raise InputError(
             "nothing says how old is too old",
             code="usage",
-            hint=f"{asked.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
+            hint=f"{ctx.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
         )
     before = datetime.now(UTC) - timedelta(days=days)
-    removed = _prune(asked, settings, before) if settings.storage_dir.is_dir() else 0
-    if screen.json:
-        screen.result({"removed": removed, "before": before.isoformat(timespec="seconds")})
+    removed = _prune(ctx, settings, before) if settings.storage_dir.is_dir() else 0
+    if console.json:
+        console.result({"removed": removed, "before": before.isoformat(timespec="seconds")})
         return
     what = f"{counted(removed, 'execution')} that ended more than {counted(days, 'day')} ago"
-    screen.text(f"{screen.glyph('completed')} Removed {what} from {settings.storage_dir}")
+    console.text(f"{console.glyph('completed')} Removed {what} from {settings.storage_dir}")
 
 
 def _prune(ctx: CommandContext, settings: Settings, before: datetime) -> int:

@@ -8,10 +8,19 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from planwave.cli.console import CommandConsole
 from planwave.cli.errors import ExitCode
@@ -19,6 +28,11 @@ from planwave.cli.formatting import counted
 from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
+from planwave.planner.capabilities import check_can_plan
+from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
+from planwave.providers.local.download import download_model as download_model_file
+from planwave.providers.local.download import expand_home, is_present, model_path
+from planwave.service.plans.documents import check_source, is_provider_error
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -63,13 +77,15 @@ def pull(
     * `planwave model pull`
     * `planwave model pull qwen2.5-coder-0.5b` (half the memory, weaker plans)
     """
-    asked = command_context(typer_ctx, json)
-    screen, settings = asked.console(), asked.settings()
-    path = download_with_progress(screen, settings, name or settings.local_model)
-    if screen.json:
-        screen.result({"model": name or settings.local_model, "path": str(path)})
+    ctx = command_context(typer_ctx, json)
+    console, settings = ctx.console(), ctx.settings()
+    path = download_with_progress(console, settings, name or settings.local_model)
+    if console.json:
+        console.result({"model": name or settings.local_model, "path": str(path)})
     else:
-        screen.verbatim(f"{screen.glyph('completed')} {name or settings.local_model} is in {path}")
+        console.verbatim(
+            f"{console.glyph('completed')} {name or settings.local_model} is in {path}"
+        )
 
 
 def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
@@ -80,11 +96,11 @@ def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOpt
     * `planwave doctor`
     * `planwave doctor --json`
     """
-    asked = command_context(typer_ctx, json, storage)
-    screen, settings = asked.console(), asked.settings()
-    providers, local = asked.factories.providers(settings)
+    ctx = command_context(typer_ctx, json, storage)
+    console, settings = ctx.console(), ctx.settings()
+    providers, local = ctx.factories.providers(settings)
     infos = providers.list()
-    kept = _storage_report(asked, settings)
+    kept = _storage_report(ctx, settings)
     can_plan = any(info.available for info in infos) or local.required_download() is not None
     found: dict[str, Any] = {
         "python": {"version": platform.python_version(), "executable": sys.executable},
@@ -103,60 +119,58 @@ def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOpt
         "storage": kept,
         "ok": can_plan and kept["ok"],
     }
-    if screen.json:
-        screen.result(found)
+    if console.json:
+        console.result(found)
     else:
-        _show_report(screen, found, can_plan)
+        _show_report(console, found, can_plan)
     if not can_plan:
         raise typer.Exit(ExitCode.NO_PROVIDER)
     if not kept["ok"]:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _show_report(screen: CommandConsole, found: dict[str, Any], can_plan: bool) -> None:
+def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool) -> None:
     machine, store = found["machine"], found["storage"]
-    arrow = screen.symbol("→", "->")
-    screen.text(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
+    arrow = console.symbol("→", "->")
+    console.text(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
     memory, disk = machine["memory_bytes"], machine["disk_free_bytes"]
     size = f"{memory / _GIB:.1f} GiB memory" if memory else "memory unknown"
     free = f"{disk / _GIB:.1f} GiB disk free" if disk is not None else "disk unknown"
-    screen.text(
+    console.text(
         f"Machine    {machine['system']}, {counted(machine['cpus'], 'CPU')}, {size}, {free}"
     )
-    screen.line()
-    screen.line("Providers")
+    console.line()
+    console.line("Providers")
     width = max((len(info["name"]) for info in found["providers"]), default=0)
     for info in found["providers"]:
-        sign = screen.glyph("completed" if info["available"] else "blocked")
+        sign = console.glyph("completed" if info["available"] else "blocked")
         model = f" ({info['default_model']})" if info["available"] and info["default_model"] else ""
-        screen.text(f"  {sign} {info['name']:<{width}}  {info['reason']}{model}")
+        console.text(f"  {sign} {info['name']:<{width}}  {info['reason']}{model}")
         if not info["available"] and info["how_to_enable"]:
-            screen.verbatim(f"    {arrow} {info['how_to_enable']}")
-    screen.line()
-    screen.line("Embedded models")
+            console.verbatim(f"    {arrow} {info['how_to_enable']}")
+    console.line()
+    console.line("Embedded models")
     width = max((len(each["name"]) for each in found["models"]), default=0)
     for each in found["models"]:
-        sign = screen.glyph("completed" if each["cached"] else "pending")
+        sign = console.glyph("completed" if each["cached"] else "pending")
         where = (
             each["path"] if each["cached"] else f"not fetched: planwave model pull {each['name']}"
         )
         able = "" if each["plans"] else " (runs steps, cannot plan)"
-        screen.verbatim(f"  {sign} {each['name']:<{width}}  {where}{able}")
-    screen.line()
-    sign = screen.glyph("completed" if store["ok"] else "failed")
-    screen.verbatim(f"Storage    {sign} {store['directory']}: {store['state']}")
+        console.verbatim(f"  {sign} {each['name']:<{width}}  {where}{able}")
+    console.line()
+    sign = console.glyph("completed" if store["ok"] else "failed")
+    console.verbatim(f"Storage    {sign} {store['directory']}: {store['state']}")
     if store["hint"]:
-        screen.verbatim(f"    {arrow} {store['hint']}")
+        console.verbatim(f"    {arrow} {store['hint']}")
     if not can_plan:
-        screen.error("no provider can be used: nothing can be planned", "see the lines above")
+        console.error("no provider can be used: nothing can be planned", "see the lines above")
     elif not any(info["available"] for info in found["providers"]):
-        screen.line()
-        screen.text("The first run fetches the embedded model; everything else is ready.")
+        console.line()
+        console.text("The first run fetches the embedded model; everything else is ready.")
 
 
 def _machine_report(settings: Settings) -> dict[str, Any]:
-    from importlib.metadata import version
-
     return {
         "planwave": version("planwave"),
         "system": f"{platform.system()} {platform.machine()}",
@@ -197,23 +211,22 @@ def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
         return {"directory": str(directory), "ok": ok, "state": state, "hint": hint}
 
     try:
-        place = _nearest_existing(directory)
-        if not place.is_dir():
-            return told(f"{str(place)!r} is a file, not a directory", _STORAGE_HINT)
+        existing = _nearest_existing(directory)
+        if not existing.is_dir():
+            return told(f"{str(existing)!r} is a file, not a directory", _STORAGE_HINT)
         state = asyncio.run(count()) if directory.exists() else "not made yet"
     except StoreError as error:
         return told(error.message, error.hint or _STORAGE_HINT)
     except OSError as error:
         return told(f"cannot be looked at: {error.strerror}", _STORAGE_HINT)
     return (
-        told(state) if os.access(place, os.W_OK) else told(f"{state}, not writable", _STORAGE_HINT)
+        told(state)
+        if os.access(existing, os.W_OK)
+        else told(f"{state}, not writable", _STORAGE_HINT)
     )
 
 
 def _model_report(settings: Settings) -> list[dict[str, Any]]:
-    from planwave.providers.local.catalog import MODEL_FILES
-    from planwave.providers.local.download import is_present, model_path
-
     return [
         {
             "name": file.name,
@@ -239,13 +252,13 @@ _PERCENT_STEP = 10
 """Percent between two lines where nothing can be redrawn."""
 
 
-def missing_model(composition: Factories, settings: Settings, source: Source | None) -> str | None:
+def missing_model(factories: Factories, settings: Settings, source: Source | None) -> str | None:
     """Give the embedded model that a goal, or a file, needs and this machine has not fetched yet.
 
     Raises:
         InputError: It is needed to plan, and cannot.
     """
-    providers, local = composition.providers(settings)
+    providers, local = factories.providers(settings)
     missing = local.required_download()
     if missing is None:
         return None
@@ -255,22 +268,16 @@ def missing_model(composition: Factories, settings: Settings, source: Source | N
             settings.provider is None and (nobody_else or settings.model == missing)
         )
         if chosen:
-            from planwave.planner.capabilities import check_can_plan
-
             check_can_plan(providers, "local", missing)
         return missing if chosen else None
-    named = _missing_providers(composition, settings, source)
+    named = _missing_providers(factories, settings, source)
     wanted = "local" in named or (None in named and nobody_else)
     return missing if wanted else None
 
 
-def _missing_providers(
-    composition: Factories, settings: Settings, source: Source
-) -> set[str | None]:
+def _missing_providers(factories: Factories, settings: Settings, source: Source) -> set[str | None]:
     """Give the providers that nodes of a file name and cannot have; None stands for the default."""
-    from planwave.service.plans.documents import check_source, is_provider_error
-
-    report = check_source(source.content, composition.catalog(settings), settings.limits)
+    report = check_source(source.content, factories.catalog(settings), settings.limits)
     errors = [found for found in report.diagnostics if found.severity == "error"]
     if report.graph is None or not all(map(is_provider_error, errors)):
         return set()  # it can run nowhere: nothing is worth fetching for it
@@ -279,25 +286,22 @@ def _missing_providers(
 
 
 def download_model(
-    screen: CommandConsole, settings: Settings, name: str, download: Download | None = None
+    console: CommandConsole, settings: Settings, name: str, download: Download | None = None
 ) -> None:
     """Fetch the embedded model that the work at hand needs, saying why in one line.
 
     Raises:
         ProviderError: It cannot be fetched.
     """
-    from planwave.providers.local.catalog import model_file
-    from planwave.providers.local.download import expand_home
-
-    screen.text(
+    console.text(
         f"The model {name} runs on this machine and needs no API key: fetching "
         f"{model_file(name).size / 1e9:.1f} GB into {expand_home(settings.model_dir)}, once."
     )
-    download_with_progress(screen, settings, name, download)
+    download_with_progress(console, settings, name, download)
 
 
 def download_with_progress(
-    screen: CommandConsole, settings: Settings, name: str, download: Download | None = None
+    console: CommandConsole, settings: Settings, name: str, download: Download | None = None
 ) -> Path:
     """Fetch one embedded model, showing how far it is.
 
@@ -307,20 +311,17 @@ def download_with_progress(
         ProviderError: It cannot be fetched.
         Interrupted: By Ctrl-C.
     """
-    from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
-    from planwave.providers.local.download import download_model
-
     if is_path(name):
         raise InputError(
             f"{name} is a file of your own: there is nothing to fetch",
             hint=f"name a model: planwave model pull {next(iter(MODEL_FILES))}",
         )
     model_file(name)
-    work = download or download_model
+    work = download or download_model_file
     try:
-        if screen.live:
-            return _download_with_bar(screen, settings, name, work)
-        return work(name, settings.model_dir, progress=_line_progress(screen))
+        if console.live:
+            return _download_with_bar(console, settings, name, work)
+        return work(name, settings.model_dir, progress=_line_progress(console))
     except KeyboardInterrupt as error:
         raise Interrupted(
             message=f"interrupted; what was fetched of {name} is kept",
@@ -329,17 +330,8 @@ def download_with_progress(
 
 
 def _download_with_bar(
-    screen: CommandConsole, settings: Settings, name: str, download: Download
+    console: CommandConsole, settings: Settings, name: str, download: Download
 ) -> Path:
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
     columns: list[Any] = [
         TextColumn("{task.description}"),
         BarColumn(),
@@ -347,7 +339,7 @@ def _download_with_bar(
         TransferSpeedColumn(),
         TimeRemainingColumn(compact=True),
     ]
-    with Progress(*columns, console=screen.out, transient=True) as bar:
+    with Progress(*columns, console=console.out, transient=True) as bar:
         task = bar.add_task(name, total=None)
 
         def tell(_: str, done: int, total: int) -> None:
@@ -356,7 +348,7 @@ def _download_with_bar(
         return download(name, settings.model_dir, progress=tell)
 
 
-def _line_progress(screen: CommandConsole) -> Callable[[str, int, int], None]:
+def _line_progress(console: CommandConsole) -> Callable[[str, int, int], None]:
     told = -_PERCENT_STEP
 
     def tell(name: str, done: int, total: int) -> None:
@@ -364,6 +356,6 @@ def _line_progress(screen: CommandConsole) -> Callable[[str, int, int], None]:
         percent = done * 100 // max(total, 1)
         if percent >= told + _PERCENT_STEP or (percent == 100 and told != 100):
             told = percent
-            screen.line(f"{name}: {percent} % of {total / 1e6:,.0f} MB")
+            console.line(f"{name}: {percent} % of {total / 1e6:,.0f} MB")
 
     return tell

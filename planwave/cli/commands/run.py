@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from planwave.cli.commands.models import download_model, missing_model
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
 from planwave.cli.inputs import InputArgument, flow_source, read_goal, read_inputs, read_source
@@ -31,14 +32,16 @@ from planwave.cli.options import (
     command_context,
 )
 from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
 from planwave.errors import PlanwaveError
+from planwave.executor.options import RunOptions
+from planwave.planner.planner import check_goal
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
     from planwave.cli.inputs import Source
     from planwave.cli.options import CommandContext
-    from planwave.executor.options import RunOptions
     from planwave.graph.plan import Plan
     from planwave.service.flows.flow_queries import Flow
     from planwave.settings import Settings
@@ -68,10 +71,10 @@ def run(
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, provider, model)
     options = run_options(scheduling, on_failure, max_parallel)
     run_and_exit(
-        asked, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
+        ctx, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
     )
 
 
@@ -90,8 +93,8 @@ def plan(
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
-    run_and_exit(asked, RunJob(goal=read_goal(goal)))
+    ctx = command_context(typer_ctx, json, storage, provider, model)
+    run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
 def exec_(
@@ -116,10 +119,10 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, provider, model)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
     run_and_exit(
-        asked, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
+        ctx, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
     )
 
 
@@ -131,8 +134,6 @@ def run_options(
     run_from: Sequence[str] | None = None,
 ) -> RunOptions:
     """Give how to run."""
-    from planwave.executor.options import RunOptions
-
     return RunOptions(
         scheduling.value,
         on_failure.value,
@@ -144,9 +145,6 @@ def run_options(
 
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Do the work in an event loop and leave with its exit code."""
-    from planwave.cli.commands.models import download_model, missing_model
-    from planwave.planner.planner import check_goal
-
     settings = ctx.settings()
     if not job.is_planned:
         check_goal(job.goal, settings.limits)
@@ -194,41 +192,37 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
         Interrupted: The person stopped it before anything ran.
         PlanwaveError: It could not be planned, or not be started.
     """
-    screen = ctx.console()
-    with Interrupt(screen) as interrupt:
-        async with ctx.backend(settings) as place:
+    console = ctx.console()
+    with Interrupt(console) as interrupt:
+        async with ctx.backend(settings) as backend:
             try:
-                made = await interrupt.cancel_on_signal(_make_plan(place, screen, job))
+                made = await interrupt.cancel_on_signal(_make_plan(backend, console, job))
             except Interrupted as stopped:
                 stopped.message = (
                     "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
                 )
                 raise
             if job.options is not None:
-                execution_id = await _start_execution(ctx, place, made, job)
-                return await follow_run(ctx, place, interrupt, execution_id)
-    if screen.json:
-        screen.result(made.as_json())
+                execution_id = await _start_execution(ctx, backend, made, job)
+                return await follow_run(ctx, backend, interrupt, execution_id)
+    if console.json:
+        console.result(made.as_json())
     else:
-        screen.line()
-        screen.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
+        console.line()
+        console.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
     return ExitCode.OK
 
 
-async def _make_plan(backend: Backend, screen: CommandConsole, job: RunJob) -> Plan:
-    from planwave.cli.views.plan import show_plan
-
+async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> Plan:
     if job.flow is not None:
         made = await backend.plan_flow(job.flow, job.inputs)
     elif job.source is not None:
         made = await backend.plan_source(job.source, job.inputs)
     else:
-        from planwave.cli.views.plan import PlanDraft, live_draft
-
-        with live_draft(screen, PlanDraft(backend.planner_name())) as tell:
+        with live_draft(console, PlanDraft(backend.planner_name())) as tell:
             made = await backend.plan_goal(job.goal, tell)
-        screen.line()
-    show_plan(screen, made)
+        console.line()
+    show_plan(console, made)
     return made
 
 

@@ -58,22 +58,22 @@ def serve(
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
     * `planwave serve --port 0 --json` (the first line says where it listens)
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
-    settings = asked.settings()
+    ctx = command_context(typer_ctx, json, storage, provider, model)
+    settings = ctx.settings()
     chosen: dict[str, object] = {"host": host, "port": port}
     settings = settings.model_copy(
         update={name: value for name, value in chosen.items() if value is not None}
     )
-    told = partial(_show_address, asked.console(), settings)
-    code = asyncio.run(asked.factories.serve(settings, told))
+    told = partial(_show_address, ctx.console(), settings)
+    code = asyncio.run(ctx.factories.serve(settings, told))
     if code:
         raise typer.Exit(code)
 
 
-def _show_address(screen: CommandConsole, settings: Settings, url: str) -> None:
+def _show_address(console: CommandConsole, settings: Settings, url: str) -> None:
     """Say where the service is reached."""
     directory = settings.storage_dir.absolute()
-    if screen.json:
+    if console.json:
         told = {
             "url": url,
             "pid": os.getpid(),
@@ -83,10 +83,10 @@ def _show_address(screen: CommandConsole, settings: Settings, url: str) -> None:
         sys.stdout.write(dumps(told) + "\n")  # one line: whoever started it waits for that
         sys.stdout.flush()
         return
-    screen.verbatim(f"planwave listens on {url}")
+    console.verbatim(f"planwave listens on {url}")
     if settings.api_docs:
-        screen.verbatim(f"  what it answers to: {url}/docs")
-    screen.verbatim(f"  everything is kept in {directory}")
+        console.verbatim(f"  what it answers to: {url}/docs")
+    console.verbatim(f"  everything is kept in {directory}")
     if settings.token is not None:
-        screen.text("  requests carry the token: Authorization: Bearer …")
-    screen.text("  Ctrl-C stops it gently, twice at once")
+        console.text("  requests carry the token: Authorization: Bearer …")
+    console.text("  Ctrl-C stops it gently, twice at once")

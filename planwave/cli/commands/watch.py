@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from planwave.cli.backends.lock_owner import lock_owner
 from planwave.cli.errors import ExitCode
+from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
     JsonFlag,
     StorageOption,
     command_context,
-    find_execution,
 )
 from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.progress import progress_of
+from planwave.cli.views.result import show_result, show_waiting
+from planwave.cli.views.run import show_events
 from planwave.events import ENDED_STATUS, TERMINAL, Event
 from planwave.events.request_text import is_timer
 from planwave.events.types import WAITING, pause_kind
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Queries
+    from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.console import CommandConsole
     from planwave.service.queries.history import QueryService
 
 _KEYS_HINT: Final = "Ctrl-C leaves, it goes on"
 _POLL_INTERVAL_S: Final = 0.5
-"""Between two looks at what another process has written."""
+"""The pause between two reads of what another process has written."""
+
+ReadEvents = Callable[[str], AsyncGenerator[Event]]
+"""Yields the events of an execution, by its id."""
 
 
 def watch(
@@ -55,53 +66,59 @@ def watch(
 
 
 async def _watch(ctx: CommandContext, name: str) -> int:
-    from planwave.cli.views.result import show_result, show_waiting
+    settings = ctx.settings()
+    if (remote := ctx.remote_backend(settings)) is not None:
+        async with remote:
+            return await _show(ctx, remote, partial(_watch_service, remote), name)
+    async with ctx.factories.history(settings) as stored:
+        read_events = partial(_poll_store, stored, settings.storage_dir)
+        return await _show(ctx, stored, read_events, name)
 
-    screen, settings = ctx.console(), ctx.settings()
-    with Interrupt(screen) as interrupt:
-        async with ctx.history(settings) as history:
-            try:
-                execution_id = await interrupt.cancel_on_signal(_follow(ctx, screen, history, name))
-            except Interrupted as left:
-                left.message = "left; the execution goes on as it was"
-                left.hint = f"come back with: {ctx.command_hint(f'watch {name}')}"
-                raise
-            document = await history.document(execution_id)
-            show_result(screen, document, history.document_path(execution_id))
-    show_waiting(ctx, screen, document)
+
+async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, name: str) -> int:
+    """Show an execution, its result and how to go on; return the exit code."""
+    console = ctx.console()
+    with Interrupt(console) as interrupt:
+        try:
+            execution_id = await interrupt.cancel_on_signal(
+                _follow(ctx, queries, read_events, name)
+            )
+        except Interrupted as left:
+            left.message = "left; the execution goes on as it was"
+            left.hint = f"come back with: {ctx.command_hint(f'watch {name}')}"
+            raise
+        document = await queries.document(execution_id)
+        show_result(console, document, queries.document_path(execution_id))
+    show_waiting(ctx, console, document)
     status = document["status"]
     if status not in (*ENDED_STATUS, "paused"):
-        cut_off = f"have it go on with: {ctx.command_hint(f'resume {execution_id}')}"
-        unstarted = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
-        screen.error(
-            f"nobody runs this execution: it stays {status}",
-            unstarted if status == "starting" else cut_off,
+        resume = f"resume it with: {ctx.command_hint(f'resume {execution_id}')}"
+        cancel = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
+        console.error(
+            f"no process runs this execution: it stays {status}",
+            cancel if status == "starting" else resume,
         )
     return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED
 
 
-async def _follow(
-    ctx: CommandContext, screen: CommandConsole, history: QueryService, name: str
-) -> str:
-    """Show an execution until it ends, or nobody runs it any more; gives its id."""
-    from planwave.cli.views.progress import progress_of
-    from planwave.cli.views.run import show_events
-
-    execution_id = await find_execution(history, name)
-    async with aclosing(_events(ctx, history, execution_id)) as events:
+async def _follow(ctx: CommandContext, queries: Queries, read_events: ReadEvents, name: str) -> str:
+    """Show an execution until it ends, or no process runs it any more; return its id."""
+    console = ctx.console()
+    execution_id = await find_execution(queries, name)
+    async with aclosing(read_events(execution_id)) as events:
         created = await anext(events)
-        before = await history.document(execution_id)
+        before = await queries.document(execution_id)
         clock = _EventClock(created)
         progress = progress_of(created, clock)
-        screen.line(f"{created.data.get('title') or execution_id}")
-        told = _with_hints(ctx, screen, before, clock.showing(events))
-        await show_events(screen, progress, told, _KEYS_HINT)
+        console.line(f"{created.data.get('title') or execution_id}")
+        hinted = _with_hints(ctx, console, before, clock.showing(events))
+        await show_events(console, progress, hinted, _KEYS_HINT)
     return execution_id
 
 
 async def _with_hints(
     ctx: CommandContext,
-    screen: CommandConsole,
+    console: CommandConsole,
     before: Mapping[str, Any],
     events: AsyncIterator[Event],
 ) -> AsyncIterator[Event]:
@@ -109,7 +126,7 @@ async def _with_hints(
 
     Args:
         ctx: What the command was asked for.
-        screen: Where to.
+        console: Where to.
         before: The document when the watching began: up to there, questions may be closed by now.
         events: What happens.
     """
@@ -120,34 +137,33 @@ async def _with_hints(
         is_open = is_news or request_id in still_open
         if event.type == "node.waiting" and is_open and not is_timer(event.data.get("request")):
             words = ctx.command_hint(f"answer {event.execution_id} {request_id}")
-            screen.verbatim(f"  answer with: {words}")
+            console.verbatim(f"  answer with: {words}")
         elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
-            screen.verbatim(
+            console.verbatim(
                 f"  have it go on with: {ctx.command_hint(f'resume {event.execution_id}')}"
             )
 
 
-async def _events(
-    ctx: CommandContext, history: QueryService, execution_id: str
-) -> AsyncGenerator[Event]:
-    """Give the events of an execution: from the service that runs it, or as they are stored."""
-    from planwave.cli.backends.remote import RemoteBackend, lock_owner
+async def _watch_service(backend: RemoteBackend, execution_id: str) -> AsyncGenerator[Event]:
+    async with aclosing(backend.watch(execution_id)) as events:
+        async for event in events:
+            yield event
+    await backend.wait(execution_id)
 
-    if isinstance(history, RemoteBackend):
-        async with aclosing(history.watch(execution_id)) as events:
-            async for event in events:
-                yield event
-        await history.wait(execution_id)
-        return
-    directory, seq = ctx.settings().storage_dir, 0
+
+async def _poll_store(
+    queries: QueryService, directory: Path, execution_id: str
+) -> AsyncGenerator[Event]:
+    """Yield stored events, until the execution ends or no process owns the directory any more."""
+    seq = 0
     while True:
-        somebody_writes = lock_owner(directory) is not None
-        for event in await history.events(execution_id, after=seq):
+        is_owned = lock_owner(directory) is not None
+        for event in await queries.events(execution_id, after=seq):
             seq = event.seq
             yield event
             if event.type in TERMINAL:
                 return
-        if not somebody_writes:
+        if not is_owned:
             return
         await asyncio.sleep(_POLL_INTERVAL_S)
 

@@ -1,50 +1,54 @@
-"""Flows on the screen: a line each, or one with its waves and versions."""
+"""Views of flows: a line in a list, or one flow with its waves and versions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole, Line
-from planwave.cli.formatting import counted, facts_lines, local_time, short_id, truncate
+from planwave.cli.formatting import counted, facts_lines, local_time, truncate
 from planwave.cli.views.plan import show_plan
-from planwave.service.flows.flow_queries import Flow, plan_of_flow
-from planwave.storage.records import FlowRecord, FlowVersion
+from planwave.service.flows.flow_queries import plan_of_flow
+
+if TYPE_CHECKING:
+    from planwave.service.flows.flow_queries import Flow
+    from planwave.storage.records import FlowRecord, FlowVersion
 
 _NAME_CHARS = 200
 _VERSION_CHARS = 12
 """Characters of a version that a list shows; as good as unique."""
 
 
-def flow_line(screen: CommandConsole, flow: FlowRecord) -> Line:
+def flow_line(console: CommandConsole, flow: FlowRecord) -> Line:
     """Give the line of a flow in a list."""
     return Text.assemble(
-        (short_id(screen, flow.flow_id), "cyan"),
+        (console.short_id(flow.flow_id), "cyan"),
         f"  {local_time(flow.updated_at)}  ",
         (f"revision {flow.revision:<4} {counted(flow.node_count, 'step'):>9}  ", "dim"),
         truncate(flow.name, _NAME_CHARS),
     )
 
 
-def show_flow(screen: CommandConsole, flow: Flow, versions: Sequence[FlowVersion]) -> None:
-    """Write a flow: what it is, its waves, its versions, newest first."""
+def show_flow(console: CommandConsole, flow: Flow, versions: Sequence[FlowVersion]) -> None:
+    """Write a flow: its description, its waves, its versions, newest first."""
     facts = {
         "For": flow.description,
         "Flow": flow.flow_id,
         "Version": flow.version,
         "Saved": f"{local_time(flow.updated_at)}, revision {flow.revision}",
     }
-    show_plan(screen, plan_of_flow(flow), facts_lines(facts))
-    screen.line("Versions")
-    screen.lines(_version_line(screen, each, flow.version) for each in versions)
+    show_plan(console, plan_of_flow(flow), facts_lines(facts))
+    console.line("Versions")
+    console.lines(_version_line(console, each, flow.version) for each in versions)
 
 
-def _version_line(screen: CommandConsole, version: FlowVersion, shown: str) -> Line:
+def _version_line(console: CommandConsole, version: FlowVersion, shown: str) -> Line:
     is_shown = version.version == shown
-    name = version.version[:_VERSION_CHARS] if screen.pretty else version.version
+    name = version.version[:_VERSION_CHARS] if console.pretty else version.version
     return Text.assemble(
-        f"  {screen.glyph('completed') if is_shown else ' '} ",
+        f"  {console.glyph('completed') if is_shown else ' '} ",
         (name, "cyan"),
         f"  {local_time(version.created_at)}  ",
         (f"revision {version.revision}, {counted(version.node_count, 'step')}", "dim"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.live import Live
 from rich.text import Text
 
 from planwave.cli.backends.backend import PlanUpdate
@@ -33,26 +34,26 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
-def show_plan(screen: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -> None:
+def show_plan(console: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -> None:
     """Write a plan: title, facts about it, waves with their nodes, forecast, what was fixed."""
     author = _author(plan.provider, plan.model)
-    screen.line(
+    console.line(
         Text.assemble(
             (one_line(plan.title), "bold"), (f"  planned by {author}" if author else "", "dim")
         )
     )
-    screen.texts(facts)
-    screen.lines(wave_lines(screen, plan.graph, author))
-    screen.line()
-    screen.texts(forecast_lines(screen, plan.forecast))
+    console.texts(facts)
+    console.lines(wave_lines(console, plan.graph, author))
+    console.line()
+    console.texts(forecast_lines(console, plan.forecast))
     for fix in plan.fixes:
-        screen.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
+        console.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
     for found in plan.diagnostics:
         if found.get("severity") == "warning":
-            screen.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
+            console.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
 
 
-def wave_lines(screen: CommandConsole, graph: Graph, author: str = "") -> Iterable[Text]:
+def wave_lines(console: CommandConsole, graph: Graph, author: str = "") -> Iterable[Text]:
     """Give the lines that show a graph wave by wave; only other models than the author's are named."""
     form = measure(graph)
     width = min(ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
@@ -65,7 +66,7 @@ def wave_lines(screen: CommandConsole, graph: Graph, author: str = "") -> Iterab
         yield Text.assemble((f"Wave {number}", "bold cyan"), (together, "dim"))
         for node_id in wave:
             yield from _node_lines(
-                screen, graph.by_id[node_id], sources.get(node_id, []), width, author
+                console, graph.by_id[node_id], sources.get(node_id, []), width, author
             )
     links = _sources(graph, LINK)
     on_demand = [node for node in graph.nodes if node.id not in seen]
@@ -73,10 +74,10 @@ def wave_lines(screen: CommandConsole, graph: Graph, author: str = "") -> Iterab
         yield Text()
         yield Text.assemble(("On demand", "bold cyan"), (", used by other steps", "dim"))
         for node in on_demand:
-            yield from _node_lines(screen, node, links.get(node.id, []), width, author)
+            yield from _node_lines(console, node, links.get(node.id, []), width, author)
 
 
-def forecast_lines(screen: CommandConsole, forecast: Mapping[str, Any]) -> Iterable[Text]:
+def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iterable[Text]:
     """Give one line of what a plan will take, and its critical path."""
     if not forecast:
         return
@@ -88,11 +89,11 @@ def forecast_lines(screen: CommandConsole, forecast: Mapping[str, Any]) -> Itera
     if tokens and _number(forecast, "calls"):
         parts.append(f"{_range_of(tokens)} tokens")
     parts.append(_cost(forecast))
-    dot = f" {screen.symbol('·', '-')} "
+    dot = f" {console.symbol('·', '-')} "
     yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
     path = [str(step) for step in forecast.get("critical_path") or ()]
     if len(path) > 1:
-        arrow = f" {screen.symbol('→', '->')} "
+        arrow = f" {console.symbol('→', '->')} "
         yield Text.assemble(("Longest   ", "bold"), (arrow.join(map(one_line, path)), "dim"))
     effects = forecast.get("effects") or ()
     if effects:
@@ -101,7 +102,7 @@ def forecast_lines(screen: CommandConsole, forecast: Mapping[str, Any]) -> Itera
 
 
 def _node_lines(
-    screen: CommandConsole, node: Node, sources: list[str], width: int, author: str
+    console: CommandConsole, node: Node, sources: list[str], width: int, author: str
 ) -> Iterable[Text]:
     name = one_line(node.name)
     line = Text.assemble("  ", (f"{truncate(node.id, width):<{width}}", "cyan"))
@@ -113,7 +114,7 @@ def _node_lines(
         line.append(f" ({model})", style="dim")
     if sources:
         named = ", ".join(dict.fromkeys(sources))
-        line.append(f"  {screen.symbol('←', '<-')} {one_line(named)}", style="dim")
+        line.append(f"  {console.symbol('←', '<-')} {one_line(named)}", style="dim")
     yield line
     if node.description:
         yield Text(f"  {'':<{width}}  {one_line(node.description)}", style="dim italic")
@@ -217,19 +218,21 @@ class PlanDraft:
 
 
 @contextmanager
-def live_draft(screen: CommandConsole, draft: PlanDraft) -> Generator[Callable[[PlanUpdate], None]]:
+def live_draft(
+    console: CommandConsole, draft: PlanDraft
+) -> Generator[Callable[[PlanUpdate], None]]:
     """Show a plan as it is written; gives the function that takes in what the planner tells."""
-    if not screen.live:
-        screen.line(f"planning with {draft.author}")
+    if not console.live:
+        console.line(f"planning with {draft.author}")
 
         def tell(told: PlanUpdate) -> None:
-            screen.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(told))
+            console.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(told))
 
         yield tell
         return
-    from rich.live import Live
-
-    with Live(_DraftView(screen, draft), console=screen.out, refresh_per_second=10, transient=True):
+    with Live(
+        _DraftView(console, draft), console=console.out, refresh_per_second=10, transient=True
+    ):
 
         def show(told: PlanUpdate) -> None:
             draft.apply(told)
@@ -240,8 +243,8 @@ def live_draft(screen: CommandConsole, draft: PlanDraft) -> Generator[Callable[[
 class _DraftView:
     """The moving part: who plans, the steps so far, the end of what is being written."""
 
-    def __init__(self, screen: CommandConsole, draft: PlanDraft) -> None:
-        self._screen = screen
+    def __init__(self, console: CommandConsole, draft: PlanDraft) -> None:
+        self._console = console
         self._draft = draft
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -253,7 +256,7 @@ class _DraftView:
         """Give the lines, at most ``height`` of them."""
         draft = self._draft
         head = Text.assemble(
-            (f"{self._screen.spinner(draft.elapsed, '*')} ", "cyan"),
+            (f"{self._console.spinner(draft.elapsed, '*')} ", "cyan"),
             ("Planning", "bold"),
             (f" with {one_line(draft.author)}  {duration(draft.elapsed)}", "dim"),
         )

@@ -32,6 +32,8 @@ from planwave.events.types import (
 )
 from planwave.events.usage import UsageLedger
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
+from planwave.graph.reading.documents import read_graph
+from planwave.graph.shape import measure
 
 NODE_END_STATUSES = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
@@ -281,9 +283,6 @@ def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> 
     Raises:
         GraphInvalid: What is stored of its graph was tampered with.
     """
-    from planwave.graph.reading.documents import read_graph
-    from planwave.graph.shape import measure
-
     graph, _ = read_graph(created.data["graph"])
     return RunProgress(graph, measure(graph).waves, clock)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,22 +42,22 @@ _FAILURES_SHOWN: Final = 20
 """A thousand items that failed alike teach nobody more than twenty."""
 
 
-def show_result(screen: CommandConsole, document: Document, path: Path | None) -> None:
+def show_result(console: CommandConsole, document: Document, path: Path | None) -> None:
     """Write an execution's outcome; with ``--json`` the document, and nothing beside it."""
-    if screen.json:
-        screen.result({**document, "document_path": None if path is None else str(path)})
+    if console.json:
+        console.result({**document, "document_path": None if path is None else str(path)})
         return
     results = final_results(document)
     for name, text in results:
-        screen.line()
+        console.line()
         if len(results) > 1:
-            screen.line(Text(one_line(name), style="bold"))
-        screen.markdown(text)
-    show_failures(screen, document)
-    screen.line()
-    screen.text(summary(screen, document))
+            console.line(Text(one_line(name), style="bold"))
+        console.markdown(text)
+    show_failures(console, document)
+    console.line()
+    console.text(summary(console, document))
     if path is not None and path.is_file():
-        screen.verbatim(f"Kept in {path}")
+        console.verbatim(f"Kept in {path}")
 
 
 def final_results(document: Document) -> list[tuple[str, str]]:
@@ -69,7 +70,7 @@ def final_results(document: Document) -> list[tuple[str, str]]:
     ]
 
 
-def show_failures(screen: CommandConsole, document: Document) -> None:
+def show_failures(console: CommandConsole, document: Document) -> None:
     """Name every node that failed, and why; or why the whole execution did.
 
     A node that failed only by what runs inside it is named by the path of that.
@@ -77,13 +78,13 @@ def show_failures(screen: CommandConsole, document: Document) -> None:
     failed = _root_failures(document)
     why = error_text(document.get("error"))
     if failed or why:
-        screen.line()
+        console.line()
     if why and not failed:
-        screen.text(Text(f"{screen.glyph('failed')} {one_line(why)}", style="red"))
+        console.text(Text(f"{console.glyph('failed')} {one_line(why)}", style="red"))
     for node in failed[:_FAILURES_SHOWN]:
-        show_failure(screen, node)
+        show_failure(console, node)
     if (more := len(failed) - _FAILURES_SHOWN) > 0:
-        screen.text(Text(f"  … and {more:,} more", style="dim"))
+        console.text(Text(f"  … and {more:,} more", style="dim"))
 
 
 def _root_failures(document: Document) -> list[Mapping[str, Any]]:
@@ -98,19 +99,19 @@ def _root_failures(document: Document) -> list[Mapping[str, Any]]:
     ]
 
 
-def show_failure(screen: CommandConsole, node: Mapping[str, Any]) -> None:
+def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
     """Name a node that did not complete, say why, and the way out."""
     status = str(node.get("status"))
     name = _path(node) if _is_nested(node) else one_line(str(node.get("name") or node["id"]))
     why = one_line(status_reason(status, node)) or status_text(status)
     style = "yellow" if node.get("handled") else status_style(status).style
-    screen.text(Text.assemble((f"{screen.glyph(status)} {name}: ", style), why))
+    console.text(Text.assemble((f"{console.glyph(status)} {name}: ", style), why))
     hint = json_object(node.get("error")).get("hint")
     if hint:
-        screen.text(Text(f"  {screen.symbol('→', '->')} {one_line(str(hint))}", style="dim"))
+        console.text(Text(f"  {console.symbol('→', '->')} {one_line(str(hint))}", style="dim"))
 
 
-def node_lines(screen: CommandConsole, document: Document) -> list[Text]:
+def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     """Give one line a node: state, time, id, name, and why it did not run."""
     lines: list[Text] = []
     nodes = nodes_of(document)
@@ -126,7 +127,7 @@ def node_lines(screen: CommandConsole, document: Document) -> list[Text]:
         line = Text.assemble(
             "  ",
             (
-                f"{screen.glyph(status)} {status_text(status):<{STATUS_WIDTH}} ",
+                f"{console.glyph(status)} {status_text(status):<{STATUS_WIDTH}} ",
                 status_style(status).style,
             ),
             (f"{seconds:>{DURATION_WIDTH}}  ", "dim"),
@@ -149,7 +150,7 @@ def _answer_line(answer: Mapping[str, Any]) -> Text:
     )
 
 
-def summary(screen: CommandConsole, document: Document) -> Text:
+def summary(console: CommandConsole, document: Document) -> Text:
     """Give one line: status, nodes that run (not those inside others), time, tokens, cost."""
     status = str(document.get("status"))
     steps = [node for node in nodes_of(document) if not _is_nested(node)]
@@ -160,9 +161,9 @@ def summary(screen: CommandConsole, document: Document) -> Text:
     if isinstance(seconds, int | float):
         parts.append(duration(float(seconds)))
     parts += _usage(json_object(document.get("usage")))
-    dot = f" {screen.symbol('·', '-')} "
+    dot = f" {console.symbol('·', '-')} "
     return Text.assemble(
-        (f"{screen.glyph(status)} {status_text(status)}", f"bold {status_style(status).style}"),
+        (f"{console.glyph(status)} {status_text(status)}", f"bold {status_style(status).style}"),
         f"{dot}{dot.join(parts)}",
     )
 
@@ -187,8 +188,6 @@ def _usage(usage: Mapping[str, Any]) -> list[str]:
 
 
 def _seconds(document: Document) -> float | None:
-    from datetime import datetime
-
     started, completed = document.get("started_at"), document.get("completed_at")
     if not (isinstance(started, str) and isinstance(completed, str)):
         return None
@@ -216,7 +215,7 @@ _VALUE_CHARS: Final = 2_000
 """More of a value only hides the command that answers; asked inline, a person sees more of it."""
 
 
-def show_waiting(ctx: CommandContext, screen: CommandConsole, document: Mapping[str, Any]) -> None:
+def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
     """Say of a paused execution what it waits for, and how it goes on; nothing of others."""
     if document.get("status") != "paused":
         return
@@ -224,10 +223,10 @@ def show_waiting(ctx: CommandContext, screen: CommandConsole, document: Mapping[
     requests = [json_object(each) for each in document.get("requests") or ()]
     for request in requests:
         said = f"{request.get('path')}: {asked_for(request.get('request'))}"
-        screen.text(Text(f"{screen.glyph('waiting')} {one_line(said)}", style="yellow"))
+        console.text(Text(f"{console.glyph('waiting')} {one_line(said)}", style="yellow"))
         fields = json_object(request.get("request"))
         for line in _value_lines(fields.get("value")):
-            screen.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
+            console.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
         actions = [str(each) for each in fields.get("actions") or ()]
         words = f"answer {execution_id} {request.get('request_id')}"
         if actions:
@@ -235,13 +234,13 @@ def show_waiting(ctx: CommandContext, screen: CommandConsole, document: Mapping[
         others = [shlex.quote(one_line(each)) for each in actions[1:]]
         either = f"   (or {', '.join(others)})" if others else ""
         way = "have it go on at once" if is_timer(fields) else "answer"
-        screen.verbatim(f"  {way} with: {ctx.command_hint(words)}{either}")
+        console.verbatim(f"  {way} with: {ctx.command_hint(words)}{either}")
     if any(is_timer(each.get("request")) for each in requests):
-        screen.verbatim(f"It goes on by itself then, while this runs: {ctx.command_hint('serve')}")
+        console.verbatim(f"It goes on by itself then, while this runs: {ctx.command_hint('serve')}")
     if not requests or pause_kind({"reason": document.get("reason")}) != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))
         again = ctx.command_hint(f"resume {execution_id}")
-        screen.verbatim(f"It is {reason}; have it go on with: {again}")
+        console.verbatim(f"It is {reason}; have it go on with: {again}")
 
 
 def _value_lines(value: Any) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
+from rich.live import Live
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole
@@ -45,7 +46,7 @@ STOP_HINT: Final = "Ctrl-C stops"
 
 
 async def show_events(
-    screen: CommandConsole,
+    console: CommandConsole,
     progress: RunProgress,
     events: AsyncIterator[Event],
     keys_hint: str = STOP_HINT,
@@ -55,7 +56,7 @@ async def show_events(
     """Show a run until its events end, or until it is to be interrupted.
 
     Args:
-        screen: Where to.
+        console: Where to.
         progress: What is known so far; takes in the events.
         events: What happens.
         keys_hint: What a person can press.
@@ -64,29 +65,27 @@ async def show_events(
     Returns:
         Whether it was interrupted; called again, it goes on.
     """
-    if screen.live:
-        return await _show_events_live(screen, progress, events, keys_hint, until)
+    if console.live:
+        return await _show_events_live(console, progress, events, keys_hint, until)
     async for event in events:
         progress.apply(event)
         said = event_line(event, progress)
         if said is not None:
-            screen.line(f"[{progress.elapsed:7.1f}s] {said}")
+            console.line(f"[{progress.elapsed:7.1f}s] {said}")
         if until():
             return True
     return False
 
 
 async def _show_events_live(
-    screen: CommandConsole,
+    console: CommandConsole,
     progress: RunProgress,
     events: AsyncIterator[Event],
     keys: str,
     until: Callable[[], bool],
 ) -> bool:
-    from rich.live import Live
-
-    frame = RunScreen(screen, progress, keys)
-    with Live(frame, console=screen.out, auto_refresh=False, transient=True) as live:
+    frame = RunScreen(console, progress, keys)
+    with Live(frame, console=console.out, auto_refresh=False, transient=True) as live:
 
         async def tick() -> None:
             while True:
@@ -99,7 +98,7 @@ async def _show_events_live(
                 async for event in events:
                     progress.apply(event)
                     if (message := message_line(event, progress)) is not None:
-                        screen.line(message)
+                        console.line(message)
                     frame.print_settled()
                     if until():
                         return True
@@ -113,9 +112,9 @@ class RunScreen:
     """What is redrawn: the waves that are not settled. Settled ones scroll away above, in order."""
 
     def __init__(
-        self, screen: CommandConsole, progress: RunProgress, keys: str = STOP_HINT
+        self, console: CommandConsole, progress: RunProgress, keys: str = STOP_HINT
     ) -> None:
-        self._screen = screen
+        self._console = console
         self._progress = progress
         self._keys = keys
         names = (cell_len(one_line(node.name)) for node in progress.counted_nodes)
@@ -129,7 +128,7 @@ class RunScreen:
             if not (all_left or wave.is_settled):
                 return
             self._progress.written_waves += 1
-            self._screen.lines(self._wave(wave, self._screen.width))
+            self._console.lines(self._wave(wave, self._console.width))
 
     def rows(self, width: int, height: int) -> list[Text]:
         """Give the moving part: waves at work or ahead, then one line of totals."""
@@ -180,8 +179,8 @@ class RunScreen:
         return row
 
     def _glyph(self, status: str) -> str:
-        still = self._screen.glyph(status)
-        return self._screen.spinner(time.monotonic(), still) if status in _ACTIVE else still
+        still = self._console.glyph(status)
+        return self._console.spinner(time.monotonic(), still) if status in _ACTIVE else still
 
     def _totals(self) -> Text:
         progress = self._progress
@@ -196,7 +195,7 @@ class RunScreen:
         if progress.status == "paused":
             parts.append(f"paused: {one_line(progress.reason)}")
         parts.append(self._keys)
-        return Text(f" {self._screen.symbol('·', '-')} ".join(parts), style="dim")
+        return Text(f" {self._console.symbol('·', '-')} ".join(parts), style="dim")
 
 
 def _padded(text: str, width: int) -> str:

@@ -1,1 +1,1 @@
-"""Checking graphs against a catalogue of node types: what is wrong with how nodes and edges fit together. What is wrong with JSON or single fields is found in graph/reading."""
+"""Check graphs against a catalogue of node types: how nodes and edges fit together. Errors of JSON and of single fields are found in graph/reading."""

@@ -1,11 +1,11 @@
-"""Checking a graph against a catalogue: every fault at once, each with its place and a way out.
+"""Check a graph against a catalogue: every error at once, each with its pointer and a hint.
 
-Serves planner, API, editor and run alike. What only a node type can judge (data, templates,
-providers) comes from ``catalogue.check``; everything about how nodes and edges fit together is
-found here. Linear in nodes and edges, without recursion.
+The planner, the API, the editor and the executor use the same check. Errors that only a node type
+can find (data, templates, providers) come from ``catalogue.check``; errors in how nodes and edges
+fit together are found here. Linear in nodes and edges, without recursion.
 
-Where parts of a document could not be read, the rest is checked all the same; ``doubts.py`` says
-what then cannot be judged.
+If parts of a document could not be read, the rest is checked; ``partial.py`` suppresses findings
+that the unreadable parts may cause.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from planwave.settings import Limits
 
 _MAX_SUGGESTIONS: Final = 10
-"""How many misspelt names get a guess; each costs a comparison with every name there is."""
+"""Suggestions made for one graph; each compares the misspelt name with every known name."""
 _MAX_NAMES: Final = 4
 
 
@@ -51,42 +51,44 @@ def read_and_check(
     *,
     trusted: bool = False,
 ) -> tuple[Graph | None, list[Diagnostic]]:
-    """Find every fault of a graph document: of its JSON, its fields, and the graph it describes.
+    """Read a graph document and find every error in its JSON, its fields and the graph.
 
-    A finding that would go away once the others are mended is left out. What is not strict JSON, no
-    object, or passes a limit for the whole document, is reported alone.
+    A finding that disappears once the others are corrected is omitted. A document that is not strict
+    JSON or not an object, or exceeds a limit as a whole, gets only that finding.
 
     Args:
-        source: The document, as ``read_lenient`` takes it; or a graph made in code.
+        source: The document, as for ``read_lenient``; or a graph made in code.
         catalogue: See :func:`check`.
-        limits: What may not be passed, or None.
+        limits: The configured limits, or None.
         trusted: See ``read_lenient``.
 
     Returns:
-        The graph, or None where not all of it could be read; and every finding, by its place in the
-        document. The graph can run if none has severity ``error``.
+        The graph, or None if part of it could not be read; and every finding, in document order.
+        The graph can run if no finding has severity ``error``.
     """
     if isinstance(source, Graph):
         return source, check(source, catalogue, limits)
     try:
-        graph, findings, gaps, places = read_lenient(source, limits=limits, trusted=trusted)
+        graph, findings, unreadable, edge_indexes = read_lenient(
+            source, limits=limits, trusted=trusted
+        )
     except GraphInvalid as error:
         return None, list(error.diagnostics)
-    findings += _findings(graph, catalogue, limits, gaps, places)
-    return graph if gaps is None else None, sorted_by_location(findings)
+    findings += _findings(graph, catalogue, limits, unreadable, edge_indexes)
+    return graph if unreadable is None else None, sorted_by_location(findings)
 
 
 def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> list[Diagnostic]:
-    """Find every fault of a graph.
+    """Find every error of a graph.
 
     Args:
         graph: Any graph, also one that was not made by ``read_graph``.
-        catalogue: The node types; also asked once about each node of a known type.
-        limits: What may not be passed, or None. A passed count of nodes or edges is reported alone.
+        catalogue: The node types; ``catalogue.check`` is called once for each node of a known type.
+        limits: The configured limits, or None. Too many nodes or edges are reported alone.
 
     Returns:
-        Findings by their place, those of one node or edge with those of its type last. The graph
-        can run if none has severity ``error``.
+        Findings in document order; for one node, those of its type come last. The graph can run if
+        no finding has severity ``error``.
     """
     return sorted_by_location(_findings(graph, catalogue, limits))
 
@@ -98,29 +100,32 @@ def _findings(
     unreadable: Unreadable | None = None,
     edge_indexes: Sequence[int] | None = None,
 ) -> list[Diagnostic]:
-    """Check a graph or, with gaps, what could be read of one; ``places`` are those of its edges."""
+    """Check a graph, or the readable part of one.
+
+    ``edge_indexes`` are the positions of its edges in the document.
+    """
     if limits is not None and (too_many := _too_many(graph, limits)):
         return too_many
     found: list[Diagnostic] = []
-    doubts = COMPLETE_GRAPH
+    partial = COMPLETE_GRAPH
     if unreadable is None and len(graph.by_id) != len(graph.nodes):
         found += duplicate_ids([node.id for node in graph.nodes], "nodes")
         unreadable = Unreadable()
     if unreadable is not None:
-        graph, doubts, edge_indexes = split_edges(graph, catalogue, unreadable, edge_indexes)
-    survey = GraphChecker(graph, catalogue, doubts)
-    structural = survey.check_structure(limits)
+        graph, partial, edge_indexes = split_edges(graph, catalogue, unreadable, edge_indexes)
+    checker = GraphChecker(graph, catalogue, partial)
+    structural = checker.check_structure(limits)
     if edge_indexes is not None:
         structural = [_at_document_index(finding, edge_indexes) for finding in structural]
     found += structural
     for number, node in enumerate(graph.nodes):
-        if survey.type_infos[node.type] is not None:
+        if checker.type_infos[node.type] is not None:
             for finding in catalogue.check(node, graph):
-                if not doubts.suppresses(finding, node):
+                if not partial.suppresses(finding, node):
                     found.append(_at_node(finding, node, number))
     return (
-        [_without_placeholder_id(finding, doubts) for finding in found]
-        if doubts.without_id
+        [_without_placeholder_id(finding, partial) for finding in found]
+        if partial.without_id
         else found
     )
 
@@ -128,9 +133,9 @@ def _findings(
 def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
     counts = (("nodes", limits.nodes, graph.nodes), ("edges", limits.edges, graph.edges))
     return [
-        limit_exceeded(name, most, len(met), name, f"/{name}")
-        for name, most, met in counts
-        if len(met) > most
+        limit_exceeded(name, maximum, len(items), name, f"/{name}")
+        for name, maximum, items in counts
+        if len(items) > maximum
     ]
 
 
@@ -140,7 +145,7 @@ def _at_node(finding: Diagnostic, node: Node, index: int) -> Diagnostic:
 
 
 def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diagnostic:
-    """Let a pointer lead to an edge's place in the document instead of that in the graph."""
+    """Return a finding whose pointer has an edge's position in the document, not in the graph."""
     parts = finding.pointer.split("/", 3)
     if len(parts) < 3 or parts[1] != "edges":
         return finding
@@ -149,12 +154,12 @@ def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diag
 
 
 def _without_placeholder_id(finding: Diagnostic, partial: PartialGraph) -> Diagnostic:
-    """Take out the id that a node was only given because its own could not be read."""
+    """Return a finding without the placeholder id of a node whose own id could not be read."""
     return replace(finding, node=None) if finding.node in partial.without_id else finding
 
 
 class GraphChecker:
-    """One look over a graph; each method finds one family of faults and leaves its notes here."""
+    """One check of a graph; each method finds one family of errors and stores its intermediate results."""
 
     def __init__(self, graph: Graph, catalogue: Catalogue, partial: PartialGraph) -> None:
         self.graph = graph
@@ -171,7 +176,7 @@ class GraphChecker:
         self.error_edges: list[tuple[int, Edge, bool]] = []
 
     def check_structure(self, limits: Limits | None) -> list[Diagnostic]:
-        """Find all that is wrong with how nodes and edges fit together."""
+        """Return the findings about how nodes and edges fit together."""
         found = self.check_types() + self.check_edges() + self.check_policies()
         topology = self.build_topology()
         found += self.check_inputs(topology)
@@ -185,15 +190,17 @@ class GraphChecker:
         return found
 
     def check_types(self) -> list[Diagnostic]:
-        """Find an empty graph, unknown types and repeated entry types."""
+        """Return the findings about an empty graph, unknown types and repeated entry types."""
         nodes = self.graph.nodes
         found: list[Diagnostic] = []
         if not nodes and not self.partial.nodes_unreadable:
             found.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
-        odd = {kind for kind, facts in self.type_infos.items() if facts is None or facts.entry}
+        reportable = {
+            kind for kind, facts in self.type_infos.items() if facts is None or facts.entry
+        }
         first: dict[str, Node] = {}
-        for number, node in enumerate(nodes) if odd else ():
-            if node.type not in odd or node.type == UNREADABLE:
+        for number, node in enumerate(nodes) if reportable else ():
+            if node.type not in reportable or node.type == UNREADABLE:
                 continue
             if self.type_infos[node.type] is None:
                 found.append(self._unknown_type(node, number))
@@ -204,25 +211,25 @@ class GraphChecker:
         return found
 
     def check_edges(self) -> list[Diagnostic]:
-        """Hold every edge against its ends; edges of one kind share a verdict."""
+        """Check every edge against its ends; edges of one kind share the result."""
         found: list[Diagnostic] = []
         kinds = self.types_by_id.get
-        fits: dict[tuple[str | None, str, str | None, str, str], EdgeCheck] = {}
+        results: dict[tuple[str | None, str, str | None, str, str], EdgeCheck] = {}
         for number, edge in enumerate(self.graph.edges):
             _, source, source_handle, target, target_handle, channel, _, _ = edge
             kind = (kinds(source), source_handle, kinds(target), target_handle, channel)
-            fit = fits.get(kind)
-            if fit is None:
-                fits[kind] = fit = self._check_kind(edge)
-            if fit is not COMPATIBLE:
-                self._record(edge, number, fit, found)
-        self.has_links = any(kind[4] == LINK for kind in fits)
+            result = results.get(kind)
+            if result is None:
+                results[kind] = result = self._check_kind(edge)
+            if result is not COMPATIBLE:
+                self._record(edge, number, result, found)
+        self.has_links = any(kind[4] == LINK for kind in results)
         if self.partial is not COMPLETE_GRAPH:
             self._record_uncertain(found)
         return found
 
     def check_policies(self) -> list[Diagnostic]:
-        """Find policies that need an edge or a handle the graph does not have."""
+        """Return the findings about policies that need an edge or a handle the graph does not have."""
         found: list[Diagnostic] = []
         handled = {edge.source for _, edge, _ in self.error_edges}
         for number, node in enumerate(self.graph.nodes):
@@ -244,15 +251,15 @@ class GraphChecker:
         return found
 
     def check_inputs(self, topology: Topology) -> list[Diagnostic]:
-        """Find ports that get too much or too little."""
-        choices = ExclusiveBranches(topology, self.type_infos, self.partial)
-        crowded = too_many_inputs(self.graph, self.single_value_edges, choices, self.partial)
-        return crowded + missing_inputs(self.graph, self.type_infos, self.partial)
+        """Return the findings about ports with too many or too few inputs."""
+        branches = ExclusiveBranches(topology, self.type_infos, self.partial)
+        too_many = too_many_inputs(self.graph, self.single_value_edges, branches, self.partial)
+        return too_many + missing_inputs(self.graph, self.type_infos, self.partial)
 
     def build_topology(self) -> Topology:
-        """Give the graph's topology, linked nodes included."""
-        lazy = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
-        only = {node.id for node in self.graph.nodes if node.type in lazy} if lazy else ()
+        """Return the graph's topology, linked nodes included."""
+        kinds = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
+        only = {node.id for node in self.graph.nodes if node.type in kinds} if kinds else ()
         if self.partial is COMPLETE_GRAPH:
             return topology_of(self.graph, only)
         linked = materialized_ids(self.graph, only)
@@ -261,21 +268,21 @@ class GraphChecker:
         )
 
     def may_cycle(self, topology: Topology) -> bool:
-        """Say whether looking for cycles can find one."""
+        """Return whether the graph can have a cycle."""
         return self.has_links or len(topology.order) < len(topology)
 
     def check_reachable(self, topology: Topology) -> list[Diagnostic]:
-        """Find nodes that no execution of this graph can start."""
+        """Return the findings about nodes that no execution can start."""
         dead = {number for number, _, delivers in self.error_edges if not delivers}
         return unreachable_nodes(topology, dead, self.partial)
 
     def _check_kind(self, edge: Edge) -> EdgeCheck:
         ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)
         source, target = (None if kind is None else self.type_infos.get(kind) for kind in ends)
-        wire = EdgeKind(source, edge.source_handle, target, edge.target_handle, edge.channel)
-        fit = check_edge_kind(wire, self.catalogue)
-        needs_a_look = None in ends or edge.source_handle == ERROR_HANDLE
-        return CHECK_EACH if fit is COMPATIBLE and needs_a_look else fit
+        kind = EdgeKind(source, edge.source_handle, target, edge.target_handle, edge.channel)
+        result = check_edge_kind(kind, self.catalogue)
+        depends_on_edge = None in ends or edge.source_handle == ERROR_HANDLE
+        return CHECK_EACH if result is COMPATIBLE and depends_on_edge else result
 
     def _record(self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]) -> None:
         self._record_findings(edge, number, result, found)
@@ -290,19 +297,19 @@ class GraphChecker:
         for end, field in ((edge.source, "source"), (edge.target, "target")):
             if end not in self.types_by_id and not self.partial.may_exist(end):
                 found.append(self._dangling_edge(edge, number, end, field))
-        for fault in result.findings:
-            message = f"edge {edge.id!r} ({_edge_text(edge)}): {fault.message}"
-            pointer = f"/edges/{number}{fault.pointer}"
+        for error in result.findings:
+            message = f"edge {edge.id!r} ({_edge_text(edge)}): {error.message}"
+            pointer = f"/edges/{number}{error.pointer}"
             found.append(
-                Diagnostic(fault.code, "error", message, pointer, edge=edge.id, hint=fault.hint)
+                Diagnostic(error.code, "error", message, pointer, edge=edge.id, hint=error.hint)
             )
 
     def _record_uncertain(self, found: list[Diagnostic]) -> None:
         for number, edge in enumerate(self.partial.uncertain_edges, len(self.graph.edges)):
             self._record_findings(edge, number, self._check_kind(edge), found)
-        lost, spare = list(self.partial.unmatched_ends), self.partial.unmatched_nodes.total()
-        if len(lost) > spare:
-            found.append(_too_many_unknown_ids(lost, spare))
+        unknown, available = list(self.partial.unmatched_ends), self.partial.unmatched_nodes.total()
+        if len(unknown) > available:
+            found.append(_too_many_unknown_ids(unknown, available))
 
     def _record_error_edge(
         self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
@@ -316,7 +323,7 @@ class GraphChecker:
                     "unknown-handle",
                     "warning",
                     f"edge {edge.id!r} leaves handle {ERROR_HANDLE!r} of {edge.source!r}, "
-                    "which never sends anything there",
+                    "which never sends a value from it",
                     f"/edges/{number}/sourceHandle",
                     edge=edge.id,
                     hint=f'give {edge.source!r} the policy "onError": "continue"',
@@ -329,19 +336,19 @@ class GraphChecker:
 
     def _unknown_type(self, node: Node, number: int) -> Diagnostic:
         known = list(self.catalogue.names())
-        near = self._suggest(node.type, known)
+        suggestion = self._suggest(node.type, known)
         message = (
             f"node {node.id!r} has the unknown type {short_repr(node.type)}; "
             f"known types are {', '.join(known)}"
         )
-        hint = f"did you mean {near!r}?" if near else "use one of the known types"
+        hint = f"did you mean {suggestion!r}?" if suggestion else "use one of the known types"
         pointer = f"/nodes/{number}/type"
         return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
 
     def _dangling_edge(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
-        near = self._suggest(end, self.types_by_id)
+        suggestion = self._suggest(end, self.types_by_id)
         message = f"edge {edge.id!r}: {field} {short_repr(end)} does not exist"
-        hint = f"did you mean {near!r}?" if near else "name a node of this graph"
+        hint = f"did you mean {suggestion!r}?" if suggestion else "name a node of this graph"
         pointer = f"/edges/{number}/{field}"
         return Diagnostic("dangling-edge", "error", message, pointer, edge=edge.id, hint=hint)
 
@@ -350,11 +357,11 @@ def _edge_text(edge: Edge) -> str:
     return " to ".join("?" if end == UNREADABLE else end for end in (edge.source, edge.target))
 
 
-def _too_many_unknown_ids(names: Sequence[str], spare: int) -> Diagnostic:
+def _too_many_unknown_ids(names: Sequence[str], available: int) -> Diagnostic:
     listed = ", ".join(map(short_repr, names[:_MAX_NAMES]))
     message = (
-        f"edges name {len(names)} ids that no node has ({listed}), more than there are nodes "
-        f"without an id of their own ({spare})"
+        f"edges name {len(names)} ids that no node has ({listed}), but only {available} nodes have no "
+        "id of their own"
     )
     hint = "give each node the id that its edges name, and let no edge name another"
     return Diagnostic("dangling-edge", "error", message, "/edges", hint=hint)
@@ -367,7 +374,7 @@ def _duplicate_entry(first: Node, node: Node, number: int) -> Diagnostic:
         f"{node.id!r} is a second {node.type} beside {first.id!r}: without inputs both start",
         f"/nodes/{number}/type",
         node=node.id,
-        hint="keep one, or name the one meant in the execution's inputs",
+        hint="remove one, or name the intended one in the execution's inputs",
     )
 
 

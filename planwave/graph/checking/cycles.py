@@ -1,7 +1,7 @@
-"""Finding cycles and showing one path around each: linear, without recursion.
+"""Find cycles and one path around each: linear, without recursion.
 
-One cycle is shown for each strongly connected component: a shortest one through the component's
-first node, in graph order, so that the same graph always gets the same answer.
+One cycle is reported for each strongly connected component: a shortest one through its first node
+in graph order, so that the result is deterministic.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Adjacency = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 
 
 def cycle_diagnostics(topology: Topology) -> list[Diagnostic]:
-    """Report every group of nodes that wait for each other (flow) or build on each other (links).
+    """Return a finding for each group of nodes that wait for (flow) or use (links) each other.
 
-    A flow cycle may pass through linked nodes: a flow edge into one is a prerequisite of those
-    that use it.
+    A flow cycle may pass through linked nodes: the consumers of a linked node wait for its flow
+    edges.
     """
     ids = topology.ids
     found: list[Diagnostic] = []
@@ -37,7 +37,7 @@ def cycle_diagnostics(topology: Topology) -> list[Diagnostic]:
 
 
 def flow_cycles(topology: Topology) -> list[list[int]]:
-    """Give one cycle of effective edges a component, each with at least one flow edge in it."""
+    """Return one cycle of effective edges, with at least one flow edge, for each component."""
     if len(topology.order) == len(topology):
         return []
     edges = topology.edges
@@ -46,13 +46,13 @@ def flow_cycles(topology: Topology) -> list[list[int]]:
         [topology.targets[e] for e in outgoing if edges[e].channel == FLOW]
         for outgoing in topology.outgoing
     ]
-    settled = set(topology.order)
-    left = [node for node in range(len(topology)) if node not in settled]
-    return _cycles(adjacency, flows, left)
+    sorted_nodes = set(topology.order)
+    rest = [node for node in range(len(topology)) if node not in sorted_nodes]
+    return _cycles(adjacency, flows, rest)
 
 
 def link_cycles(topology: Topology) -> list[list[int]]:
-    """Give one cycle of link edges a component, whether or not its nodes also run as stages."""
+    """Return one cycle of link edges for each component, even if its nodes also run as stages."""
     index = topology.index
     adjacency: dict[int, list[int]] = {}
     for edge in topology.edges:
@@ -64,7 +64,7 @@ def link_cycles(topology: Topology) -> list[list[int]]:
 
 
 def strongly_connected(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
-    """Give the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
+    """Return the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
     found: list[list[int]] = []
     seen: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -107,7 +107,7 @@ def _pop_component(root: int, open_nodes: list[int], is_open: set[int]) -> list[
 
 
 def _cycles(adjacency: Adjacency, first_steps: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
-    """Give a shortest cycle for each component that has one starting with a first step."""
+    """Return a shortest cycle for each component that has one beginning with a first step."""
     found: list[list[int]] = []
     for component in strongly_connected(adjacency, nodes):
         members = set(component)
@@ -122,7 +122,7 @@ def _cycles(adjacency: Adjacency, first_steps: Adjacency, nodes: Iterable[int]) 
 def _shortest_cycle(
     adjacency: Adjacency, start: int, steps: Iterable[int], members: set[int]
 ) -> list[int]:
-    """Go breadth-first from the steps back to the start; a component always leads back."""
+    """Return the shortest path from the steps back to the start; a component always has one."""
     came_from = dict.fromkeys(steps, start)
     queue = deque(came_from)
     while start not in came_from:

@@ -1,7 +1,7 @@
-"""Does an edge fit the ports at its two ends? One verdict for each kind of edge, not for each edge.
+"""Check edges against the ports at their two ends, once for each kind of edge.
 
-Two edges with the same node types, handles and channel get the same verdict, so a graph of a
-hundred thousand edges asks the catalogue only a handful of times.
+Edges with the same node types, handles and channel are of one kind and share the result, so the
+catalogue is queried once for each kind, however many edges there are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from planwave.graph.reading.unreadable import UNREADABLE
 
 
 class EdgeFinding(NamedTuple):
-    """What is wrong with a kind of edge; ``below`` is the pointer inside the edge."""
+    """An error of a kind of edge; ``pointer`` is relative to the edge."""
 
     code: str
     pointer: str
@@ -26,12 +26,12 @@ class EdgeFinding(NamedTuple):
 
 
 class EdgeCheck(NamedTuple):
-    """What holds for every edge of one kind.
+    """The result of checking one kind of edge.
 
     Attributes:
-        findings: What is wrong.
-        single_value: Its target port takes one value only.
-        is_error_output: It leaves the reserved error handle, and the type has no port of that name.
+        findings: The errors.
+        single_value: The target port takes one value only.
+        is_error_output: The edge leaves the reserved error handle, and the type has no such port.
     """
 
     findings: tuple[EdgeFinding, ...] = ()
@@ -41,14 +41,14 @@ class EdgeCheck(NamedTuple):
 
 COMPATIBLE: Final = EdgeCheck()
 CHECK_EACH: Final = COMPATIBLE._replace()
-"""Nothing is known against it, but an end is missing or it is the handle for errors: each edge of
-the kind needs a look. Equal to FITS, not the same object."""
+"""No error, but an end is missing or it is the error handle, so each edge of the kind is checked.
+Equal to COMPATIBLE, but another object."""
 
 
 class EdgeKind(NamedTuple):
-    """A kind of edge: facts are None where the node's type is unknown.
+    """A kind of edge; an end is None if the node's type is unknown.
 
-    Handles and channel are ``UNREADABLE`` where they could not be read.
+    Handles and channel are ``UNREADABLE`` if they could not be read.
     """
 
     source: NodeTypeInfo | None
@@ -59,56 +59,56 @@ class EdgeKind(NamedTuple):
 
 
 def check_edge_kind(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
-    """Hold one kind of edge against the ports of its ends.
+    """Check one kind of edge against the ports of its ends.
 
-    Of an edge whose channel could not be read, only what is wrong on either channel is a fault.
+    If the channel could not be read, only errors that occur on both channels are reported.
     """
     if kind.channel == UNREADABLE:
         return _check_unknown_channel(kind, catalogue)
-    faults: list[EdgeFinding] = []
+    errors: list[EdgeFinding] = []
     if kind.channel not in CHANNELS:
         message = f"unknown channel {kind.channel!r}"
         hint = f"channels are {' and '.join(CHANNELS)}"
         return EdgeCheck((EdgeFinding("unknown-channel", "/data/channel", message, hint),))
-    out, from_error = _source_port(kind, faults)
-    into = _target_port(kind, faults)
+    out, from_error = _source_port(kind, errors)
+    into = _target_port(kind, errors)
     ports = [port for port in (out, into) if port is not None]
-    if not faults and any(port.channel != kind.channel for port in ports):
-        faults.append(_wrong_channel(kind, out, into))
-    elif not faults and out and into and not catalogue.accepts(into.type, out.type):
-        faults.append(_type_mismatch(kind, out, into))
+    if not errors and any(port.channel != kind.channel for port in ports):
+        errors.append(_wrong_channel(kind, out, into))
+    elif not errors and out and into and not catalogue.accepts(into.type, out.type):
+        errors.append(_type_mismatch(kind, out, into))
     single = into is not None and not into.multiple
     return (
-        EdgeCheck(tuple(faults), single, from_error)
-        if faults or single or from_error
+        EdgeCheck(tuple(errors), single, from_error)
+        if errors or single or from_error
         else COMPATIBLE
     )
 
 
 def possible_channels(kind: EdgeKind, catalogue: Catalogue) -> list[Channel]:
-    """Give the channels that the ports of an edge's two ends leave open to it."""
+    """Return the channels that the ports at both ends of an edge allow."""
     return [
         channel
         for channel in CHANNELS
         if all(
-            fault.code != "channel-mismatch"
-            for fault in check_edge_kind(kind._replace(channel=channel), catalogue).findings
+            error.code != "channel-mismatch"
+            for error in check_edge_kind(kind._replace(channel=channel), catalogue).findings
         )
     ]
 
 
 def _check_unknown_channel(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
     if not possible_channels(kind, catalogue):
-        message = "the output it leaves and the input it goes into are for different channels"
+        message = "its output and its input are for different channels"
         return EdgeCheck(
             (EdgeFinding("channel-mismatch", "", message, "these two cannot be connected"),)
         )
-    fits = [check_edge_kind(kind._replace(channel=channel), catalogue) for channel in CHANNELS]
-    return EdgeCheck(tuple(fault for fault in fits[0].findings if fault in fits[1].findings))
+    flow, link = (check_edge_kind(kind._replace(channel=each), catalogue) for each in CHANNELS)
+    return EdgeCheck(tuple(error for error in flow.findings if error in link.findings))
 
 
 def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | None, bool]:
-    """Find the port an edge leaves, and whether it is the reserved error handle."""
+    """Return the port that an edge leaves, and whether it is the reserved error handle."""
     facts = kind.source
     if facts is None:
         return None, False
@@ -163,8 +163,8 @@ def _wrong_channel(kind: EdgeKind, out: Port | None, into: Port | None) -> EdgeF
 
 def _type_mismatch(kind: EdgeKind, out: Port, into: Port) -> EdgeFinding:
     message = (
-        f"output {kind.source_handle!r} gives {out.type}, "
-        f"input {kind.target_handle!r} takes {into.type}"
+        f"output {kind.source_handle!r} is of type {out.type}, "
+        f"input {kind.target_handle!r} accepts {into.type}"
     )
     return EdgeFinding(
         "type-mismatch", "", message, "put a node between them that converts the value"

@@ -1,7 +1,7 @@
-"""Which edges can never deliver in the same run, because a node before them chooses between them.
+"""Find edges that can never deliver in the same run because a node before them chooses one.
 
-A type that says so, or has a numbered family of outputs, chooses one of its outputs; a node that
-continues on error sends either from the error handle or from the others.
+A type with ``chooses`` or with a numbered family of outputs chooses one of its outputs; a node that
+continues on error sends either from the error handle or from the other handles.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from planwave.graph.topology import Topology
 
 TypeInfos = Mapping[str, NodeTypeInfo | None]
 BranchConditions = Mapping[int, str] | None
-"""What must have been chosen, by node number, for something to happen; None where that is not known,
-so that it may be anything."""
+"""The branch that must have been chosen, by node number; None if the conditions are not known."""
 
 _MAX_CONDITIONS: Final = 64
-"""Choices remembered for one node, so that the work stays linear; with more, the farthest are lost
-and edges may count as able to deliver together."""
+"""Conditions stored for one node, so that the work stays linear; with more, the farthest are dropped
+and exclusive edges may be reported as not exclusive."""
 
 
 class ExclusiveBranches:
-    """The choices that lie before each node; worked out at the first question.
+    """The branch conditions before each node, computed at the first call.
 
     Args:
         topology: The graph.
-        type_infos: What is known of each node type.
-        partial: Which nodes may come after more than the graph shows.
+        type_infos: The facts about each node type.
+        partial: The nodes that unreadable edges may reach.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class ExclusiveBranches:
         self._conditions: list[BranchConditions] | None = None
 
     def are_exclusive(self, edges: Sequence[int]) -> bool:
-        """Say whether at most one of these edges (by number) can deliver in any run."""
+        """Return whether at most one of these edges (by number) can deliver in any run."""
         if self._conditions is None:
             self._conditions = self._compute_conditions()
         guards = [self._conditions_of(edge, self._conditions) for edge in edges]
@@ -57,7 +56,7 @@ class ExclusiveBranches:
         )
 
     def _compute_conditions(self) -> list[BranchConditions]:
-        """Give what must have been chosen before each node: what all ways to it have in common."""
+        """Return the conditions before each node: those that all paths to it have in common."""
         topology = self._topology
         before: list[BranchConditions] = [{} for _ in topology.ids]
         edges = topology.edges
@@ -92,7 +91,7 @@ def _common_conditions(ways: Sequence[BranchConditions]) -> BranchConditions:
 
 
 def _chosen_branch(node: Node, handle: str, type_infos: TypeInfos) -> str | None:
-    """Give what a node has chosen if this handle sends; None where it does not choose.
+    """Return the branch a node has chosen if this handle sends; None if the node does not choose.
 
     A type that could not be read may choose.
     """

@@ -1,4 +1,4 @@
-"""What reaches a port or a node: too much, too little, or nothing ever."""
+"""Check the inputs of nodes: too many values, missing values, nodes that nothing can reach."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def too_many_inputs(
     branches: ExclusiveBranches,
     partial: PartialGraph,
 ) -> list[Diagnostic]:
-    """Find ports for one value that several edges can deliver to.
+    """Return a finding for each single-value port that several edges can deliver to.
 
-    Edges are fine together where at most one of them delivers: a node before them chooses between
-    them, or the node they go into takes the first arrival (``join: any``).
+    Several edges are allowed if at most one of them delivers: a node before them chooses one, or
+    the target takes the first arrival (``join: any``).
 
     Args:
         graph: The graph.
-        single_value_edges: Number and edge of all that go into a port which is not ``multiple``.
-        branches: Which edges never deliver together.
-        partial: Which nodes may have another policy.
+        single_value_edges: Number and edge of all edges into a port that is not ``multiple``.
+        branches: The mutually exclusive edges.
+        partial: The nodes that may have another policy.
     """
     into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
     for number, edge in single_value_edges:
@@ -42,7 +42,9 @@ def too_many_inputs(
         if not branches.are_exclusive([number for number, _ in edges]):
             number, edge = edges[1]
             names = ", ".join(repr(edge.id) for _, edge in edges)
-            message = f"input {handle!r} of {target!r} takes one value, but edges {names} go there"
+            message = (
+                f"input {handle!r} of {target!r} takes one value, but edges {names} lead to it"
+            )
             hint = "send all but one elsewhere, or put a node between that joins them"
             pointer = f"/edges/{number}"
             found.append(
@@ -52,7 +54,7 @@ def too_many_inputs(
 
 
 def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> list[Diagnostic]:
-    """Find required ports with neither an edge nor a value of that name in the node's data."""
+    """Return a finding for each required port without an edge or a value in the node's data."""
     required = {
         kind: [port.name for port in about.inputs if port.required]
         for kind, about in facts.items()
@@ -65,7 +67,7 @@ def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> lis
         Diagnostic(
             "missing-required-input",
             "error",
-            f"node {node.id!r} needs something at its input {name!r}",
+            f"node {node.id!r} needs a value at its input {name!r}",
             f"/nodes/{number}",
             node=node.id,
             hint=f"connect an edge to {name!r}, or give data.{name} a value",
@@ -80,12 +82,12 @@ def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> lis
 def unreachable_nodes(
     topology: Topology, dead_edges: Container[int], partial: PartialGraph
 ) -> list[Diagnostic]:
-    """Find nodes that no execution can start, because nothing can ever reach them.
+    """Return a finding for each node that cannot start because all its edges are dead.
 
     Args:
-        topology: The graph's topology; nodes on a cycle are left out.
+        topology: The graph's topology; nodes on a cycle are ignored.
         dead_edges: Numbers of edges that never deliver.
-        partial: Which nodes something else may reach.
+        partial: The nodes that unreadable edges may reach.
     """
     if not dead_edges:
         return []
@@ -98,7 +100,9 @@ def unreachable_nodes(
             continue
         if flows and all(e in dead_edges or sources[e] in dead_nodes for e in flows):
             dead_nodes.add(node)
-            message = f"node {topology.ids[node]!r} can never start: nothing is ever sent to it"
+            message = (
+                f"node {topology.ids[node]!r} can never start: none of its edges ever delivers"
+            )
             found.append(
                 Diagnostic(
                     "unreachable-node",

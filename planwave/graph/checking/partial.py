@@ -1,9 +1,9 @@
-"""What cannot be judged of a graph of which not everything could be read.
+"""Suppress findings about a graph that unreadable parts of its document may have caused.
 
-A finding that goes away by itself once the unreadable parts are written right only misleads: a node
-*seems* to lack an input while the edge into it does not say its channel. So edges are parted in two.
-On those that are **certain** everything is checked. An **unsure** one is only held against what it
-does say, and whatever it may yet bring counts as brought.
+A finding that disappears once the unreadable parts are corrected only misleads: a node *seems* to
+lack an input while the edge into it has no channel. So edges are split in two groups. **Certain**
+edges are checked completely. Of an **uncertain** edge only the readable fields are checked, and
+everything it may connect counts as connected.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _ABOUT_ANCESTORS: Final = "not-an-ancestor"
 _ABOUT_HANDLES: Final = "unknown-handle"
 _ABOUT_BRANCHES: Final = "unused-decision"
 _ANY_UNMATCHED_NODE: Final = "#"
-"""Stands among the ends of edges for every node that may be named by another id than its own."""
+"""Placeholder among the ends of edges for every node that edges may name by another id."""
 
 _HandlesById = dict[str, set[str]]
-"""Handles by node id; ``UNREADABLE`` is any handle, and among the ids any node."""
+"""Handles by node id; the handle ``UNREADABLE`` is any handle, the id ``UNREADABLE`` any node."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialGraph:
-    """What may be there although it was not read; nothing for a graph that is known as a whole.
+    """The parts of a graph that may exist although they were not read.
 
     Attributes:
         uncertain_edges: Edges that are not in the graph.
-        without_id: Ids given to nodes whose own could not be read.
-        unmatched_nodes: Ids of nodes that edges may name by another id: nameless ones, and those of an id
-            that is faulty or taken.
-        unmatched_ends: Ends that name no node, if there are any strays that they may mean.
+        without_id: Placeholder ids of nodes whose own id could not be read.
+        unmatched_nodes: Ids of nodes that edges may name by another id: nodes without an id, and
+            nodes with a malformed or repeated id.
+        unmatched_ends: Ends that name no node but may mean one of ``unmatched_nodes``.
         incomplete: Ids of nodes that may have more description and data.
         policy_unknown: Ids of nodes that may have another policy.
-        nodes_unreadable: Whether the nodes could not be read at all.
+        nodes_unreadable: Whether the list of nodes could not be read.
     """
 
     uncertain_edges: Sequence[Edge] = ()
@@ -61,50 +61,50 @@ class PartialGraph:
     _out_of: _HandlesById = field(default_factory=_HandlesById)
     _may_send: frozenset[str] = frozenset()
     _below: frozenset[str] = frozenset()
-    _below_unruled: frozenset[str] = frozenset()
+    _below_policy_unknown: frozenset[str] = frozenset()
 
     def may_have_input(self, node_id: str, handle: str | None = None) -> bool:
-        """Say whether more may lead into a node, or into this handle of it, than the graph shows."""
+        """Return whether an uncertain edge may lead into a node, or into this handle of it."""
         return self._may_match(self._into, node_id, handle)
 
     def may_have_output(self, node_id: str, handle: str | None = None) -> bool:
-        """Say whether more may leave a node, or this handle of it, than the graph shows."""
+        """Return whether an uncertain edge may leave a node, or this handle of it."""
         return self._may_match(self._out_of, node_id, handle)
 
     def may_execute(self, node_id: str) -> bool:
-        """Say whether an unsure flow edge may leave a node, so that it is executed, not linked."""
+        """Return whether an uncertain flow edge may leave a node, which then is executed, not linked."""
         return not self._may_send.isdisjoint(self._aliases(node_id))
 
     def may_exist(self, end: str) -> bool:
-        """Say whether an end may be right although it names no node of the graph."""
+        """Return whether the end of an edge may be correct although it names no node of the graph."""
         return self.nodes_unreadable or end == UNREADABLE or end in self.unmatched_ends
 
     def suppresses(self, finding: Diagnostic, node: Node) -> bool:
-        """Say whether what a node's type has found may only come from what was not read.
+        """Return whether unreadable parts may be the only cause of a finding of a node's type.
 
-        Of a node that more may come to, only faults of fields that are there count.
+        For a node with uncertain inputs, only errors in fields that were read count.
         """
         if finding.code == _ABOUT_ANCESTORS:
             return UNREADABLE in self._into or node.id in self._below
-        if finding.code == _ABOUT_HANDLES and node.id in self._below_unruled:
-            return True  # an output of a node before this one, that only some policies give it
+        if finding.code == _ABOUT_HANDLES and node.id in self._below_policy_unknown:
+            return True  # some policies add outputs to the nodes before this one
         if finding.code == _ABOUT_BRANCHES and self.may_have_output(node.id):
             return True
-        is_fed, is_incomplete = self.may_have_input(node.id), node.id in self.incomplete
+        may_have_input, is_incomplete = self.may_have_input(node.id), node.id in self.incomplete
         if finding.severity != "error":
-            return is_fed or is_incomplete or node.id in self.policy_unknown
-        if is_fed and finding.code in _ABOUT_INPUTS:
+            return may_have_input or is_incomplete or node.id in self.policy_unknown
+        if may_have_input and finding.code in _ABOUT_INPUTS:
             return True
-        return (is_fed or is_incomplete) and not self._is_certain(finding, node)
+        return (may_have_input or is_incomplete) and not self._is_certain(finding, node)
 
     def _is_certain(self, finding: Diagnostic, node: Node) -> bool:
-        """Say whether a finding is about a field that is there, and that no edge can replace."""
+        """Return whether a finding is about a field that was read and that no edge can replace."""
         _, part, *below = finding.pointer.split("/") if finding.pointer else ("", "")
         if part == "policy":
             return True
-        is_there = part == "data" and any(pointer_part(name) in below[:1] for name in node.data)
+        was_read = part == "data" and any(pointer_part(name) in below[:1] for name in node.data)
         return (
-            is_there
+            was_read
             and finding.code != _MISSING
             and all(
                 handles == {DEFAULT_TARGET_HANDLE}
@@ -133,9 +133,9 @@ COMPLETE_GRAPH: Final = PartialGraph()
 
 
 class EdgeSplit(NamedTuple):
-    """A graph's certain edges, doubts about the rest, and the place of each edge in its document.
+    """A graph's certain edges, its uncertain parts, and each edge's position in the document.
 
-    ``places`` goes on with those of ``doubts.unsure``.
+    ``edge_indexes`` lists the certain edges, then ``partial.uncertain_edges``.
     """
 
     graph: Graph
@@ -149,31 +149,32 @@ def split_edges(
     unreadable: Unreadable,
     edge_indexes: Sequence[int] | None = None,
 ) -> EdgeSplit:
-    """Part the edges of a graph into certain and unsure ones. O(V + E).
+    """Split the edges of a graph into certain and uncertain ones. O(V + E).
 
-    An edge whose channel was not read is certain of the one that the ports of its ends leave open,
-    if that is one. An edge is unsure if one of its ends is not known, or may mean several nodes.
+    If the ports of an edge without a readable channel allow only one channel, the edge gets that
+    channel. An edge is uncertain if its channel or an end is not known, or an end may mean several
+    nodes.
 
     Args:
-        graph: What could be read.
+        graph: The readable part of the graph.
         catalogue: The node types.
-        unreadable: What could not.
-        edge_indexes: Number in the document of each edge of the graph; None where it is its own.
+        unreadable: The unreadable part.
+        edge_indexes: Position in the document of each edge of the graph; None if all were read.
     """
     ends = _EndpointResolver(graph, catalogue, unreadable)
     numbered = zip(count() if edge_indexes is None else edge_indexes, graph.edges, strict=False)
     certain: list[tuple[int, Edge]] = []
-    unsure: list[tuple[int, Edge]] = []
+    uncertain: list[tuple[int, Edge]] = []
     for number, read in sorted([*numbered, *unreadable.edges], key=itemgetter(0)):
         edge = ends.resolve(read)
-        (certain if ends.is_certain(edge) else unsure).append((number, edge))
-    kept = Graph(graph.nodes, tuple(edge for _, edge in certain))
-    doubts = ends.partial_graph(kept, [edge for _, edge in unsure])
-    return EdgeSplit(kept, doubts, [number for number, _ in (*certain, *unsure)])
+        (certain if ends.is_certain(edge) else uncertain).append((number, edge))
+    certain_graph = Graph(graph.nodes, tuple(edge for _, edge in certain))
+    partial = ends.partial_graph(certain_graph, [edge for _, edge in uncertain])
+    return EdgeSplit(certain_graph, partial, [number for number, _ in (*certain, *uncertain)])
 
 
 def types_by_id(nodes: Sequence[Node]) -> dict[str, str]:
-    """Give the type of each id; ``UNREADABLE`` where nodes of several types share it."""
+    """Return the type of each node id; ``UNREADABLE`` for an id shared by nodes of several types."""
     kinds = {node.id: node.type for node in nodes}
     if len(kinds) < len(nodes):
         for node in nodes:
@@ -183,7 +184,7 @@ def types_by_id(nodes: Sequence[Node]) -> dict[str, str]:
 
 
 class _EndpointResolver:
-    """What is known of the nodes that edges name."""
+    """Resolves the ends of edges to nodes."""
 
     def __init__(self, graph: Graph, catalogue: Catalogue, unreadable: Unreadable) -> None:
         self._catalogue = catalogue
@@ -203,7 +204,7 @@ class _EndpointResolver:
         )
 
     def resolve(self, edge: Edge) -> Edge:
-        """Give an edge with the ids that its ends go by, and the only channel it can have."""
+        """Return an edge with its ends resolved to node ids, and with its only possible channel."""
         source, target = self._resolve_id(edge.source), self._resolve_id(edge.target)
         edge = edge._replace(source=source, target=target)
         if edge.channel != UNREADABLE_CHANNEL:
@@ -212,7 +213,7 @@ class _EndpointResolver:
         return edge if channel is None else edge._replace(channel=channel)
 
     def is_certain(self, edge: Edge) -> bool:
-        """Say whether it is known which nodes an edge connects, or that they are not there."""
+        """Return whether the nodes that an edge connects are known, or known to be missing."""
         return edge.channel != UNREADABLE_CHANNEL and not any(
             end == UNREADABLE
             or end in self._shared
@@ -222,7 +223,7 @@ class _EndpointResolver:
         )
 
     def partial_graph(self, certain: Graph, uncertain: Sequence[Edge]) -> PartialGraph:
-        """Give what is in doubt beside the edges that are kept."""
+        """Return the uncertain parts beside the certain edges."""
         into, out_of = _HandlesById(), _HandlesById()
         for edge in uncertain:
             into.setdefault(self._alias(edge.target), set()).add(edge.target_handle)
@@ -237,7 +238,7 @@ class _EndpointResolver:
             *self._unreadable.invalid_ids,
             *(self._unmatched_nodes if _ANY_UNMATCHED_NODE in into else ()),
         ]
-        after_unruled = {
+        after_policy_unknown = {
             e.target for e in certain.edges if e.source in self._unreadable.policy_unknown
         }
         return PartialGraph(
@@ -252,18 +253,18 @@ class _EndpointResolver:
             _out_of=out_of,
             _may_send=frozenset(self._alias(e.source) for e in uncertain if e.channel != LINK),
             _below=frozenset(_reachable(certain, starts)),
-            _below_unruled=frozenset(_reachable(certain, after_unruled)),
+            _below_policy_unknown=frozenset(_reachable(certain, after_policy_unknown)),
         )
 
     def _unmatched(self, edges: Sequence[Edge]) -> tuple[Counter[str], dict[str, None]]:
-        """Give the nodes that may be named otherwise, and the names that may be theirs."""
+        """Return the nodes that edges may name otherwise, and the unknown ends that may mean them."""
         ends = dict.fromkeys(
             self._resolve_id(end) for edge in edges for end in (edge.source, edge.target)
         )
-        unheard = [name for name in self._unreadable.invalid_ids if name not in ends]
-        strays = Counter(self._shared) + Counter([*self._unreadable.without_id, *unheard])
-        lost = [end for end in ends if end != UNREADABLE and end not in self._types]
-        return strays, dict.fromkeys(lost) if strays else {}
+        unused = [name for name in self._unreadable.invalid_ids if name not in ends]
+        nodes = Counter(self._shared) + Counter([*self._unreadable.without_id, *unused])
+        unknown = [end for end in ends if end != UNREADABLE and end not in self._types]
+        return nodes, dict.fromkeys(unknown) if nodes else {}
 
     def _alias(self, end: str) -> str:
         return end if end in self._types or end == UNREADABLE else _ANY_UNMATCHED_NODE
@@ -280,22 +281,22 @@ class _EndpointResolver:
             source, target = (
                 None if end is None else self._catalogue.type_info(end) for end in ends
             )
-            wire = EdgeKind(source, edge.source_handle, target, edge.target_handle, UNREADABLE)
-            channels = possible_channels(wire, self._catalogue)
+            unknown = EdgeKind(source, edge.source_handle, target, edge.target_handle, UNREADABLE)
+            channels = possible_channels(unknown, self._catalogue)
             self._channels[kind] = channels[0] if len(channels) == 1 else None
         return self._channels[kind]
 
 
 def _reachable(graph: Graph, starts: Iterable[str]) -> set[str]:
-    """Give the ids that edges lead to from some, and these themselves."""
+    """Return the ids in ``starts`` and all ids reachable from them."""
     following: dict[str, list[str]] = {}
     for edge in graph.edges:
         following.setdefault(edge.source, []).append(edge.target)
     found = set(starts)
-    left = list(found)
-    while left:
-        for target in following.get(left.pop(), ()):
+    stack = list(found)
+    while stack:
+        for target in following.get(stack.pop(), ()):
             if target not in found:
                 found.add(target)
-                left.append(target)
+                stack.append(target)
     return found

@@ -1,10 +1,10 @@
-"""Reading one node or edge field by field, with a diagnostic for each that is not as it must be."""
+"""Read one node or edge field by field, with a diagnostic for each invalid field."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final, cast
 
 from planwave.graph.diagnostics import Diagnostic, short_repr
@@ -41,7 +41,7 @@ _MAX_POINTERS: Final = 8
 
 
 class _RawElement:
-    """One node or edge: the fields that could be read, and the names of those that could not."""
+    """A node or an edge as written: its readable fields and the names of the unreadable ones."""
 
     __slots__ = ("has_unknown_fields", "pointer", "unreadable", "values")
 
@@ -52,9 +52,9 @@ class _RawElement:
         self.has_unknown_fields = False
 
     def may_hide(self, name: str) -> bool:
-        """Say whether a field may be meant to hold something that was not read.
+        """Return whether a field may have a value that was not read.
 
-        An unknown field may be any field that is left out, under a wrong name.
+        An unknown field may be any missing field, written under a wrong name.
         """
         return name in self.unreadable or (
             self.has_unknown_fields and self.values.get(name) is None
@@ -62,28 +62,31 @@ class _RawElement:
 
 
 class FieldReader:
-    """Reads nodes and edges the careful way and collects what it finds.
+    """Reads nodes and edges and collects the findings.
+
+    Args:
+        limits: Limits on nesting and strings.
+        trusted: All values are known to be strict JSON within the limits, and have no other owner:
+            they are neither checked nor copied.
 
     Attributes:
-        findings: What is wrong.
-        saw_reported: Whether something was met that the caller has reported.
+        findings: The errors and changes so far.
+        saw_reported: Whether a part was marked ``ALREADY_REPORTED`` by the caller.
+        unreadable: The parts that could not be read.
     """
 
-    def __init__(self, limits: JsonLimits) -> None:
+    def __init__(self, limits: JsonLimits, *, trusted: bool = False) -> None:
         self.findings: list[Diagnostic] = []
         self.saw_reported = False
+        self.unreadable = Unreadable()
         self._limits = limits
-
-    @cached_property
-    def unreadable(self) -> Unreadable:
-        """What could not be read; made when there is something to note."""
-        return Unreadable()
+        self._trusted = trusted
 
     def node(self, raw: Any, number: int) -> Node:
-        """Read one node; what is wrong with it stands in ``gaps``."""
-        named = f"node {number}"
-        entry = self._read_element(raw, f"/nodes/{number}", NODE_FIELDS, named)
-        node_id = None if entry is None else self._id(entry, named, required=True)
+        """Read one node; its unreadable parts are recorded in ``unreadable``."""
+        label = f"node {number}"
+        entry = self._read_element(raw, f"/nodes/{number}", NODE_FIELDS, label)
+        node_id = None if entry is None else self._id(entry, label, required=True)
         name = self._id_or_placeholder(node_id, number)
         if entry is None:
             self.unreadable.incomplete.add(name)
@@ -93,9 +96,9 @@ class FieldReader:
         document = self._object(entry, "policy")
         policy = DEFAULT_POLICY
         if document is not None:
-            policy, faults = read_policy(document, f"{entry.pointer}/policy")
-            self.findings += faults
-            if faults:
+            policy, errors = read_policy(document, f"{entry.pointer}/policy")
+            self.findings += errors
+            if errors:
                 entry.unreadable.add("policy")
         node = Node(
             name,
@@ -114,24 +117,21 @@ class FieldReader:
         return node
 
     def edge(self, raw: Any, number: int, next_id: Callable[[], str]) -> Edge | None:
-        """Read one edge, or give None where an end, a handle or the channel of it is not known."""
-        named = f"edge {number}"
-        entry = self._read_element(raw, f"/edges/{number}", EDGE_FIELDS, named)
+        """Read one edge, or return None if an end, a handle or its channel is not known."""
+        label = f"edge {number}"
+        entry = self._read_element(raw, f"/edges/{number}", EDGE_FIELDS, label)
         if entry is None:
             self.unreadable.edges.append((number, UNREADABLE_EDGE))
             return None
-        edge_id = self._id(entry, named)
-        named = f"edge {edge_id!r}" if edge_id else named
-        source = self._text(entry, "source", required=named) or UNREADABLE
-        target = self._text(entry, "target", required=named) or UNREADABLE
+        edge_id = self._id(entry, label)
+        label = f"edge {edge_id!r}" if edge_id else label
+        source = self._text(entry, "source", required=label) or UNREADABLE
+        target = self._text(entry, "target", required=label) or UNREADABLE
         source_handle = self._handle(entry, "sourceHandle", DEFAULT_SOURCE_HANDLE)
         target_handle = self._handle(entry, "targetHandle", DEFAULT_TARGET_HANDLE)
         edge_type = self._text(entry, "type")
-        data = self._object(entry, "data")
-        ends = " to ".join(
-            "?" if end == UNREADABLE else short_repr(end) for end in (source, target)
-        )
-        channel = self._channel(entry, data, f"{named} ({ends})", edge_id)
+        data = self._object(entry, "data") or {}
+        channel = _read_channel(data.get("channel"))
         edge = Edge(
             edge_id or next_id(),
             source,
@@ -139,16 +139,18 @@ class FieldReader:
             target,
             target_handle,
             channel,
-            data or {},
+            data,
             edge_type,
         )
+        if channel == UNREADABLE_CHANNEL:
+            self._report_channel(entry, edge, f"{label} ({_ends_text(edge)})", edge_id)
         if UNREADABLE not in (source, source_handle, target, target_handle, channel):
             return edge
         self.unreadable.edges.append((number, edge))
         return None
 
     def report_duplicate_edge(self, edge: Edge, number: int, first: int) -> None:
-        """Note that an edge says what an earlier one says and was left out."""
+        """Report an edge that repeats an earlier one and was left out."""
         ends = f"{edge.source}.{edge.source_handle} to {edge.target}.{edge.target_handle}"
         self.findings.append(
             Diagnostic(
@@ -162,7 +164,7 @@ class FieldReader:
         )
 
     def is_reported(self, value: object) -> bool:
-        """Say whether the caller has reported this value, and remember that there was one."""
+        """Return whether the caller has reported this value; set ``saw_reported`` if so."""
         self.saw_reported = self.saw_reported or value is ALREADY_REPORTED
         return value is ALREADY_REPORTED
 
@@ -170,28 +172,30 @@ class FieldReader:
         self.findings.append(Diagnostic(code, "error", message, pointer, **more))
 
     def _read_element(
-        self, raw: Any, pointer: str, allowed: tuple[str, ...], named: str
+        self, raw: Any, pointer: str, allowed: tuple[str, ...], label: str
     ) -> _RawElement | None:
-        """Give an object's fields; unknown and unsound ones are reported."""
+        """Return the fields of an object; report unknown and invalid ones."""
         if type(raw) is not dict:
             if not self.is_reported(raw):
                 self._add(
-                    "invalid-field", f"{named} must be an object, got {short_repr(raw)}", pointer
+                    "invalid-field", f"{label} must be an object, got {short_repr(raw)}", pointer
                 )
             return None
         entry = _RawElement(pointer)
         for name, value in cast("dict[Any, Any]", raw).items():
-            reported = self.is_reported(value)
+            is_reported = self.is_reported(value)
             if name not in allowed:
                 entry.has_unknown_fields = True
-                if not reported:
+                if not is_reported:
                     hint = f"known fields are {', '.join(allowed)}"
-                    message = f"{named} has the unknown field {short_repr(name)}"
+                    message = f"{label} has the unknown field {short_repr(name)}"
                     self._add("unknown-field", message, pointer + pointer_of_name(name), hint=hint)
-            elif reported:
+            elif is_reported:
                 entry.unreadable.add(name)
-            elif faults := json_faults(value, f"{pointer}/{name}", self._limits):
-                self.findings += faults
+            elif not self._trusted and (
+                errors := json_faults(value, f"{pointer}/{name}", self._limits)
+            ):
+                self.findings += errors
                 entry.unreadable.add(name)
                 entry.values[name] = self._valid_fields(value)
             else:
@@ -199,7 +203,7 @@ class FieldReader:
         return entry
 
     def _valid_fields(self, value: Any) -> dict[str, Any] | None:
-        """Give the sound fields of an object that has unsound ones."""
+        """Return the valid fields of an object that also has invalid ones."""
         if type(value) is not dict:
             return None
         fields = cast("dict[str, Any]", value).items()
@@ -213,25 +217,25 @@ class FieldReader:
             self.unreadable.invalid_ids.add(node_id)
         return node_id
 
-    def _id(self, entry: _RawElement, named: str, *, required: bool = False) -> str | None:
-        """Give an id; also one that is reported, as long as others can go by it."""
+    def _id(self, entry: _RawElement, label: str, *, required: bool = False) -> str | None:
+        """Return an id, even an invalid one if edges can still refer to it."""
         value = entry.values.get("id")
         if value is None:
             if required and "id" not in entry.unreadable:
                 self._add(
-                    "missing-field", f"{named} has no id", f"{entry.pointer}/id", hint=ID_HINT
+                    "missing-field", f"{label} has no id", f"{entry.pointer}/id", hint=ID_HINT
                 )
             return None
         if type(value) is str and _is_id(value):
             return value
-        message = f"{named}: {short_repr(value)} cannot be an id"
+        message = f"{label}: {short_repr(value)} cannot be an id"
         self._add("invalid-id", message, f"{entry.pointer}/id", hint=ID_HINT)
         if type(value) is not str or value.startswith("#"):
             return None
         return value if 0 < len(value) <= MAX_HANDLE_CHARS else None
 
     def _text(self, entry: _RawElement, name: str, *, required: str = "") -> str | None:
-        """Give a text field; ``required`` names its owner where it may not be left out."""
+        """Return a text field; ``required`` is the label of its owner if the field is required."""
         value = entry.values.get(name)
         if name in entry.unreadable:
             return None
@@ -256,57 +260,69 @@ class FieldReader:
         return value
 
     def _object(self, entry: _RawElement, name: str) -> dict[str, Any] | None:
-        """Give a copy of a field that holds an object."""
+        """Return a field that holds an object, copied unless the reader is trusted."""
         value = entry.values.get(name)
         if value is None:
             return None
         if type(value) is dict:
-            return checked_copy(cast("dict[str, Any]", value), self._limits)
+            document = cast("dict[str, Any]", value)
+            return document if self._trusted else checked_copy(document, self._limits)
         message = f"{name} must be an object, got {short_repr(value)}"
         self._add("invalid-field", message, f"{entry.pointer}/{name}")
         entry.unreadable.add(name)
         return None
 
-    def _channel(
-        self, entry: _RawElement, data: Mapping[str, Any] | None, named: str, edge_id: str | None
-    ) -> Channel:
-        value = None if data is None else data.get("channel")
-        for channel in CHANNELS:
-            if value == channel:
-                return channel
-        code, message = "unknown-channel", f"{named}: unknown channel {short_repr(value)}"
+    def _report_channel(
+        self, entry: _RawElement, edge: Edge, label: str, edge_id: str | None
+    ) -> None:
+        value = edge.data.get("channel")
+        if value is None and "data" in entry.unreadable:
+            return
+        code, message = "unknown-channel", f"{label}: unknown channel {short_repr(value)}"
         if value is None:
-            code, message = "missing-channel", f"{named} does not say its channel"
-        if value is not None or "data" not in entry.unreadable:
-            hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
-            self._add(code, message, f"{entry.pointer}/data/channel", edge=edge_id, hint=hint)
-        return UNREADABLE_CHANNEL
+            code, message = "missing-channel", f"{label} has no channel"
+        hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
+        self._add(code, message, f"{entry.pointer}/data/channel", edge=edge_id, hint=hint)
+
+
+def _read_channel(value: Any) -> Channel:
+    for channel in CHANNELS:
+        if value == channel:
+            return channel
+    return UNREADABLE_CHANNEL
+
+
+def _ends_text(edge: Edge) -> str:
+    return " to ".join(
+        "?" if end == UNREADABLE else short_repr(end) for end in (edge.source, edge.target)
+    )
 
 
 def duplicate_ids(
     ids: Sequence[str], kind: str, numbers: Sequence[int] | None = None
 ) -> list[Diagnostic]:
-    """Report each id that several nodes or several edges share, with all their places.
+    """Report each id that several nodes or several edges share, with all its pointers.
 
     Args:
-        ids: The ids in document order; empty ones are left out.
+        ids: The ids in document order; empty ones are ignored.
         kind: ``nodes`` or ``edges``.
-        numbers: Position of each in the document, where that is not its position in ``ids``.
+        numbers: Position of each in the document; None if it is the position in ``ids``.
     """
-    places: dict[str, list[str]] = {}
-    for position, one in enumerate(ids):
-        number = position if numbers is None else numbers[position]
-        places.setdefault(one, []).append(f"/{kind}/{number}/id")
+    if len(set(ids)) == len(ids):
+        return []
+    pointers: dict[str, list[str]] = {}
+    for number, each in zip(count() if numbers is None else numbers, ids, strict=False):
+        pointers.setdefault(each, []).append(f"/{kind}/{number}/id")
     return [
         Diagnostic(
             "duplicate-id",
             "error",
-            f"{kind[:-1]} id {one!r} is used {len(at)} times: {', '.join(at[:_MAX_POINTERS])}",
+            f"{kind[:-1]} id {each!r} is used {len(at)} times: {', '.join(at[:_MAX_POINTERS])}",
             at[1],
-            node=one if kind == "nodes" else None,
-            edge=one if kind == "edges" else None,
+            node=each if kind == "nodes" else None,
+            edge=each if kind == "edges" else None,
             hint="give each its own id",
         )
-        for one, at in places.items()
-        if one and len(at) > 1
+        for each, at in pointers.items()
+        if each and len(at) > 1
     ]

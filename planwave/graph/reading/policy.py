@@ -1,4 +1,4 @@
-"""Reading a node's policy: strict, every fault with its own pointer; and holding it to limits."""
+"""Read a node's policy strictly, with a pointer for each error, and check it against the limits."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, lis
     A null field is the same as a missing one.
 
     Returns:
-        The policy and its faults; what is at fault has its default.
+        The policy and its errors; invalid fields have their default.
     """
-    faults = _PolicyFindings(pointer)
-    faults.check_known_fields(document, _FIELDS, "")
-    on_error = faults.read_choice(document, "onError", get_args(OnError), "fail")
-    is_certain = not faults.findings  # else it may be meant to be another
-    join = faults.read_choice(document, "join", get_args(Join), "all")
-    effect = faults.read_choice(document, "effect", get_args(Effect), None)
+    findings = _PolicyFindings(pointer)
+    findings.check_known_fields(document, _FIELDS, "")
+    on_error = findings.read_choice(document, "onError", get_args(OnError), "fail")
+    is_certain = not findings.errors  # after an error, onError may be meant to be another
+    join = findings.read_choice(document, "join", get_args(Join), "all")
+    effect = findings.read_choice(document, "effect", get_args(Effect), None)
     timeout = document.get("timeoutS")
     if timeout is not None and not (_is_number(timeout) and timeout > 0):
-        faults.add("/timeoutS", f"timeoutS is {short_repr(timeout)}, must be seconds above 0")
+        findings.add("/timeoutS", f"timeoutS is {short_repr(timeout)}, must be seconds above 0")
         timeout = None
-    retry = _read_retry(document.get("retry"), faults)
-    default = _read_default(document.get("default"), on_error if is_certain else None, faults)
-    return Policy(join, retry, timeout, on_error, default, effect), faults.findings
+    retry = _read_retry(document.get("retry"), findings)
+    default = _read_default(document.get("default"), on_error if is_certain else None, findings)
+    return Policy(join, retry, timeout, on_error, default, effect), findings.errors
 
 
 def policy_limit_findings(node: Node, limits: Limits) -> list[Diagnostic]:
-    """Find what a node's policy asks for beyond the limits; pointers are relative to the node."""
+    """Return a finding for each value of a policy over its limit; pointers are relative to the node."""
     policy, retry = node.policy, node.policy.retry
-    asked = (
+    values = (
         ("policy_timeout_s", limits.policy_timeout_s, policy.timeout_s or 0, "timeoutS"),
         ("policy_attempts", limits.policy_attempts, retry.attempts, "retry/attempts"),
         ("policy_backoff_s", limits.policy_backoff_s, retry.backoff_s, "retry/backoffS"),
@@ -49,26 +49,26 @@ def policy_limit_findings(node: Node, limits: Limits) -> list[Diagnostic]:
     return [
         limit_exceeded(
             limit,
-            most,
-            met,
+            maximum,
+            actual,
             f"node {node.id!r}: {field}",
             f"/policy/{field}",
-            hint=f"ask for {most:g} at most",
+            hint=f"use at most {maximum:g}",
         )
-        for limit, most, met, field in asked
-        if met > most
+        for limit, maximum, actual, field in values
+        if actual > maximum
     ]
 
 
 class _PolicyFindings:
-    """Collects what is wrong below one pointer."""
+    """Collects the errors below one pointer."""
 
     def __init__(self, pointer: str) -> None:
         self.pointer = pointer
-        self.findings: list[Diagnostic] = []
+        self.errors: list[Diagnostic] = []
 
     def add(self, below: str, message: str, code: str = "invalid-field") -> None:
-        self.findings.append(Diagnostic(code, "error", message, f"{self.pointer}{below}"))
+        self.errors.append(Diagnostic(code, "error", message, f"{self.pointer}{below}"))
 
     def check_known_fields(
         self, document: Mapping[str, Json], allowed: tuple[str, ...], below: str
@@ -94,7 +94,7 @@ class _PolicyFindings:
     def read_object(
         self, value: Json, name: str, allowed: tuple[str, ...]
     ) -> Mapping[str, Json] | None:
-        """Give an object's fields, or None (with a fault) where it is no object."""
+        """Return an object's fields, or None after reporting an error if it is not an object."""
         if not isinstance(value, dict):
             self.add(f"/{name}", f"{name} is {short_repr(value)}, must be an object")
             return None
@@ -130,12 +130,12 @@ def _read_retry(value: Json, findings: _PolicyFindings) -> Retry:
 def _read_default(
     value: Json, on_error: str | None, findings: _PolicyFindings
 ) -> Mapping[str, Json] | None:
-    """Read a default; ``on_error`` is None where it is not known what was meant."""
+    """Read a default; ``on_error`` is None if the intended value is not known."""
     if value is None:
         if on_error == "default":
             findings.add("/default", "onError is 'default' but default is missing", "missing-field")
         return None
-    before = len(findings.findings)
+    before = len(findings.errors)
     if on_error not in ("default", None):
         findings.add("/default", f"default is only used with onError 'default', not {on_error!r}")
     fields = findings.read_object(value, "default", ("handle", "value"))
@@ -146,4 +146,4 @@ def _read_default(
         handle = fields.get("handle", "")
         if not isinstance(handle, str) or ("handle" in fields and not handle):
             findings.add("/default/handle", f"handle is {short_repr(handle)}, must be a name")
-    return fields if len(findings.findings) == before else None
+    return fields if len(findings.errors) == before else None

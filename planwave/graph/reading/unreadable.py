@@ -1,4 +1,4 @@
-"""What of a document could not be read, kept so that all the rest can be checked at the same time."""
+"""The unreadable parts of a document, recorded so that the rest can be checked at the same time."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Final, cast
 from planwave.graph.model import Channel, Edge
 
 UNREADABLE: Final = "\0"
-"""Stands in a node or an edge for a word that could not be read. No word that was read holds NUL."""
+"""Placeholder in a node or an edge for a name that could not be read; no valid name contains NUL."""
 
 UNREADABLE_CHANNEL: Final = cast("Channel", UNREADABLE)
 
 UNREADABLE_EDGE: Final = Edge(
     UNREADABLE, UNREADABLE, UNREADABLE, UNREADABLE, UNREADABLE, UNREADABLE_CHANNEL, {}
 )
-"""An edge of which nothing is known but that it is there."""
+"""Placeholder for an edge of which nothing could be read."""
 
 ALREADY_REPORTED: Final = object()
-"""Stands in a document for a node, an edge or a field of theirs in which the caller has found a
-fault already: it is not reported again, and counts as unreadable."""
+"""Placeholder in a document for a node, an edge or a field whose error the caller has already
+reported: it is not reported again, and counts as unreadable."""
 
 
 @dataclass(slots=True)
 class Unreadable:
-    """What could not be read.
+    """The unreadable parts of a document.
 
     Attributes:
-        edges: Number and rest of each edge that lacks an end, a handle or its channel; these are
-            ``UNREADABLE`` there.
-        without_id: Ids given to nodes whose own could not be read: ``#`` and the node's number.
-        invalid_ids: Ids that no node may have, but that edges can go by all the same.
-        incomplete: Ids of nodes that may have a description or data that were not read.
-        policy_unknown: Ids of nodes that may have a policy that was not read, or not to the end.
-        nodes_unreadable: Whether there may be nodes that were not read at all.
+        edges: Position and readable part of each edge without an end, a handle or a channel; the
+            missing part is ``UNREADABLE``.
+        without_id: Placeholder ids of nodes whose own id could not be read.
+        invalid_ids: Malformed node ids, to which edges may still refer.
+        incomplete: Ids of nodes whose description or data could not be read completely.
+        policy_unknown: Ids of nodes whose policy could not be read completely.
+        nodes_unreadable: Whether the list of nodes could not be read.
     """
 
     edges: list[tuple[int, Edge]] = field(default_factory=list[tuple[int, Edge]])
@@ -45,5 +45,5 @@ class Unreadable:
 
 
 def placeholder_id(number: int) -> str:
-    """Give the id of a node whose own could not be read; no id and no other node is like it."""
+    """Return the placeholder id of a node without a readable id; it equals no valid id."""
     return f"#{number}"

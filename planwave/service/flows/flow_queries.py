@@ -7,21 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import (
-    InputError,
     NotFound,
 )
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
-from planwave.ids import UUID_PATTERN
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
     from planwave.storage.records import FlowRecord, FlowVersion, Store
 
-_PAGE: Final = 200
-_LOOKED_THROUGH: Final = 10_000
-_SHOWN: Final = 4
 _LIST_HINT: Final = "`planwave flow ls` shows what is kept"
 
 
@@ -111,36 +106,6 @@ class FlowQueries:
         await self.flow_record(flow_id)
         return await self._store.flows.versions(flow_id, before=before, limit=limit)
 
-    async def find_flow(self, name: str, *, by_start: bool = True) -> str:
-        """Give the id of the flow of that id, or name, or else whose id alone starts so.
-
-        Raises:
-            NotFound: Nothing fits.
-            InputError: Several fit; the hint lists some of them.
-        """
-        if UUID_PATTERN.fullmatch(name) and await self._store.flows.get(name) is not None:
-            return name
-        found = [flow.flow_id for flow in await self._all_flows(name) if flow.name == name]
-        if not found and name and by_start:
-            every = [flow.flow_id for flow in await self._all_flows()]
-            found = [flow_id for flow_id in every if flow_id.startswith(name.lower())]
-        if not found:
-            raise NotFound(f"there is no flow called {short_repr(name)}", hint=_LIST_HINT)
-        return _require_single(found, "flow", name)
-
-    async def find_version(self, flow_id: str, start: str) -> str:
-        """Give the version of a flow that alone starts so, among its newest ones.
-
-        Raises:
-            NotFound: There is no such flow, or it has no such version.
-            InputError: Several fit; the hint lists some of them.
-        """
-        kept = await self.flow_versions(flow_id, limit=_LOOKED_THROUGH)
-        found = [each.version for each in kept if each.version.startswith(start.lower())]
-        if not found:
-            raise _version_not_found(flow_id, start)
-        return _require_single(found, "version", start)
-
     async def flow_record(self, flow_id: str) -> FlowRecord:
         """Return the record of a flow.
 
@@ -152,31 +117,12 @@ class FlowQueries:
             raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=_LIST_HINT)
         return record
 
-    async def _all_flows(self, text: str | None = None) -> Sequence[FlowRecord]:
-        found: list[FlowRecord] = []
-        before: PageCursor | None = None
-        while page := await self.flows(text=text, before=before, limit=_PAGE):
-            found += page
-            before = PageCursor(page[-1].created_at, page[-1].flow_id)
-        return found
-
 
 def _version_not_found(flow_id: str, version: str) -> NotFound:
     return NotFound(
         f"flow {flow_id} has no version {short_repr(version)}",
         hint=f"`planwave flow show {flow_id}` lists its versions",
     )
-
-
-def _require_single(found: Sequence[str], what: str, name: str) -> str:
-    if len(found) > 1:
-        some = ", ".join(found[:_SHOWN])
-        raise InputError(
-            f"{len(found)} {what}s go by {short_repr(name)}",
-            code=f"ambiguous-{what}",
-            hint=f"name one of them: {some}{', …' if len(found) > _SHOWN else ''}",
-        )
-    return found[0]
 
 
 def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from planwave.errors import Conflict, InputError, NotFound
+from planwave.errors import InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.unreadable import guard_stored
 from planwave.service.flows.flow_queries import FlowQueries
@@ -19,17 +19,6 @@ from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, St
 
 if TYPE_CHECKING:
     from planwave.storage.backup import Backup
-
-LAST = "last"
-"""Names the newest execution, where an id is asked for."""
-_PAGE = 200
-
-
-class Match(NamedTuple):
-    """What a short name stands for."""
-
-    kind: Literal["execution", "plan"]
-    id: str
 
 
 class QueryService:
@@ -47,8 +36,6 @@ class QueryService:
         self.flow = flows.flow
         self.flows = flows.flows
         self.flow_versions = flows.flow_versions
-        self.find_flow = flows.find_flow
-        self.find_version = flows.find_version
 
     async def __aenter__(self) -> Self:
         return self
@@ -203,54 +190,6 @@ class QueryService:
             for plan_id in plan_ids
         }
 
-    async def find(self, name: str) -> Match:
-        """Find an execution or a plan by id, by the unique start of its id, or ``last``.
-
-        Raises:
-            NotFound: Nothing fits.
-            InputError: Several fit; the hint lists some of them.
-        """
-        if name == LAST:
-            newest = await self._store.executions(limit=1)
-            if not newest:
-                raise NotFound("nothing has run here yet", hint='start with: planwave run "GOAL"')
-            return Match("execution", newest[0].execution_id)
-        try:
-            is_execution = await self._store.execution(name) is not None
-        except Conflict:  # a service has it, and can make no sense of it
-            is_execution = True
-        if is_execution:
-            return Match("execution", name)
-        if await self._store.plan(name) is not None:
-            return Match("plan", name)
-        found = await self._starting_with(name.lower()) if name else []
-        if not found:
-            raise NotFound(
-                f"no execution or plan has an id that starts with {name!r}",
-                hint="`planwave ls` shows what is kept",
-            )
-        if len(found) > 1:
-            raise InputError(
-                f"{len(found)} executions and plans have an id that starts with {name!r}",
-                code="ambiguous-id",
-                hint=f"write more of it: {_examples(found)}",
-            )
-        return found[0]
-
-    async def _starting_with(self, prefix: str) -> list[Match]:
-        found: list[Match] = []
-        before: str | None = None
-        while page := await self._store.executions(before=before, limit=_PAGE):
-            ids = [record.execution_id for record in page]
-            found += [Match("execution", i) for i in ids if i.startswith(prefix)]
-            before = ids[-1]
-        before = None
-        while plans := await self._store.plans(before=before, limit=_PAGE):
-            ids = [record.plan_id for record in plans]
-            found += [Match("plan", i) for i in ids if i.startswith(prefix)]
-            before = ids[-1]
-        return found
-
 
 def utc_time(text: str) -> str:
     """Give a time as stores keep it, so that texts compare as times.
@@ -275,8 +214,3 @@ def status_of_plan(execution_status: str) -> str:
     if execution_status in ("starting", "executing", "paused"):
         return "executing"
     return "completed" if execution_status == "completed" else "failed"
-
-
-def _examples(found: Sequence[Match]) -> str:
-    shown = ", ".join(each.id for each in found[:4])
-    return f"{shown}, …" if len(found) > 4 else shown

@@ -102,7 +102,7 @@ def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
     execution_id = asyncio.run(left_behind())
     watched = planwave("watch", execution_id)
     assert watched.exit_code == 1
-    assert "nobody runs this execution: it stays starting" in watched.stderr
+    assert "no process runs this execution: it stays starting" in watched.stderr
     assert f"planwave cancel {execution_id}" in watched.stderr
     done = planwave("cancel", execution_id)
     assert (done.exit_code, f"Cancelled {execution_id}" in done.stdout) == (0, True)

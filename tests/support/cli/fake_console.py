@@ -30,17 +30,17 @@ def terminal_console(*, width: int = 80, height: int = 30) -> CommandConsole:
     return CommandConsole(out=out, live=True)
 
 
-def console_output(screen: CommandConsole) -> str:
+def console_output(console: CommandConsole) -> str:
     """Give everything a screen has written so far."""
-    file = screen.out.file
+    file = console.out.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
 
 
-def visible_lines(screen: CommandConsole) -> list[str]:
+def visible_lines(console: CommandConsole) -> list[str]:
     """Give the lines a person would see: cursor movements and erasures carried out."""
     lines, row, column = [""], 0, 0
-    for code, text in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", console_output(screen)):
+    for code, text in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", console_output(console)):
         if code.endswith("A"):
             row = max(row - int(code[:-1] or 1), 0)
         elif code == "2K":

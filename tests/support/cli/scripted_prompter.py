@@ -13,7 +13,7 @@ class ScriptedPrompter:
 
     Args:
         lines: What is typed.
-        screen: Where questions are shown.
+        console: Where questions are shown.
         has_editor: What an editor makes of a text; None without one.
         on_exhausted: Called where nothing is left to be typed, before waiting for ever.
     """
@@ -21,12 +21,12 @@ class ScriptedPrompter:
     def __init__(
         self,
         lines: Iterable[str | None],
-        screen: CommandConsole,
+        console: CommandConsole,
         edits: Callable[[str], str] | None = None,
         on_exhausted: Callable[[], object] = lambda: None,
     ) -> None:
         self._lines = list(lines)
-        self._screen = screen
+        self._console = console
         self._edits = edits
         self._on_exhausted = on_exhausted
 
@@ -40,7 +40,7 @@ class ScriptedPrompter:
         return self._edits is not None
 
     async def read_line(self, prompt: str) -> str | None:
-        self._screen.prompt(prompt)
+        self._console.prompt(prompt)
         if not self._lines:
             self._on_exhausted()
             await asyncio.Event().wait()

@@ -7,8 +7,7 @@ from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 
 from planwave.api.auth import Authenticator
-from planwave.api.closed_sessions import FILE_NAME
-from planwave.api.session_cookies import SESSION_COOKIE, SESSION_S
+from planwave.api.session_cookies import FILE_NAME, SESSION_COOKIE, SESSION_S
 from planwave.errors import Forbidden, StoreError, TooManyRequests, Unauthorized
 from planwave.settings import Limits, Settings
 
@@ -40,12 +39,12 @@ def with_cookie(value: str, method: str | None = "GET", **headers: str) -> HTTPC
 
 async def test_a_closed_session_stays_closed_over_a_restart(tmp_path: Path) -> None:
     ours = access()
-    ours.closed.open(tmp_path)
+    ours.sessions.open(tmp_path)
     left, other = session(ours), session(ours)
-    ours.revoke_session_cookie(with_cookie(left))
-    await ours.closed.store()
+    ours.sessions.revoke(with_cookie(left))
+    await ours.sessions.store()
     again = access()
-    again.closed.open(tmp_path)
+    again.sessions.open(tmp_path)
     with pytest.raises(Unauthorized):
         again.check(with_cookie(left))
     assert again.check(with_cookie(other)) == "owner"
@@ -55,12 +54,12 @@ async def test_a_closed_session_stays_closed_over_a_restart(tmp_path: Path) -> N
 async def test_a_closed_session_is_forgotten_once_its_time_is_over(tmp_path: Path) -> None:
     time = [1_000.0]
     ours = access(now=lambda: time[0])
-    ours.closed.open(tmp_path)
-    ours.revoke_session_cookie(with_cookie(session(ours)))
+    ours.sessions.open(tmp_path)
+    ours.sessions.revoke(with_cookie(session(ours)))
     time[0] += SESSION_S + 1
     late = session(ours)
-    ours.revoke_session_cookie(with_cookie(late))
-    await ours.closed.store()
+    ours.sessions.revoke(with_cookie(late))
+    await ours.sessions.store()
     assert list(json.loads((tmp_path / FILE_NAME).read_bytes())) == [late.rpartition(".")[0]]
 
 
@@ -68,10 +67,10 @@ async def test_a_session_is_closed_where_that_cannot_be_stored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ours = access()
-    ours.closed.open(tmp_path / "gone")
+    ours.sessions.open(tmp_path / "gone")
     cookie = session(ours)
-    ours.revoke_session_cookie(with_cookie(cookie))
-    await ours.closed.store()
+    ours.sessions.revoke(with_cookie(cookie))
+    await ours.sessions.store()
     with pytest.raises(Unauthorized):
         ours.check(with_cookie(cookie))
     assert "until a restart" in caplog.text
@@ -81,7 +80,7 @@ async def test_a_session_is_closed_where_that_cannot_be_stored(
 def test_closed_sessions_that_cannot_be_read_stop_the_start(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE_NAME).write_text(content)
     with pytest.raises(StoreError) as caught:
-        access().closed.open(tmp_path)
+        access().sessions.open(tmp_path)
     assert caught.value.code == "store-unreadable"
     assert FILE_NAME in caught.value.message
 
@@ -148,7 +147,7 @@ def test_a_session_ends_with_its_time_its_token_and_its_close() -> None:
         with pytest.raises(Unauthorized):
             each.check(with_cookie(cookie))
     other = session(ours)
-    ours.revoke_session_cookie(with_cookie(cookie))
+    ours.sessions.revoke(with_cookie(cookie))
     with pytest.raises(Unauthorized):
         ours.check(with_cookie(cookie))
     assert ours.check(with_cookie(other)) == "owner"
@@ -161,7 +160,7 @@ def test_a_made_up_session_lets_nobody_in(forged: str) -> None:
     ours = access()
     with pytest.raises(Unauthorized):
         ours.check(request(cookie=f"{SESSION_COOKIE}={forged}"))
-    ours.revoke_session_cookie(request(cookie=f"{SESSION_COOKIE}={forged}"))
+    ours.sessions.revoke(request(cookie=f"{SESSION_COOKIE}={forged}"))
 
 
 def test_a_longer_life_cannot_be_written_into_a_session() -> None:

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from starlette.types import Message, Receive, Scope, Send
 
 from planwave.api.app import create_app
-from planwave.api.metrics import PrometheusObserver
+from planwave.api.metrics import OTHER, BoundedLabel, PrometheusObserver
 from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.errors import NodeError
 from planwave.events import Event
@@ -153,6 +153,17 @@ async def test_two_applications_count_each_for_itself() -> None:
         await run(one)
         assert (await scrape_metrics(client)).value("planwave_executions_started_total") == 1
         assert (await scrape_metrics(quiet)).value("planwave_executions_started_total") == 0
+
+
+def test_the_first_names_keep_their_own_label_value_and_later_ones_share_one() -> None:
+    label = BoundedLabel(2)
+    assert [label.value(name) for name in ("a", "b", "c", "a", "c")] == [
+        "a",
+        "b",
+        OTHER,
+        "a",
+        OTHER,
+    ]
 
 
 def told(metrics: PrometheusObserver) -> MetricsScrape:

@@ -12,33 +12,33 @@ from tests.support.cli.fake_console import console_output, plain_console, termin
 
 
 def test_a_pipe_gets_whole_lines_without_escape_codes() -> None:
-    screen = plain_console(width=20)
-    screen.line(Text("a very long line that would not fit", style="bold red"))
-    screen.markdown("# Title\n\n**bold**")
-    assert console_output(screen) == "a very long line that would not fit\n# Title\n\n**bold**\n"
+    console = plain_console(width=20)
+    console.line(Text("a very long line that would not fit", style="bold red"))
+    console.markdown("# Title\n\n**bold**")
+    assert console_output(console) == "a very long line that would not fit\n# Title\n\n**bold**\n"
 
 
 def test_a_terminal_gets_lines_cut_to_its_width() -> None:
-    screen = terminal_console(width=20)
-    screen.line("a very long line that would not fit")
-    (line,) = console_output(screen).splitlines()
+    console = terminal_console(width=20)
+    console.line("a very long line that would not fit")
+    (line,) = console_output(console).splitlines()
     assert len(line) == 20
     assert line.endswith("…")
 
 
 def test_a_terminal_gets_markdown_rendered() -> None:
-    screen = terminal_console()
-    screen.markdown("**bold** and [a link](http://x.example)")
-    assert "**" not in console_output(screen)
-    assert "\x1b]8" not in console_output(screen)
+    console = terminal_console()
+    console.markdown("**bold** and [a link](http://x.example)")
+    assert "**" not in console_output(console)
+    assert "\x1b]8" not in console_output(console)
 
 
 def test_hostile_text_cannot_steer_the_terminal() -> None:
-    for screen in (plain_console(), terminal_console()):
-        screen.markdown("before \x1b[2Jafter")
-        screen.text("\x1b]0;owned\x07")
-        screen.line("[bold]not markup[/bold]")
-        shown = console_output(screen)
+    for console in (plain_console(), terminal_console()):
+        console.markdown("before \x1b[2Jafter")
+        console.text("\x1b]0;owned\x07")
+        console.line("[bold]not markup[/bold]")
+        shown = console_output(console)
         assert "\x1b[2J" not in shown
         assert "\x07" not in shown
         assert "[bold]not markup[/bold]" in shown
@@ -46,18 +46,18 @@ def test_hostile_text_cannot_steer_the_terminal() -> None:
 
 def test_a_terminal_without_unicode_gets_ascii_signs() -> None:
     out = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), highlight=False)
-    screen = CommandConsole(out=out, live=False)
-    assert screen.glyph("completed").isascii()
+    console = CommandConsole(out=out, live=False)
+    assert console.glyph("completed").isascii()
     assert plain_console().glyph("completed") == "✓"
 
 
 def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen = CommandConsole(json=True)
-    screen.line("progress")
-    screen.error("wrong\nhere", "do this")
-    screen.result({"a": "ü\ud800"})
+    console = CommandConsole(json=True)
+    console.line("progress")
+    console.error("wrong\nhere", "do this")
+    console.result({"a": "ü\ud800"})
     out, err = capsys.readouterr()
     assert json.loads(out) == {"a": "ü\ud800"}
     assert "progress" in err
@@ -78,10 +78,10 @@ def test_json_for_a_closed_stdout_goes_nowhere(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
-    screen = terminal_console(width=20)
-    screen.text("several words that do not fit")
-    screen.verbatim("/a/path/that/does/not/fit/either")
-    assert [line.rstrip() for line in console_output(screen).splitlines()] == [
+    console = terminal_console(width=20)
+    console.text("several words that do not fit")
+    console.verbatim("/a/path/that/does/not/fit/either")
+    assert [line.rstrip() for line in console_output(console).splitlines()] == [
         "several words that",
         "do not fit",
         "/a/path/that/does/not/fit/either",
@@ -114,22 +114,22 @@ def test_forced_colours_in_a_pipe_do_not_make_it_redrawable(
 
 
 def test_warnings_of_any_room_are_one_clean_line_each_without_a_trace() -> None:
-    screen = plain_console()
-    with logs_as_notes(lambda: screen):
+    console = plain_console()
+    with logs_as_notes(lambda: console):
         logging.getLogger("somewhere.deep").info("no news")
         try:
             raise ValueError("boom")
         except ValueError:
             logging.getLogger("somewhere.deep").exception("it %s\n\x1b[2Jbadly", "went")
-    assert console_output(screen) == "! it went [2Jbadly\n"
+    assert console_output(console) == "! it went [2Jbadly\n"
 
 
 def test_afterwards_nothing_is_noted() -> None:
-    screen, before = plain_console(), list(logging.getLogger().handlers)
-    with logs_as_notes(lambda: screen):
+    console, before = plain_console(), list(logging.getLogger().handlers)
+    with logs_as_notes(lambda: console):
         pass
     logging.getLogger("somewhere").warning("late")
-    assert console_output(screen) == ""
+    assert console_output(console) == ""
     assert logging.getLogger().handlers == before
 
 

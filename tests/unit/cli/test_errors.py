@@ -49,16 +49,16 @@ def test_every_kind_of_failure_has_its_exit_code(error: PlanwaveError, code: int
 
 
 def test_a_failure_is_one_sentence_and_a_way_out() -> None:
-    screen = plain_console()
-    show_error(screen, UnavailableProvider("anthropic\nhas no key", hint="set ANTHROPIC_API_KEY"))
-    assert console_output(screen) == "✗ anthropic has no key\n  → set ANTHROPIC_API_KEY\n"
+    console = plain_console()
+    show_error(console, UnavailableProvider("anthropic\nhas no key", hint="set ANTHROPIC_API_KEY"))
+    assert console_output(console) == "✗ anthropic has no key\n  → set ANTHROPIC_API_KEY\n"
 
 
 def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
-    screen = plain_console(width=40)
-    show_error(screen, GraphInvalid(TWO))
-    assert console_output(screen).splitlines() == [
-        "✗ a waits for itself (and 1 more fault)",
+    console = plain_console(width=40)
+    show_error(console, GraphInvalid(TWO))
+    assert console_output(console).splitlines() == [
+        "✗ a waits for itself (and 1 more error)",
         "  error   /edges/1  a waits for itself  [flow-cycle]",
         "      remove an edge",
         "  error   /edges/2/target  goes nowhere  [dangling-edge]",
@@ -67,10 +67,10 @@ def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
 
 
 def test_a_plan_no_model_could_repair_keeps_its_own_way_out() -> None:
-    screen = plain_console()
-    show_error(screen, PlanInvalid(TWO[:1], [{}, {}, {}]))
-    assert "after 3 attempt(s)" in console_output(screen)
-    assert "--provider" in console_output(screen).splitlines()[-1]
+    console = plain_console()
+    show_error(console, PlanInvalid(TWO[:1], [{}, {}, {}]))
+    assert "after 3 attempt(s)" in console_output(console)
+    assert "--provider" in console_output(console).splitlines()[-1]
 
 
 def test_with_json_the_failure_is_an_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,8 +31,8 @@ def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
     """Have somebody sit at the terminal and type."""
 
-    def terminal_prompter(screen: Any) -> ScriptedPrompter | None:
-        return None if screen.json else ScriptedPrompter(lines, screen, **more)
+    def terminal_prompter(console: Any) -> ScriptedPrompter | None:
+        return None if console.json else ScriptedPrompter(lines, console, **more)
 
     monkeypatch.setattr(follow_run, "terminal_prompter", terminal_prompter)
 
@@ -121,11 +121,11 @@ def test_a_terminal_shows_each_wave_once_around_a_question(
     from planwave.cli.options import CommandContext
     from tests.support.cli.fake_console import terminal_console, visible_lines
 
-    screen = terminal_console()
-    monkeypatch.setattr(CommandContext, "console", lambda _: screen)
+    console = terminal_console()
+    monkeypatch.setattr(CommandContext, "console", lambda _: console)
     typing(monkeypatch, ["approve", ""])
     assert run(approval_graph()).exit_code == 0
-    shown = visible_lines(screen)
+    shown = visible_lines(console)
     assert [line for line in shown if line.startswith("Wave") and "of" in line] == [
         "Wave 1 of 3", "Wave 2 of 3", "Wave 3 of 3",
     ]  # fmt: skip

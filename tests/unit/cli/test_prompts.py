@@ -39,11 +39,11 @@ def request(asked: Any = None, timeout_s: float | None = None, **fields: Any) ->
 
 async def answered(lines: Sequence[str | None], of: OpenRequest, **more: Any) -> tuple[Any, str]:
     """Give what comes of a person who types these lines, and all they saw."""
-    screen = plain_console()
-    person = ScriptedPrompter(lines, screen, **more)
-    given = await ask(screen, person, of, "Check")
+    console = plain_console()
+    person = ScriptedPrompter(lines, console, **more)
+    given = await ask(console, person, of, "Check")
     assert person.is_exhausted
-    return given, console_output(screen)
+    return given, console_output(console)
 
 
 @pytest.mark.parametrize("said", ["approve", "1", "a", " APP "])
@@ -183,11 +183,11 @@ def editor(directory: Path, code: str) -> str:
 
 async def test_lines_are_read_as_they_are_typed(tty: tuple[int, int]) -> None:
     typed, read = tty
-    screen = terminal_console()
-    keyboard = TerminalPrompter(screen, read)
+    console = terminal_console()
+    keyboard = TerminalPrompter(console, read)
     first = asyncio.get_running_loop().create_task(keyboard.read_line("Name: "))
     await asyncio.sleep(0)
-    assert "Name: " in console_output(screen)
+    assert "Name: " in console_output(console)
     os.write(typed, "Zoë\ntwo\n".encode())
     assert await first == "Zoë"
     assert await keyboard.read_line("") == "two"

@@ -54,8 +54,8 @@ WHILE_RUNNING = {
 def test_every_code_is_written_down() -> None:
     sources = [
         file.read_text("utf-8")
-        for room in ("graph", "nodes")
-        for file in (ROOT / "planwave" / room).glob("*.py")
+        for package in ("graph", "nodes")
+        for file in sorted((ROOT / "planwave" / package).rglob("*.py"))
     ]
     codes = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', "\n".join(sources)))
     _, _, section = (ROOT / "docs/semantics.md").read_text("utf-8").partition("## Findings")

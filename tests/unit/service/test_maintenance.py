@@ -1,3 +1,4 @@
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -6,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from planwave.errors import Conflict, InputError, NotFound
+from planwave.errors import Conflict, InputError, NotFound, StoreError
 from planwave.graph.model import Node
+from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage import documents
@@ -15,6 +17,7 @@ from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.service.dependencies import dependencies
+from tests.support.virtual_loop import virtual_time
 
 LARGE = text_node("a", "x" * 2_000)
 
@@ -147,3 +150,41 @@ async def test_a_backup_of_a_running_service_holds_what_is_stored(
     assert file.is_file()
     written = json.loads((tmp_path / f"{execution_id}.json").read_text())
     assert written["status"] == "completed"
+
+
+class Pruner:
+    """Stands for a service on a clock that jumps."""
+
+    def __init__(self) -> None:
+        self.befores: list[datetime] = []
+
+    async def prune(self, before: str) -> int:
+        self.befores.append(datetime.fromisoformat(before))
+        if len(self.befores) == 2:
+            raise RuntimeError("the disk had a bad day")
+        return 0
+
+
+@virtual_time
+async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> None:
+    pruner = Pruner()
+    async with retention_task(pruner.prune, 7):
+        await asyncio.sleep(2.5 * 86_400)
+    assert len(pruner.befores) == 3
+    week_ago = datetime.now(UTC) - timedelta(days=7)
+    assert all(week_ago - timedelta(minutes=1) < b <= week_ago for b in pruner.befores)
+
+
+async def test_what_goes_wrong_beside_it_is_told_as_it_is() -> None:
+    pruner = Pruner()
+    with pytest.raises(StoreError, match="no disk"):
+        async with retention_task(pruner.prune, 7):
+            raise StoreError("no disk")
+
+
+@virtual_time
+async def test_without_a_retention_only_what_expires_by_itself_is_removed() -> None:
+    pruner = Pruner()
+    async with retention_task(pruner.prune, None):
+        await asyncio.sleep(1)
+    assert [before.year for before in pruner.befores] == [1]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import logging
 import sqlite3
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,6 @@ import httpx2
 import pytest
 
 from planwave.api.app import create_app
-from planwave.api.routes.health import retention_task
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.graph.model import Node
@@ -25,7 +23,6 @@ from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
 from tests.support.server.in_process_client import asgi_client
 from tests.support.service.dependencies import dependencies
-from tests.support.virtual_loop import virtual_time
 
 TOKEN = "correct horse"
 
@@ -144,44 +141,6 @@ async def test_what_is_past_its_retention_is_removed_when_a_service_starts(
         await until(lambda: "retention: 1 execution removed" in caplog.messages)
         assert await store.execution("old") is None
         assert await store.execution("young") is not None
-
-
-class Pruner:
-    """Stands for a service on a clock that jumps."""
-
-    def __init__(self) -> None:
-        self.befores: list[datetime] = []
-
-    async def prune(self, before: str) -> int:
-        self.befores.append(datetime.fromisoformat(before))
-        if len(self.befores) == 2:
-            raise RuntimeError("the disk had a bad day")
-        return 0
-
-
-@virtual_time
-async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> None:
-    pruner: Any = Pruner()
-    async with retention_task(Settings(retention_days=7), pruner):
-        await asyncio.sleep(2.5 * 86_400)
-    assert len(pruner.befores) == 3
-    week_ago = datetime.now(UTC) - timedelta(days=7)
-    assert all(week_ago - timedelta(minutes=1) < b <= week_ago for b in pruner.befores)
-
-
-async def test_what_goes_wrong_beside_it_is_told_as_it_is() -> None:
-    pruner: Any = Pruner()
-    with pytest.raises(StoreError, match="no disk"):
-        async with retention_task(Settings(), pruner):
-            raise StoreError("no disk")
-
-
-@virtual_time
-async def test_without_a_retention_only_what_expires_by_itself_is_removed() -> None:
-    pruner: Any = Pruner()
-    async with retention_task(Settings(retention_days=None), pruner):
-        await asyncio.sleep(1)
-    assert [before.year for before in pruner.befores] == [1]
 
 
 async def test_everything_ended_after_the_year_one() -> None:

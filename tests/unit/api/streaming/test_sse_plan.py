@@ -192,7 +192,7 @@ async def test_who_leaves_stops_the_planning() -> None:
 async def test_a_planning_that_says_nothing_for_long_is_kept_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("FIRST_EVENT_TIMEOUT_S", "DRAIN_POLL_S", "PLAN_PING_INTERVAL_S"):
+    for name in ("FIRST_EVENT_TIMEOUT_S", "DRAIN_POLL_S", "PING_INTERVAL_S"):
         monkeypatch.setattr(sse, name, 0.001)
     client, go_on = Client(), asyncio.Event()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planwave.cli import prompts
+from planwave.cli.commands import answer
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import (
     approval_graph,
@@ -31,9 +31,9 @@ def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
     """Have somebody sit at the terminal and type."""
     monkeypatch.setattr(
-        prompts,
+        answer,
         "terminal_prompter",
-        lambda screen: None if screen.json else ScriptedPrompter(lines, screen, **more),
+        lambda console: None if console.json else ScriptedPrompter(lines, console, **more),
     )
 
 

@@ -147,11 +147,11 @@ def test_what_only_one_has_and_what_is_left_off_is_said(encoding: str) -> None:
         ],
         "left_off": 200,
     }
-    screen = CommandConsole()
+    console = CommandConsole()
     with open("/dev/null", "w", encoding=encoding) as nowhere:
-        screen.out = Console(file=nowhere, width=100, record=True)
-        show_difference(screen, told)
-        text = screen.out.export_text()
+        console.out = Console(file=nowhere, width=100, record=True)
+        show_difference(console, told)
+        text = console.out.export_text()
     assert "1 step the same, 201 only in A" in text
     assert "price unknown" in text
     assert "the graph has another data, type" in text

@@ -35,7 +35,7 @@ def test_a_fork_runs_with_other_data_and_names_what_it_came_from() -> None:
     before = execute_graph(TEXTS)["execution_id"]
     done = invoke("fork", "last", "--set", "a.text=two")
     assert done.exit_code == 0, done.output
-    assert f"out of {before}" in done.stdout
+    assert f"from {before}" in done.stdout
     after = invoke_json("show", "last")
     assert (after["node_results"]["b"], after["parent"]["execution_id"]) == ("b two", before)
     assert f"Out of    {before}" in invoke("show", "last").stdout

@@ -36,7 +36,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         models,
         "download_with_progress",
-        lambda screen, settings, name, fetch=None: names.append(name),
+        lambda console, settings, name, fetch=None: names.append(name),
     )
     return names
 

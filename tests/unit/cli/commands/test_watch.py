@@ -56,10 +56,10 @@ class Written(QueryService):
                 await self._store.append(ID, 1, [each])
         return await super().events(execution_id, after=after, limit=limit)
 
-    async def find(self, name: str) -> Any:
-        from planwave.service.queries.history import Match
-
-        return Match("execution", ID)
+    async def execution(self, execution_id: str) -> ExecutionRecord:
+        if await self._store.execution(execution_id) is None:
+            return ExecutionRecord(ID, None, "A run", "g", "starting", STORY[0].at)
+        return await super().execution(execution_id)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_each_line_tells_when_it_happened_not_when_it_is_read(tmp_path: Path) ->
 def test_an_execution_its_process_left_is_said_to_stay_as_it_is(tmp_path: Path) -> None:
     done = watch(Written([STORY[:4]]), tmp_path)
     assert done.exit_code == 1
-    assert "nobody runs this execution: it stays executing" in done.stderr
+    assert "no process runs this execution: it stays executing" in done.stderr
 
 
 def test_with_json_there_is_one_object_at_the_end(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ GRAPH = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")]).to_docume
 def test_a_line_has_all_of_the_id_for_programs_and_its_start_for_people() -> None:
     flow = FlowRecord(ID, "two\nlines \x1b[2J", "", NEW, 12, AT, AT, 1)
     plain, pretty = plain_console(), terminal_console()
-    for screen in (plain, pretty):
-        screen.line(flow_line(screen, flow))
+    for console in (plain, pretty):
+        console.line(flow_line(console, flow))
     (line,) = console_output(plain).splitlines()
     assert line.startswith(f"{ID}  2026-01-1")
     assert "revision 12      1 step  two lines" in line
@@ -29,10 +29,10 @@ def test_a_line_has_all_of_the_id_for_programs_and_its_start_for_people() -> Non
 
 
 def test_a_flow_shows_what_it_is_its_waves_and_its_versions() -> None:
-    screen = plain_console()
+    console = plain_console()
     flow = Flow(ID, "Name", "why", NEW, 2, AT, AT, GRAPH)
-    show_flow(screen, flow, [FlowVersion(ID, NEW, 2, AT, 2), FlowVersion(ID, OLD, 1, AT, 1)])
-    lines = console_output(screen).splitlines()
+    show_flow(console, flow, [FlowVersion(ID, NEW, 2, AT, 2), FlowVersion(ID, OLD, 1, AT, 1)])
+    lines = console_output(console).splitlines()
     assert lines[:4] == ["Name", "For       why", f"Flow      {ID}", f"Version   {NEW}"]
     assert lines[4].endswith(", revision 2")
     assert "  b  text  ← a" in lines

@@ -2,9 +2,9 @@ from tests.support.cli.fake_console import console_output, terminal_console, vis
 
 
 def shown(text: str) -> list[str]:
-    screen = terminal_console(width=60)
-    screen.markdown(text)
-    return visible_lines(screen)
+    console = terminal_console(width=60)
+    console.markdown(text)
+    return visible_lines(console)
 
 
 def test_line_breaks_of_a_poem_are_kept() -> None:
@@ -25,6 +25,6 @@ def test_tables_lists_and_links_are_rendered() -> None:
 
 
 def test_a_text_too_long_to_render_is_shown_as_it_is() -> None:
-    screen = terminal_console()
-    screen.markdown("**x** " * 20_000)
-    assert console_output(screen).startswith("**x** **x**")
+    console = terminal_console()
+    console.markdown("**x** " * 20_000)
+    assert console_output(console).startswith("**x** **x**")

@@ -30,9 +30,9 @@ GRAPH = make_graph(
 
 
 def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_author_runs_it() -> None:
-    screen = plain_console()
-    show_plan(screen, replace(make_plan(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
-    assert console_output(screen).splitlines() == [
+    console = plain_console()
+    show_plan(console, replace(make_plan(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
+    assert console_output(console).splitlines() == [
         "A title  planned by openai/gpt",
         "",
         "Wave 1, 2 at the same time",
@@ -54,19 +54,19 @@ def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_autho
 
 
 def test_fixes_and_warnings_are_told() -> None:
-    screen = plain_console()
+    console = plain_console()
     warning = {"severity": "warning", "message": "odd but legal", "code": "x"}
-    show_plan(screen, replace(make_plan(GRAPH), fixes=["removed a fence"], diagnostics=[warning]))
-    assert "Fixed     removed a fence" in console_output(screen)
-    assert "Warning   odd but legal" in console_output(screen)
+    show_plan(console, replace(make_plan(GRAPH), fixes=["removed a fence"], diagnostics=[warning]))
+    assert "Fixed     removed a fence" in console_output(console)
+    assert "Warning   odd but legal" in console_output(console)
 
 
 def test_a_terminal_cuts_long_descriptions_instead_of_wrapping() -> None:
-    screen = terminal_console(width=40)
+    console = terminal_console(width=40)
     node = Node("a", "agent", "A", "words " * 100)
-    show_plan(screen, make_plan(make_graph(node)))
-    assert all(len(line) <= 40 for line in visible_lines(screen))
-    assert any(line.endswith("…") for line in visible_lines(screen))
+    show_plan(console, make_plan(make_graph(node)))
+    assert all(len(line) <= 40 for line in visible_lines(console))
+    assert any(line.endswith("…") for line in visible_lines(console))
 
 
 def lines_of(**changes: Any) -> list[str]:
@@ -116,11 +116,11 @@ STORY = (
 
 
 def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
-    screen = plain_console()
-    with live_draft(screen, PlanDraft("own/one", lambda: 7.0)) as tell:
+    console = plain_console()
+    with live_draft(console, PlanDraft("own/one", lambda: 7.0)) as tell:
         for each in STORY:
             tell(each)
-    assert console_output(screen).splitlines() == [
+    assert console_output(console).splitlines() == [
         "planning with own/one",
         "[    0.0s] title: My plan",
         "[    0.0s] step 1: First[2J step",
@@ -132,13 +132,13 @@ def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
 
 
 def test_a_terminal_leaves_nothing_of_the_draft_behind() -> None:
-    screen = terminal_console()
-    with live_draft(screen, PlanDraft("own/one")) as tell:
+    console = terminal_console()
+    with live_draft(console, PlanDraft("own/one")) as tell:
         for each in STORY:
             tell(each)
-    assert "Planning with own/one" in console_output(screen)
-    assert "the plan has 2 faults: asking for a better one" in console_output(screen)
-    assert visible_lines(screen) == []
+    assert "Planning with own/one" in console_output(console)
+    assert "the plan has 2 faults: asking for a better one" in console_output(console)
+    assert visible_lines(console) == []
 
 
 def test_the_steps_of_a_small_models_form_are_picked_out_of_its_text() -> None:

@@ -57,9 +57,9 @@ def test_a_failure_inside_steps_is_named_once_where_it_began() -> None:
         failed("own", "broken", "its own fault"),
         failed("own[k]/x", "broken", "and this"),
     ]
-    screen = plain_console()
-    show_failures(screen, {**DOCUMENT, "status": "failed", "nodes": nodes})
-    assert console_output(screen).splitlines()[1:] == [
+    console = plain_console()
+    show_failures(console, {**DOCUMENT, "status": "failed", "nodes": nodes})
+    assert console_output(console).splitlines()[1:] == [
         "✗ loop[1]/deep[0]/x: no luck",
         "✗ Other: nobody knows what failed inside",
         "✗ Own: its own fault",
@@ -82,9 +82,9 @@ def test_nested_and_unfinished_steps_give_no_final_result() -> None:
 def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    screen = plain_console()
-    show_result(screen, DOCUMENT, path)
-    assert console_output(screen).splitlines() == [
+    console = plain_console()
+    show_result(console, DOCUMENT, path)
+    assert console_output(console).splitlines() == [
         "",
         "**final**",
         "",
@@ -94,24 +94,24 @@ def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) 
 
 
 def test_a_file_that_was_not_written_is_not_claimed(tmp_path: Path) -> None:
-    screen = plain_console()
-    show_result(screen, DOCUMENT, tmp_path / "missing.json")
-    assert "Kept in" not in console_output(screen)
+    console = plain_console()
+    show_result(console, DOCUMENT, tmp_path / "missing.json")
+    assert "Kept in" not in console_output(console)
 
 
 def test_several_results_are_headed_by_their_steps() -> None:
-    screen = terminal_console()
-    show_result(screen, {**DOCUMENT, "graph": {"edges": []}}, None)
-    shown = console_output(screen)
+    console = terminal_console()
+    show_result(console, {**DOCUMENT, "graph": {"edges": []}}, None)
+    shown = console_output(console)
     assert shown.index("A\n") < shown.index("first") < shown.index("B\n") < shown.index("final")
 
 
 def test_every_failure_is_named_with_reason_and_way_out() -> None:
     failed = node("b", "failed", error={"code": "c", "message": "no answer", "hint": "try later"})
-    screen = plain_console()
-    show_result(screen, {**DOCUMENT, "status": "failed", "nodes": [node("a"), failed]}, None)
-    assert "✗ B: no answer\n  → try later\n" in console_output(screen)
-    assert "✗ failed · 1 of 2 steps completed" in console_output(screen)
+    console = plain_console()
+    show_result(console, {**DOCUMENT, "status": "failed", "nodes": [node("a"), failed]}, None)
+    assert "✗ B: no answer\n  → try later\n" in console_output(console)
+    assert "✗ failed · 1 of 2 steps completed" in console_output(console)
 
 
 def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
@@ -120,14 +120,14 @@ def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
         return {**failed, "path": f"loop[{number}]/x"}
 
     nodes = [node("loop", result="done"), *map(inner, range(23))]
-    screen = plain_console()
+    console = plain_console()
     document = {**DOCUMENT, "nodes": nodes, "graph": {"edges": []}}
-    show_result(screen, document, None)
-    lines = console_output(screen).splitlines()
+    show_result(console, document, None)
+    lines = console_output(console).splitlines()
     assert lines[3:5] == ["✗ loop[0]/x: no luck", "✗ loop[1]/x: no luck"]
     assert lines[22:24] == ["✗ loop[19]/x: no luck", "  … and 3 more"]
     assert lines[-1].startswith("✓ completed · 1 of 1 step completed")
-    assert node_lines(screen, document)[1].plain.split() == [
+    assert node_lines(console, document)[1].plain.split() == [
         "✗",
         "failed",
         "loop[0]/x",
@@ -137,10 +137,10 @@ def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
 
 
 def test_an_execution_that_failed_as_a_whole_says_why() -> None:
-    screen = plain_console()
+    console = plain_console()
     error = {"code": "run-timeout", "message": "took longer than 5 s"}
-    show_result(screen, {**DOCUMENT, "status": "failed", "error": error}, None)
-    assert "✗ took longer than 5 s" in console_output(screen)
+    show_result(console, {**DOCUMENT, "status": "failed", "error": error}, None)
+    assert "✗ took longer than 5 s" in console_output(console)
 
 
 def test_unknown_prices_and_missing_times_are_not_made_up() -> None:
@@ -178,18 +178,18 @@ def test_steps_are_listed_with_state_time_and_reason() -> None:
 
 def test_a_failure_that_was_handled_says_so() -> None:
     handled = node("b", "failed", error={"code": "c", "message": "no answer"}, handled=True)
-    screen = plain_console()
-    show_result(screen, {**DOCUMENT, "nodes": [handled]}, None)
-    assert "✗ B: no answer (handled)\n" in console_output(screen)
+    console = plain_console()
+    show_result(console, {**DOCUMENT, "nodes": [handled]}, None)
+    assert "✗ B: no answer (handled)\n" in console_output(console)
 
 
 def test_reasons_and_facts_are_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    screen = terminal_console(width=30)
+    console = terminal_console(width=30)
     error = {"message": "the endpoint refused what it was asked", "hint": "ask for something else"}
-    show_result(screen, {**DOCUMENT, "nodes": [node("b", "failed", error=error)]}, path)
-    shown = console_output(screen)
+    show_result(console, {**DOCUMENT, "nodes": [node("b", "failed", error=error)]}, path)
+    shown = console_output(console)
     assert "…" not in shown
     words = " ".join(shown.split())
     assert "the endpoint refused what it was asked → ask for something else" in words
@@ -212,10 +212,10 @@ WAITING = "waiting for an answer"
 
 
 def shown(storage: str | None = None, **document: Any) -> str:
-    screen = plain_console()
+    console = plain_console()
     asked = CommandContext(fake_factories(), storage=storage)
-    show_waiting(asked, screen, {"execution_id": "x", "status": "paused", **document})
-    return console_output(screen)
+    show_waiting(asked, console, {"execution_id": "x", "status": "paused", **document})
+    return console_output(console)
 
 
 def request(**fields: Any) -> dict[str, Any]:

@@ -56,9 +56,9 @@ def texts(frame: RunScreen, width: int = 80, height: int = 30) -> list[str]:
 
 
 async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
-    screen = plain_console(width=30)
-    await show_events(screen, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
-    shown = console_output(screen)
+    console = plain_console(width=30)
+    await show_events(console, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
+    shown = console_output(console)
     assert "\x1b" not in shown
     assert shown.splitlines() == [
         "[    0.0s] running 3 steps in 2 waves",
@@ -73,9 +73,9 @@ async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
 
 
 async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
-    screen = terminal_console()
-    await show_events(screen, RunProgress(GRAPH, WAVES), told(STORY))
-    assert visible_lines(screen) == [
+    console = terminal_console()
+    await show_events(console, RunProgress(GRAPH, WAVES), told(STORY))
+    assert visible_lines(console) == [
         "Wave 1 of 2",
         "  ✓ completed   First          1.5 s",
         "  ✓ completed   Slow one       3.0 s",
@@ -85,13 +85,13 @@ async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
 
 
 async def test_what_a_node_tells_the_caller_stays_above_the_moving_part() -> None:
-    screen = terminal_console()
+    console = terminal_console()
     message = {"event_type": "message", "data": {"text": "Half way.", "extras": None}}
     first, *rest = STORY
     tells = first._replace(type="node.event", path="a", attempt=1, data=message)
-    await show_events(screen, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
-    assert visible_lines(screen)[0] == "First: Half way."
-    assert visible_lines(screen)[1] == "Wave 1 of 2"
+    await show_events(console, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
+    assert visible_lines(console)[0] == "First: Half way."
+    assert visible_lines(console)[1] == "Wave 1 of 2"
 
 
 def test_the_moving_part_shows_state_words_times_and_last_words() -> None:
@@ -149,7 +149,7 @@ def test_settled_waves_leave_the_moving_part_in_order() -> None:
 
 
 async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it() -> None:
-    for screen in (plain_console(), terminal_console()):
+    for console in (plain_console(), terminal_console()):
         progress = RunProgress(GRAPH, WAVES)
         events = told(STORY)
         seen = 0
@@ -159,11 +159,11 @@ async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it()
             seen += 1
             return seen == 6
 
-        assert await show_events(screen, progress, events, until=is_third)
+        assert await show_events(console, progress, events, until=is_third)
         assert progress.nodes["a"].status == "completed"
-        assert not await show_events(screen, progress, events)
+        assert not await show_events(console, progress, events)
         assert progress.status == "failed"
-    assert [line for line in visible_lines(screen) if line.startswith("Wave")] == [
+    assert [line for line in visible_lines(console) if line.startswith("Wave")] == [
         "Wave 1 of 2", "Wave 2 of 2",
     ]  # fmt: skip
 

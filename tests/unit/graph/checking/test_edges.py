@@ -72,7 +72,7 @@ def test_an_unknown_channel_is_found_in_graphs_made_by_code() -> None:
 def test_types_that_do_not_fit_are_both_named() -> None:
     diagnostic = only(parse_graph("w:words x:strict", "w>x.need"))
     assert diagnostic.code == "type-mismatch"
-    assert "'output' gives text, input 'need' takes number" in diagnostic.message
+    assert "'output' is of type text, input 'need' accepts number" in diagnostic.message
 
 
 def test_edges_of_one_kind_ask_the_catalogue_once() -> None:

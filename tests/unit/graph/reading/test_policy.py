@@ -126,7 +126,7 @@ def test_what_passes_a_limit_is_named_with_limit_value_and_way_out(
     assert f"limit {limit} is {most}, met {met}" in fault.message
     assert "'a'" in fault.message
     # These limits stand at their hard caps unless lowered: raising them is hardly ever a way out.
-    assert fault.hint == f"ask for {most} at most"
+    assert fault.hint == f"use at most {most}"
 
 
 @pytest.mark.parametrize("policy", [DEFAULT_POLICY, Policy(timeout_s=60, retry=Retry(3, 5))])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from planwave.errors import InputError, NotFound
+from planwave.errors import NotFound
 from planwave.events import Event
 from planwave.service.queries.history import QueryService, status_of_plan
 from planwave.storage.memory import MemoryStore
@@ -21,39 +21,6 @@ async def history(*executions: str) -> QueryService:
         created = Event(execution_id, 1, AT, "execution.created", None, None, {"goal": "goal"})
         await store.create_execution(record, [created])
     return QueryService(store, None)
-
-
-async def test_last_is_the_newest_execution() -> None:
-    assert (await (await history(FIRST, SECOND)).find("last")).id == SECOND
-
-
-async def test_last_of_nothing_says_how_to_start() -> None:
-    with pytest.raises(NotFound, match="nothing has run") as caught:
-        await (await history()).find("last")
-    assert "planwave run" in (caught.value.hint or "")
-
-
-@pytest.mark.parametrize("name", [FIRST, "01911", "01911111-0000", "01911111-0000-7000".upper()])
-async def test_an_execution_is_found_by_its_id_or_the_start_of_it(name: str) -> None:
-    found = await (await history(FIRST, SECOND)).find(name)
-    assert (found.kind, found.id) == ("execution", FIRST)
-
-
-async def test_a_plan_is_found_by_the_start_of_its_id() -> None:
-    assert (await (await history(FIRST)).find("01900000")).kind == "plan"
-
-
-async def test_an_ambiguous_start_lists_what_fits() -> None:
-    with pytest.raises(InputError) as caught:
-        await (await history(FIRST, SECOND)).find("019")
-    assert caught.value.code == "ambiguous-id"
-    assert FIRST in (caught.value.hint or "")
-
-
-@pytest.mark.parametrize("name", ["", "fff", "%"])
-async def test_a_name_that_fits_nothing_is_not_found(name: str) -> None:
-    with pytest.raises(NotFound):
-        await (await history(FIRST)).find(name)
 
 
 async def test_a_plan_that_never_ran_is_a_draft() -> None:

@@ -1,0 +1,61 @@
+"""The process that owns a storage directory, and whether it is a service that answers.
+
+The process that owns the directory writes its URL into the lock file. Commands use a service only
+if it answers at that URL; otherwise they work as if there was none.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from planwave.storage.lock import read_owner
+from planwave.storage.records import STORE_STATUSES
+
+_PROBE_TIMEOUT_S: Final = 10.0
+"""A healthy service on a busy machine may take this long to answer ``/healthz``."""
+
+
+class LockOwner(NamedTuple):
+    """The process that owns a storage directory, as its lock file describes it."""
+
+    pid: int
+    url: str | None = None
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        """Return the owner without its token."""
+        return f"LockOwner(pid={self.pid}, url={self.url!r})"
+
+
+def lock_owner(directory: Path) -> LockOwner | None:
+    """Return the process that owns a directory; None if there is none, or it has ended."""
+    owner = read_owner(directory) or {}
+    pid, url, token = owner.get("pid"), owner.get("url"), owner.get("token")
+    if not isinstance(pid, int) or not _is_alive(pid):
+        return None
+    return LockOwner(
+        pid, url if isinstance(url, str) else None, token if isinstance(token, str) else None
+    )
+
+
+def is_planwave_service(url: str) -> bool:
+    """Return whether a planwave service answers at a URL; the probe carries no token."""
+    import httpx2  # test_help_loads_no_heavy_library
+
+    try:
+        health: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_TIMEOUT_S, trust_env=False).json()
+    except (httpx2.TransportError, httpx2.InvalidURL, ValueError):
+        return False
+    return health in [{"status": status} for status in STORE_STATUSES]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return pid > 0

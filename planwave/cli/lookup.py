@@ -1,0 +1,212 @@
+"""Short names for stored things: ``last``, the unique start of an id, the name of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
+
+from planwave.errors import Conflict, InputError, NotFound
+from planwave.graph.diagnostics import short_repr
+from planwave.ids import UUID_PATTERN
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Queries
+    from planwave.service.flows.flow_queries import Flow
+    from planwave.storage.records import FlowRecord
+
+LAST: Final = "last"
+"""Names the newest execution wherever an id is expected."""
+_LIST_HINT: Final = "`planwave ls` lists executions and plans"
+_FLOW_LIST_HINT: Final = "`planwave flow ls` lists flows"
+_PAGE_SIZE: Final = 200
+_MAX_VERSIONS: Final = 10_000
+"""Only the newest versions of a flow are searched for the start of a version."""
+_MAX_EXAMPLES: Final = 4
+
+_Record = TypeVar("_Record")
+
+
+class Match(NamedTuple):
+    """The execution or plan that a short name stands for."""
+
+    kind: Literal["execution", "plan"]
+    id: str
+
+
+async def find(queries: Queries, name: str) -> Match:
+    """Return the execution or plan of an id, of the unique start of an id, or ``last``.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: Several ids match; the hint lists some of them.
+    """
+    if name == LAST:
+        newest = await queries.executions(limit=1)
+        if not newest:
+            raise NotFound("nothing has run here yet", hint='start with: planwave run "GOAL"')
+        return Match("execution", newest[0].execution_id)
+    if name and (exact := await _find_exact(queries, name)) is not None:
+        return exact
+    matches = await _find_by_prefix(queries, name.lower()) if name else []
+    if not matches:
+        raise NotFound(f"no execution or plan has an id that starts with {name!r}", hint=_LIST_HINT)
+    if len(matches) > 1:
+        raise InputError(
+            f"{len(matches)} executions and plans have an id that starts with {name!r}",
+            code="ambiguous-id",
+            hint=f"write more of it: {_examples([each.id for each in matches])}",
+        )
+    return matches[0]
+
+
+async def find_execution(queries: Queries, name: str) -> str:
+    """Return the id of the execution that a short name stands for.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: Several ids match, or the id is that of a plan.
+    """
+    match = await find(queries, name)
+    if match.kind == "plan":
+        raise InputError(
+            f"{match.id} is a plan, not an execution", hint="`planwave ls` lists executions"
+        )
+    return match.id
+
+
+async def find_plan(queries: Queries, name: str) -> str:
+    """Return the id of the plan that a short name stands for: its own, or that of an execution.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: Several ids match, or the execution has no plan.
+    """
+    match = await find(queries, name)
+    if match.kind == "plan":
+        return match.id
+    plan_id = (await queries.execution(match.id)).plan_id
+    if plan_id is None:
+        raise InputError(f"execution {match.id} has no plan", hint="name a plan, or a file")
+    return plan_id
+
+
+async def find_flow(queries: Queries, name: str, version: str | None = None) -> Flow:
+    """Return a flow by its id, its name, or the unique start of its id.
+
+    Args:
+        queries: Where flows are read.
+        name: The id, the name, or the start of the id.
+        version: The unique start of one of its versions; None for the current one.
+
+    Raises:
+        NotFound: No flow, or no version of it, matches.
+        InputError: Several flows, or several versions, match; the hint lists some of them.
+    """
+    flow_id = await find_flow_id(queries, name)
+    if version is not None:
+        version = await _find_version(queries, flow_id, version)
+    return await queries.flow(flow_id, version)
+
+
+async def find_flow_id(queries: Queries, name: str, *, by_prefix: bool = True) -> str:
+    """Return the id of a flow; arguments and errors as in :func:`find_flow`.
+
+    Args:
+        queries: Where flows are read.
+        name: The id, the name, or the start of the id.
+        by_prefix: Whether the start of an id is enough.
+    """
+    if not name:
+        raise _flow_not_found(name)
+    if UUID_PATTERN.fullmatch(name) and await _flow_exists(queries, name):
+        return name
+    search = partial(queries.flows, text=name)
+    matches = [flow.flow_id async for flow in _read_all(search, _flow_id) if flow.name == name]
+    if not matches and by_prefix:
+        ids = [flow.flow_id async for flow in _read_all(queries.flows, _flow_id)]
+        matches = [flow_id for flow_id in ids if flow_id.startswith(name.lower())]
+    if not matches:
+        raise _flow_not_found(name)
+    return _require_single(matches, "flow", name)
+
+
+async def _flow_exists(queries: Queries, flow_id: str) -> bool:
+    try:
+        await queries.flow(flow_id)
+    except NotFound:
+        return False
+    return True
+
+
+def _flow_id(flow: FlowRecord) -> str:
+    return flow.flow_id
+
+
+async def _find_version(queries: Queries, flow_id: str, prefix: str) -> str:
+    versions = await queries.flow_versions(flow_id, limit=_MAX_VERSIONS)
+    matches = [each.version for each in versions if each.version.startswith(prefix.lower())]
+    if not matches:
+        raise NotFound(
+            f"flow {flow_id} has no version {short_repr(prefix)}",
+            hint=f"`planwave flow show {flow_id}` lists its versions",
+        )
+    return _require_single(matches, "version", prefix)
+
+
+async def _find_exact(queries: Queries, name: str) -> Match | None:
+    try:
+        await queries.execution(name)
+    except NotFound:
+        pass
+    except Conflict:  # the execution exists, and what is stored of it is unreadable
+        return Match("execution", name)
+    else:
+        return Match("execution", name)
+    try:
+        await queries.plan(name)
+    except NotFound:
+        return None
+    return Match("plan", name)
+
+
+async def _find_by_prefix(queries: Queries, prefix: str) -> list[Match]:
+    matches = [
+        Match("execution", record.execution_id)
+        async for record in _read_all(queries.executions, lambda record: record.execution_id)
+        if record.execution_id.startswith(prefix)
+    ]
+    return matches + [
+        Match("plan", record.plan_id)
+        async for record in _read_all(queries.plans, lambda record: record.plan_id)
+        if record.plan_id.startswith(prefix)
+    ]
+
+
+async def _read_all(
+    read_page: Callable[..., Awaitable[Sequence[_Record]]], id_of: Callable[[_Record], str]
+) -> AsyncGenerator[_Record]:
+    """Yield every record of a list, page by page."""
+    before: str | None = None
+    while page := await read_page(before=before, limit=_PAGE_SIZE):
+        for record in page:
+            yield record
+        before = id_of(page[-1])
+
+
+def _flow_not_found(name: str) -> NotFound:
+    return NotFound(f"there is no flow called {short_repr(name)}", hint=_FLOW_LIST_HINT)
+
+
+def _require_single(matches: Sequence[str], kind: str, name: str) -> str:
+    if len(matches) > 1:
+        raise InputError(
+            f"{len(matches)} {kind}s go by {short_repr(name)}",
+            code=f"ambiguous-{kind}",
+            hint=f"name one of them: {_examples(matches)}",
+        )
+    return matches[0]
+
+
+def _examples(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_MAX_EXAMPLES]) + (", …" if len(ids) > _MAX_EXAMPLES else "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NewType
+from typing import TYPE_CHECKING, Final, NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, NodeError
 from planwave.events import Event
@@ -41,7 +41,7 @@ class Phase(Enum):
 
 
 QUEUED, RUNNING, NESTED, BACKOFF, PARKED, DONE = Phase
-"""The phases by themselves: they are asked for several times a node."""
+"""The phases as names of this module: a look-up on the enum costs more, several times a node."""
 
 
 class GraphRun:
@@ -95,27 +95,27 @@ class GraphRun:
         self.parent_runs: Sequence[ParentGraphRun] = ()
         self.has_presets = self.outputs.count(None) < len(self.outputs)
         self.attempts: dict[int, Attempt] = {}
-        self.failures: dict[str, dict[str, Any]] = {}
+        self.failures: dict[str, dict[str, Json]] = {}
         self.handled_failures: list[str] = []
         self.unstarted_waves: dict[int, list[str]] = {}
         for node_id, wave in zip(program.topology.ids, schedule.waves.number, strict=True):
             self.unstarted_waves.setdefault(wave, []).append(node_id)
 
     def results(self) -> dict[str, Outputs]:
-        """Give the outputs of every node that has any, by id."""
+        """Return the outputs of every node that has any, by id."""
         ids = self.program.topology.ids
         return {ids[n]: given for n, given in enumerate(self.outputs) if given is not None}
 
-    def record_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
-        """Note that a node failed, and nothing made up for it."""
+    def record_failure(self, path: str, error: dict[str, Json], retryable: bool) -> None:
+        """Record the failure of a node whose error policy did not handle it."""
         if not self.failures:
             self.is_retryable = retryable
         self.failures[path] = error
 
-    def first_failure(self) -> dict[str, Any]:
-        """Give why this graph failed: its first unhandled failure, naming the node it began at.
+    def first_failure(self) -> dict[str, Json]:
+        """Return the error of this graph: its first unhandled failure, naming the node it began at.
 
-        What fails through several graphs is told of once, however deep they lie in each other.
+        A failure that passes through several nested graphs is named once.
         """
         for path, error in self.failures.items():
             message = error["message"]
@@ -124,8 +124,8 @@ class GraphRun:
             return {**error, "message": message, "node": path}
         return {"code": "node-cancelled", "message": "a node was cancelled"}
 
-    def first_cause(self, cause: Cause) -> dict[str, Any]:
-        """Give ``{"node", "error"}`` of the failure that blocked a node."""
+    def first_cause(self, cause: Cause) -> dict[str, Json]:
+        """Return ``{"node", "error"}`` of the failure that blocked a node."""
         if cause.node is None:
             return {"node": None, "error": {"code": "blocked", "message": cause.reason}}
         path = self.prefix + self.program.topology.ids[cause.node]
@@ -133,7 +133,7 @@ class GraphRun:
         return {"node": path, "error": self.failures.get(path, unknown)}
 
     def has_completed(self, node: int) -> bool:
-        """Say whether a node has a result of its own, not one its error policy put in its place."""
+        """Return whether a node has a result of its own, not one of its error policy."""
         return self.schedule.status[node] is NodeStatus.COMPLETED
 
     @property
@@ -144,11 +144,11 @@ class GraphRun:
         return all(on or each in ran for on, each in zip(linked, statuses, strict=True))
 
     def record_cancelled(self, path: str, cause: str) -> None:
-        """Note that a node was cancelled by itself: this graph has failed by that."""
+        """Record that a node was cancelled by itself, which fails this graph."""
         self.failures[path] = {"code": "node-cancelled", "message": cause}
 
     def active_attempts(self) -> Iterator[Attempt]:
-        """Give every unsettled flight of this graph and of those nested in it."""
+        """Yield every attempt of this graph, and of those nested in it, that has not ended."""
         for attempt in self.attempts.values():
             yield attempt
             for child in attempt.node_run.open_graph_runs() if attempt.node_run else ():
@@ -170,19 +170,18 @@ class ParentGraphRun(NamedTuple):
 class Attempt:
     """One attempt of one node, from its start to its outcome.
 
-    Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
+    Once its phase is ``DONE`` it has ended; later messages of its task are dropped.
 
     Attributes:
         resume_args: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
             attempt.
-        reentries: How often it was cut off by the end of a process before.
-        was_started: It goes on after a wait: that it began was told before.
+        reentries: How often the end of a process interrupted it before.
+        was_started: It goes on after a wait; its ``node.started`` was emitted before.
         started: When it was launched, by the clock of the loop; below 0 before.
         elapsed_s: How long its attempt ran before it waited, or was parked, last.
         own_s: How long its attempt had done its own work when its own clock was stopped last.
         own_since: When its own clock was started, by the clock of the loop; below 0 while it stands.
-        decision: What a person said is to become of it after it was cut off, where nothing came of
-            that as yet.
+        decision: What a person decided after it was interrupted, where that was not done yet.
         limit_s: Bounds its own time.
         has_deadline: A deadline of its own time is set.
         open_nested_runs: The nested runs it waits for.
@@ -227,7 +226,7 @@ class Attempt:
         graph_run: GraphRun,
         node: int,
         number: int = 1,
-        resume_args: tuple[Any, Any] | None = None,
+        resume_args: tuple[Json, Json] | None = None,
         answer_count: int = 0,
         reentries: int = 0,
     ) -> None:
@@ -253,7 +252,7 @@ class Attempt:
         self.stream_offsets: dict[str, int] | None = None
 
     def replaced_by(self, successor: Attempt) -> Attempt:
-        """Give what is inside the node to the flight that goes on in place of this one."""
+        """Pass the node run on to the attempt that goes on in place of this one; return that."""
         if successor.number == self.number:
             successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
         successor.node_run, self.node_run = self.node_run, None
@@ -262,7 +261,7 @@ class Attempt:
         return successor
 
     def ended_error(self) -> NodeError:
-        """Give the error of who asks for something in this attempt's name once it is settled."""
+        """Return the error of calls that are made in the name of this attempt once it has ended."""
         return NodeError(f"attempt {self.number} of node {self.path!r} is over")
 
     @property
@@ -272,12 +271,12 @@ class Attempt:
         return (step.node.policy.effect or step.facts.effect) == "once"
 
     def elapsed(self, now: float) -> float:
-        """Give the seconds its attempt has run by now; nothing of what it waited counts."""
+        """Return the seconds this attempt has run by now, without its waits."""
         ran_s = self.elapsed_s + (now - self.started if self.started >= 0.0 else 0.0)
         return _microseconds(ran_s)
 
-    def stop_clock(self, now: float) -> dict[str, Any]:
-        """Note that it waits from now on; return its times as events carry them.
+    def stop_clock(self, now: float) -> dict[str, Json]:
+        """Stop its clocks because it waits; return its times as events carry them.
 
         ``duration_s`` is how long its attempt has run, ``own_time_s`` how long of that it has done
         its own work.
@@ -287,12 +286,12 @@ class Attempt:
         return {"duration_s": self.elapsed_s, "own_time_s": _microseconds(self.own_s)}
 
     def start_own_clock(self, now: float) -> None:
-        """Note that it does its own work from now on."""
+        """Start the clock of its own time."""
         if self.own_since < 0.0:
             self.own_since = now
 
     def stop_own_clock(self, now: float) -> None:
-        """Note that it only waits from now on."""
+        """Stop the clock of its own time."""
         self.own_s, self.own_since = self.own_time(now), -1.0
 
     def own_time(self, now: float) -> float:
@@ -339,10 +338,10 @@ class NestedRun:
         identity: Hashes of the graph, and of inputs and variables.
         attempt_number: The node's attempt in which it was opened.
         graph_run: The running graph, None before and after.
-        outcome: What it came to; None where it has not ended, or came to nothing.
-        attempt_offset: The highest attempt of its nodes so far, where it is to be made anew.
-        waiters: Where its outcome is waited for.
-        is_abandoned: The node let go of it while it ran.
+        outcome: Its outcome; None where it has not ended, or ended without one.
+        attempt_offset: The highest attempt of its nodes so far, where it is to run again.
+        waiters: The reply tokens that get its outcome.
+        is_abandoned: The node stopped waiting for it while it ran.
     """
 
     __slots__ = (
@@ -371,7 +370,7 @@ class NestedRun:
         self.is_abandoned = False
 
     def outcome_for(self, attempt_number: int) -> NestedOutcome | None:
-        """Give what it came to, or None where an attempt of its node has to make it anew."""
+        """Return its outcome, or None where an attempt of its node has to run it again."""
         is_spent = isinstance(self.outcome, NodeError) and self.attempt_number < attempt_number
         return None if is_spent or self.is_abandoned else self.outcome
 
@@ -396,13 +395,13 @@ class NodeRun:
         self.once_values: dict[str, Json] = {}
 
     def open_graph_runs(self) -> list[GraphRun]:
-        """Give the running graphs."""
+        """Return the running graphs."""
         if not self.open_count:
             return []
         return [run.graph_run for run in self.nested_runs.values() if run.graph_run is not None]
 
     def drop_waiters(self) -> list[GraphRun]:
-        """Give the running graphs, which nobody waits for any more."""
+        """Drop everything that waits for nested runs; return the running graphs."""
         for run in self.nested_runs.values() if self.open_count else ():
             run.waiters.clear()
         return self.open_graph_runs()

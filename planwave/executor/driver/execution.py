@@ -213,7 +213,7 @@ class Execution:
         return self._run.root.results()
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, Json] | None:
         """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
         return self._run.error
 

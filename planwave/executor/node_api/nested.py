@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from planwave.errors import LimitExceeded, NodeError
 from planwave.executor.inputs import validate_inputs
@@ -75,7 +75,7 @@ class NestedGraphs:
         runtime: GraphRuntime,
         key: str,
         graph: Graph,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""

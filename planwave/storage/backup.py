@@ -1,10 +1,10 @@
-"""One file that holds a storage directory as it was at one moment; made while a server writes.
+"""Backup of a storage directory to one file, consistent at one moment, while a server writes.
 
-The database is copied by SQLite's online backup: one read transaction, beside which its owner goes
-on writing. Files are read after that. They never change once an execution has ended; what was
-deleted meanwhile is taken out of the copy as well. Documents of executions that were not over, or
-that cannot be read, are left out and noted as not written: the first start over a restored
-directory writes them anew from the events.
+The database is copied with SQLite's online backup: one read transaction, during which its owner can
+write. Files are read after that. Files of ended executions never change; executions deleted meanwhile
+are removed from the copy too. Documents of executions that have not ended, or that cannot be read, are
+omitted and marked as not written: the first start on a restored directory writes them again from the
+events.
 
 To restore, unpack it into a new directory: ``mkdir DIR && tar -xf FILE -C DIR``.
 """
@@ -43,18 +43,18 @@ from planwave.storage.sqlite.errors import cause_of
 from planwave.storage.sqlite.schema import artifact_uses, executions, flows, plans
 
 _PRIVATE_MODE: Final = 0o600
-"""Mode of everything written: results may be anything."""
+"""Mode of all written files, because results may be confidential."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What a backup holds.
+    """A written backup, with the numbers of its contents.
 
     Attributes:
-        file: Where it is.
-        size: Of it, bytes.
-        damaged: Large results that are missing or changed in the directory itself, by their hash:
-            the backup cannot hold them either.
+        file: The path of the file.
+        size: The size of the file, bytes.
+        damaged: The hashes of large results that are missing or changed in the directory, and so
+            missing in the backup.
     """
 
     file: Path
@@ -68,14 +68,14 @@ class Backup:
 
 
 def back_up(directory: Path, file: Path) -> Backup:
-    """Write all that is stored in a directory into one tar file; blocks, as long as that takes.
+    """Write the contents of a storage directory to one tar file; blocking.
 
-    Whole or not at all: an older file of that name stays until the new one was read back and found
-    to hold what was written. With a name that ends in ``.gz`` or ``.tgz`` it is compressed.
+    An older file of that name is replaced only after the new one was read back and verified. A name
+    that ends in ``.gz`` or ``.tgz`` selects compression.
 
     Raises:
-        NotFound: Nothing was ever stored there.
-        InputError: ``file`` is a directory, or in none, or within ``directory``.
+        NotFound: The directory has no database.
+        InputError: ``file`` is a directory, its directory is missing, or it is within ``directory``.
         StoreError: ``backup-failed``, ``store-damaged``: no file was written.
         SchemaTooNew: A newer planwave wrote the database.
     """
@@ -89,8 +89,8 @@ def back_up(directory: Path, file: Path) -> Backup:
             hint="name a file, such as planwave-2026-01-31.tar",
         )
     if file.parent.resolve().is_relative_to(directory.resolve()):
-        raise InputError(  # it could take the place of the database
-            f"{str(file)!r} cannot be a backup: it is within what is backed up",
+        raise InputError(  # it could replace the database
+            f"{str(file)!r} cannot be a backup: it is within the directory to back up",
             hint=f"name a file outside of {str(directory)!r}, best on another disk",
         )
     try:
@@ -100,7 +100,7 @@ def back_up(directory: Path, file: Path) -> Backup:
         raise StoreError(
             f"no backup was written to {str(file)!r}: {cause_of(error)}",
             code="backup-failed",
-            hint="look at the free space and permissions of its directory",
+            hint="check the free space and the permissions of its directory",
         ) from error
 
 
@@ -108,26 +108,28 @@ def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
     copy, packed = workplace / DATABASE_NAME, workplace / "packed"
     with closing(reading_connection(directory / DATABASE_NAME)) as living:
         _copy_database(living, copy)
-        with _BackupArchive(packed, is_small=file.suffix in (".gz", ".tgz")) as package:
+        with _BackupArchive(packed, compress=file.suffix in (".gz", ".tgz")) as package:
             with _open_copy(copy) as connection:
                 damaged = _pack_artifacts(directory, package, connection, living)
                 artifacts = len(package.digests)
                 _pack_documents(directory, package, connection)
                 documents = len(package.digests) - artifacts
-                runs, made, named = [
-                    connection.execute(select(func.count()).select_from(kept)).scalar_one()
-                    for kept in (executions, plans, flows)
+                execution_count, plan_count, flow_count = [
+                    connection.execute(select(func.count()).select_from(table)).scalar_one()
+                    for table in (executions, plans, flows)
                 ]
             package.put_database(copy)
     package.check()
     size = packed.stat().st_size
     packed.replace(file)
     sync_directory(file.parent)
-    return Backup(file, size, runs, made, named, documents, artifacts, damaged)
+    return Backup(
+        file, size, execution_count, plan_count, flow_count, documents, artifacts, damaged
+    )
 
 
 def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
-    """Copy a database as it is now, and check the copy.
+    """Copy a database and check the copy.
 
     Raises:
         StoreError: ``store-damaged``.
@@ -135,10 +137,10 @@ def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
     with closing(sqlite3.connect(copy)) as raw:
         copy.chmod(_PRIVATE_MODE)
         living.backup(raw)
-        found = [row[0] for row in raw.execute("PRAGMA integrity_check(3)")]
-    if found != ["ok"]:
+        problems = [row[0] for row in raw.execute("PRAGMA integrity_check(3)")]
+    if problems != ["ok"]:
         raise StoreError(
-            f"the database is damaged: {'; '.join(found)}",
+            f"the database is damaged: {'; '.join(problems)}",
             code="store-damaged",
             hint="keep the last good backup; `sqlite3 planwave.db .recover` may save the rest",
         )
@@ -146,7 +148,7 @@ def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
 
 @contextmanager
 def _open_copy(copy: Path) -> Generator[Connection]:
-    """Open the copy for changes, with the present schema; it is one file again when left."""
+    """Open the copy for changes, with the current schema; on exit it is one file again."""
     connection = engine_of(writing_connection(copy)).connect()
     try:
         migrations.migrate(connection)
@@ -161,7 +163,7 @@ def _open_copy(copy: Path) -> Generator[Connection]:
 def _pack_artifacts(
     directory: Path, package: _BackupArchive, connection: Connection, living: sqlite3.Connection
 ) -> tuple[str, ...]:
-    """Pack large results; give those that are damaged, after what was deleted is left out."""
+    """Pack large results; return the hashes of those that are damaged and still in use."""
     used = select(artifact_uses.c.digest).distinct()
     missing: list[str] = []
     for digest in connection.execute(used).scalars().all():
@@ -173,15 +175,15 @@ def _pack_artifacts(
 
 
 def _remove_deleted(connection: Connection, living: sqlite3.Connection, digest: str) -> None:
-    """Remove from the copy what used a large result and was deleted after the copy was made."""
+    """Remove from the copy the users of a large result that were deleted since the copy."""
     users = connection.execute(
         select(executions.c.key, executions.c.execution_id)
         .join(artifact_uses, artifact_uses.c.execution == executions.c.key)
         .where(artifact_uses.c.digest == digest)
     )
     for key, execution_id in users.all():
-        found = "SELECT 1 FROM executions WHERE execution_id = ?"
-        if living.execute(found, (execution_id,)).fetchone() is None:
+        query = "SELECT 1 FROM executions WHERE execution_id = ?"
+        if living.execute(query, (execution_id,)).fetchone() is None:
             soft_delete(connection, [(key, execution_id)])
     _purge_all(connection)
 
@@ -192,7 +194,7 @@ def _purge_all(connection: Connection) -> None:
 
 
 def _pack_documents(directory: Path, package: _BackupArchive, connection: Connection) -> None:
-    """Pack the documents that will not change any more; note all others as not written."""
+    """Pack the documents of ended executions; mark all others as not written."""
     columns = executions.c
     written = select(columns.key, columns.execution_id, columns.document_seq).where(
         columns.document_seq > 0
@@ -210,24 +212,24 @@ def _has_digest(digest: str) -> Callable[[bytes], bool]:
 
 
 def _is_document_of(execution_id: str, seq: int) -> Callable[[bytes], bool]:
-    def shows(content: bytes) -> bool:
+    def is_current(content: bytes) -> bool:
         with suppress(ValueError, TypeError, LookupError, RecursionError):
-            found = json.loads(content)
-            return (found["execution_id"], found["last_seq"]) == (execution_id, seq)
+            document = json.loads(content)
+            return (document["execution_id"], document["last_seq"]) == (execution_id, seq)
         return False
 
-    return shows
+    return is_current
 
 
 class _BackupArchive:
-    """A tar file that remembers what it was given; ``digests`` by name."""
+    """A tar file with the sha256 of each of its members in ``digests``, by name."""
 
-    def __init__(self, path: Path, *, is_small: bool) -> None:
+    def __init__(self, path: Path, *, compress: bool) -> None:
         self._path = path
         self._file = os.fdopen(
             os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE), "w+b"
         )
-        self._tar = tarfile.open(fileobj=self._file, mode="w:gz" if is_small else "w")  # noqa: SIM115 - closed on leaving
+        self._tar = tarfile.open(fileobj=self._file, mode="w:gz" if compress else "w")  # noqa: SIM115 - closed on leaving
         self.digests: dict[str, str] = {}
 
     def __enter__(self) -> _BackupArchive:
@@ -240,36 +242,36 @@ class _BackupArchive:
             os.fsync(self._file.fileno())
 
     def put(self, name: str, path: Path, is_sound: Callable[[bytes], bool]) -> bool:
-        """Put a small file in, if it can be read and is sound; say whether."""
-        found = _read_plain_file(path)
-        if found is None or not is_sound(found[0]):
+        """Add a small file if it can be read and is sound; return whether it was added."""
+        file = _read_plain_file(path)
+        if file is None or not is_sound(file[0]):
             return False
-        entry, content = tarfile.TarInfo(name), found[0]
-        entry.size, entry.mode, entry.mtime = len(content), _PRIVATE_MODE, found[1]
+        entry, content = tarfile.TarInfo(name), file[0]
+        entry.size, entry.mode, entry.mtime = len(content), _PRIVATE_MODE, file[1]
         self._tar.addfile(entry, io.BytesIO(content))
         self.digests[name] = hashlib.sha256(content).hexdigest()
         return True
 
     def put_database(self, path: Path) -> None:
-        """Put the database in, piece by piece."""
+        """Add the database."""
         with path.open("rb") as file:
             self.digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
             file.seek(0)
             self._tar.addfile(self._tar.gettarinfo(arcname=path.name, fileobj=file), file)
 
     def check(self) -> None:
-        """Read everything back.
+        """Read the file back and compare the digests.
 
         Raises:
-            StoreError: The disk gives something else than it was given.
+            StoreError: The content differs from what was written.
         """
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         with tarfile.open(self._path) as tar:
             for entry in tar:
                 file: Any = tar.extractfile(entry)
                 if file is not None:
-                    found[entry.name] = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != self.digests:
+                    digests[entry.name] = hashlib.file_digest(file, "sha256").hexdigest()
+        if digests != self.digests:
             raise StoreError(
                 "the backup does not read back as it was written",
                 code="backup-failed",
@@ -278,11 +280,11 @@ class _BackupArchive:
 
 
 def _read_plain_file(path: Path) -> tuple[bytes, int] | None:
-    """Give content and time of a plain file; None for a link, which could lead out of here."""
+    """Return content and time of a regular file; None for a link, which may point elsewhere."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
-            about = os.fstat(handle)
-            if stat.S_ISREG(about.st_mode):
-                return file.read(), int(about.st_mtime)
+            status = os.fstat(handle)
+            if stat.S_ISREG(status.st_mode):
+                return file.read(), int(status.st_mtime)
     return None

@@ -1,4 +1,4 @@
-"""The JSON document of an execution: what a person opens, made from its events alone."""
+"""The JSON document of an execution, computed from its events."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ _Document = dict[str, Any]
 
 
 def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Document:
-    """Give the document of an execution.
+    """Return the document of an execution.
 
-    ``nodes`` are in graph order, nested ones after them in the order they started. A node's
-    ``result`` is its result as text, null where it has none; ``node_results`` holds those that are
-    there. ``inputs`` are ``{handle: {"type", "value"}}`` as they reached the node along flow edges;
-    ``dependencies`` are the paths of the nodes those edges come from. A failure is ``handled`` where
-    the node's policy made up for it, or a node completed that it is inside of. ``requests`` holds
-    what waits for an answer; the ``answers`` of a node are those it was given, ``reentries`` how
-    often it was entered again because its process had ended. ``parent`` is what the execution is a
-    fork of; ``flow_id`` and ``flow_version`` name the flow it runs, where it runs one.
+    ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a
+    node is text or null; ``node_results`` has the results that are not null. ``inputs`` are
+    ``{handle: {"type", "value"}}`` from flow edges; ``dependencies`` are the paths of the sources of
+    these edges. A failure is ``handled`` if the policy of the node handled it, or if the node around
+    a nested node completed. ``requests`` are the open ones; ``answers`` are those a node received;
+    ``reentries`` counts its repetitions after a crash. ``parent`` is the execution that was forked;
+    ``flow_id`` and ``flow_version`` name the flow, if any.
 
     Args:
         events: All events from 1 on, in order.
-        record: The execution as the store lists it.
+        record: The record of the execution.
     """
     state = fold(events)
     nodes = _nodes(state, timelines(events))
@@ -77,20 +76,20 @@ def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Documen
 
 
 async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
-    """Write ``{execution_id}.json`` for each id, whole or not at all; durable on return.
+    """Write ``{execution_id}.json`` for each id, atomically; durable on return.
 
     Returns:
-        Why some were not written, by id; an older document of theirs stays as it was. An
-        ``InputError``: the id is not a UUID, so it may not become a file name.
+        The errors of the documents that were not written, by id; their older documents are unchanged.
+        An ``InputError`` for an id that is not a UUID.
 
     Raises:
-        OSError: What was written may not survive a power cut.
+        OSError: The directory cannot be synced; new documents may be lost after a power failure.
     """
     return await aiofiles.os.wrap(_write_each)(directory, texts)
 
 
 def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
-    """Write documents in one go: each step by itself would cost a way to a thread and back."""
+    """Write documents in one thread call, because each call has a cost."""
     failed: dict[str, Exception] = {}
     for execution_id, text in texts.items():
         try:
@@ -109,13 +108,13 @@ def _path_of(directory: Path, execution_id: str) -> Path:
 
 
 def document_text(document: Mapping[str, Any]) -> bytes:
-    """Give readable JSON; a lone surrogate, which UTF-8 cannot hold, stays a JSON escape.
+    """Return indented JSON; a lone surrogate, which UTF-8 cannot encode, stays a JSON escape.
 
-    The standard library indents in Python, slowly and with the interpreter to itself; only what
-    orjson refuses is left to it. What was stored is JSON, so there is nothing else to look for.
+    The standard library indents slowly and holds the GIL, so it encodes only values that orjson
+    rejects.
 
     Raises:
-        TypeError, ValueError: It is not JSON.
+        TypeError, ValueError: The document is not JSON.
     """
     try:
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -126,30 +125,30 @@ def document_text(document: Mapping[str, Any]) -> bytes:
 
 def _nodes(state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]]) -> list[_Document]:
     feeds = NodeInputs(state)
-    made = [_node(node, feeds, of.get(path, ())) for path, node in state.nodes.items()]
-    for each in made:
-        if each["status"] == "failed":
-            each["handled"] = each["handled"] or _is_inside_completed(each["path"], state)
-    return made
+    documents = [_node(node, feeds, of.get(path, ())) for path, node in state.nodes.items()]
+    for node in documents:
+        if node["status"] == "failed":
+            node["handled"] = node["handled"] or _is_inside_completed(node["path"], state)
+    return documents
 
 
 def _is_inside_completed(path: str, state: ExecutionState) -> bool:
-    """Tell whether a node is inside one that completed all the same."""
+    """Return whether a node is nested in a node that completed."""
     around = (state.nodes.get(path[:at]) for at, each in enumerate(path) if each == "[")
     return any(node is not None and node.status == "completed" for node in around)
 
 
 def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -> _Document:
-    place = feeds.graphs.locate(node.path)
-    written, own_id = place.document, place.id
-    data: Mapping[str, Any] = written.get("data") or {}
+    location = feeds.graphs.locate(node.path)
+    document, own_id = location.document, location.id
+    data: Mapping[str, Any] = document.get("data") or {}
     has_result = node.outputs is not None and node.status == "completed"
     return {
         "id": own_id,
         "path": node.path,
-        "name": written.get("name") or node.name or own_id,
-        "description": written.get("description", ""),
-        "type": written.get("type"),
+        "name": document.get("name") or node.name or own_id,
+        "description": document.get("description", ""),
+        "type": document.get("type"),
         "provider": node.provider or data.get("provider"),
         "model": node.model or data.get("model"),
         "status": node.status,

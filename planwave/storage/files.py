@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and large values kept beside the database."""
+"""Atomic file writes, and large values stored as files beside the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Artifact = tuple[str, bytes]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that survives a power cut once this returns; never a half one.
+    """Write a file atomically; durable when this returns.
 
     Raises:
         OSError: Nothing was written under ``path``.
@@ -39,7 +39,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def replace_atomically(path: Path, content: bytes) -> None:
-    """Write a file, never a half one; its name is durable after :func:`sync_directory`.
+    """Write a file atomically; its name is durable after :func:`sync_directory`.
 
     Raises:
         OSError: Nothing was written under ``path``.
@@ -67,31 +67,30 @@ def sync_directory(directory: Path) -> None:
 
 
 def remove_temporary_files(directory: Path) -> None:
-    """Remove what writers that were killed half-way left; only the lock's holder may."""
+    """Remove the temporary files of killed writers; only the owner of the lock may."""
     for folder in (directory, directory / ARTIFACT_DIR, directory / MIGRATION_BACKUP_DIR):
         for unfinished in folder.glob(".*.tmp"):
             unfinished.unlink(missing_ok=True)
 
 
 def free_bytes(directory: Path) -> int:
-    """Give how much may still be written to the disk of a directory."""
-    found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
+    """Return the free bytes of the disk of a directory."""
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
 
 
 CHECK_INTERVAL_S = 0.02
-"""How long it may take to notice that files are gone. Looking with each commit would cost small
-writes a tenth of their speed, and what was acknowledged just before is gone with the files anyway."""
+"""The interval of checks that the files still exist. A check with each commit would slow small writes
+down by a tenth, and writes acknowledged just before are lost with the files anyway."""
 
 
 class FileIdentity:
-    """Files that have to stay where they are while they are written to.
+    """The identity of files that must not be deleted, moved or replaced while they are written.
 
-    Whoever has a file open does not notice that it was deleted, moved or replaced, and would go on
-    writing into nowhere.
+    A process with an open file does not notice these changes, and its writes would be lost.
 
     Raises:
-        OSError: One of them is not there.
+        OSError: A file does not exist.
     """
 
     def __init__(self, *paths: Path) -> None:
@@ -99,10 +98,10 @@ class FileIdentity:
         self._checked_at = 0.0
 
     def check(self) -> None:
-        """Look whether all are still there, if that was not done just now; some microseconds.
+        """Check that all files are the same, unless checked just before; some microseconds.
 
         Raises:
-            OSError: One is not, or is another one by now.
+            OSError: A file is missing or was replaced.
         """
         now = monotonic()
         if now - self._checked_at < CHECK_INTERVAL_S:
@@ -110,16 +109,16 @@ class FileIdentity:
         self._checked_at = now
         for path, identity in self._files:
             try:
-                stands = _identity(path) == identity
+                is_same = _identity(path) == identity
             except FileNotFoundError:
-                stands = False
-            if not stands:
+                is_same = False
+            if not is_same:
                 raise OSError(errno.ENOENT, "it was deleted, moved or replaced while in use", path)
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)  # Path takes twice as long, and each commit asks
-    return found.st_dev, found.st_ino
+    status = os.stat(path)  # twice as fast as Path.stat
+    return status.st_dev, status.st_ino
 
 
 def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
@@ -142,10 +141,10 @@ def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
 
 
 def write_artifact(directory: Path, artifact: Artifact) -> None:
-    """Keep a large value; one that is there already is not written again.
+    """Write a large value, unless it exists.
 
     Raises:
-        OSError: It cannot be kept.
+        OSError: The file cannot be written.
     """
     digest, content = artifact
     folder = directory / ARTIFACT_DIR
@@ -158,23 +157,23 @@ def write_artifact(directory: Path, artifact: Artifact) -> None:
 
 
 def delete_artifact(directory: Path, digest: str) -> None:
-    """Remove a large value; what cannot be removed stays, and takes up space, no more."""
+    """Remove a large value; if that fails, its file only takes up space."""
     with suppress(OSError):
         (directory / ARTIFACT_DIR / f"{digest}.json").unlink(missing_ok=True)
 
 
 def delete_document(directory: Path, execution_id: str) -> None:
-    """Remove the JSON document of an execution, if there is one."""
+    """Remove the JSON document of an execution, if it exists."""
     if UUID_PATTERN.fullmatch(execution_id):
         with suppress(OSError):
             (directory / f"{execution_id}.json").unlink(missing_ok=True)
 
 
 def load_artifacts(event: Event, directory: Path) -> Event:
-    """Put large values back into an event that was stored with their hashes.
+    """Replace the hashes in a stored event by their large values.
 
     Raises:
-        Conflict: ``unreadable_error``: a value is gone or is not what was stored.
+        Conflict: A value is missing or was changed; see ``unreadable_error``.
         StoreError: ``store-unreadable``.
     """
     outputs: Any = event.data.get("outputs")
@@ -191,14 +190,14 @@ def load_artifacts(event: Event, directory: Path) -> Event:
 
 
 def artifact_digests(batch: str) -> set[str]:
-    """Give the hashes of the large values that a stored batch of events refers to."""
-    found: set[str] = set()
+    """Return the hashes of the large values in a stored batch of events."""
+    digests: set[str] = set()
     for _, _, data, *_ in json.loads(batch):
         outputs: Any = data.get("outputs")
         if isinstance(outputs, dict):
             values: list[Any] = list(outputs.values())  # pyright: ignore[reportUnknownArgumentType]
-            found.update(str(value["artifact"]) for value in values if _is_offloaded(value))
-    return found
+            digests.update(str(value["artifact"]) for value in values if _is_offloaded(value))
+    return digests
 
 
 def _is_offloaded(output: Any) -> bool:
@@ -207,19 +206,17 @@ def _is_offloaded(output: Any) -> bool:
 
 def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-        raise unreadable_error(
-            execution_id, "a large result of it has no name that a file could have"
-        )
+        raise unreadable_error(execution_id, "the reference to a large result is invalid")
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise unreadable_error(execution_id, f"its large result {digest} is gone") from error
+        raise unreadable_error(execution_id, f"its large result {digest} is missing") from error
     except OSError as error:
         raise StoreError(
             f"the large result {digest} cannot be read: {error.strerror}",
             code="store-unreadable",
-            hint="look at the disk, and at who owns the storage directory, then try again",
+            hint="check the disk and the owner of the storage directory, then try again",
         ) from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise unreadable_error(execution_id, f"its large result {digest} was changed")

@@ -1,4 +1,4 @@
-"""One writing process a directory: an exclusive ``flock`` that the kernel drops with its holder."""
+"""The lock that allows one writing process for a directory: an exclusive ``flock``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LOCK_NAME: Final = "planwave.lock"
 
 
 class DirectoryLock:
-    """The right to write into a directory, from construction to :meth:`release`.
+    """An exclusive lock of a directory, from construction to :meth:`release`.
 
-    The file stays behind; only the ``flock`` counts, so a killed holder leaves nothing stale. The
-    holder's facts (``pid``, later the address of its API) are in the file as JSON, mode 0600.
+    The file stays after the release; only the ``flock`` counts, and the kernel drops it with its
+    process. The file contains the owner (``pid``, later the address of its API) as JSON, mode 0600.
 
     Raises:
-        StoreError: ``storage-locked``, naming the process that holds it.
-        OSError: The disk takes no file or knows no locks; nothing is held.
+        StoreError: ``storage-locked``, naming the process of the owner.
+        OSError: The file cannot be written or locked; the lock is not held.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,16 +41,16 @@ class DirectoryLock:
         _open_locks.add(self)
 
     def write_owner(self, holder: dict[str, Any]) -> None:
-        """Write into the file how the holder can be reached."""
+        """Write the pid and address of the owner to the file."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(holder).encode(), 0)
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
-            fcntl.flock(self._file, fcntl.LOCK_UN)  # also where a child just forked has it open
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # also if a forked child has it open
             self.close()
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class DirectoryLock:
 
 
 def read_owner(directory: Path) -> dict[str, Any] | None:
-    """Give what the last holder wrote about itself, or None. It may be gone: only a try can tell."""
+    """Return the last owner as it wrote itself, or None. Its process may have ended."""
     with suppress(OSError, ValueError):
         holder = json.loads((directory / LOCK_NAME).read_text("utf-8"))
         if isinstance(holder, dict):
@@ -86,5 +86,5 @@ def _close_all() -> None:
         lock.close()
 
 
-# A forked child shares the lock; kept open there, it would outlive a killed holder.
+# A forked child shares the lock; if left open there, it would outlive a killed owner.
 os.register_at_fork(after_in_child=_close_all)

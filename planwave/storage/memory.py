@@ -1,4 +1,4 @@
-"""A store without a disk: for tests, and for runs whose record may vanish with the process."""
+"""A store in memory, for tests and for runs that need no durability."""
 
 from __future__ import annotations
 
@@ -172,8 +172,8 @@ class _StoredExecution:
 class MemoryStore:
     """The ``Store`` port over dictionaries.
 
-    Everything is kept as JSON text, as on disk: what comes out is a copy, and what is not JSON is
-    refused. Nothing here suspends but :meth:`project_each`.
+    Values are stored as JSON text, as on disk: reads return copies, and values that are not JSON are
+    rejected. Only :meth:`project_each` suspends.
     """
 
     def __init__(self) -> None:
@@ -399,10 +399,10 @@ class MemoryStore:
         return len(old)
 
     def publish_address(self, url: str, token: str | None) -> None:
-        """Do nothing: no other process can get here."""
+        """Do nothing: other processes cannot use this store."""
 
     async def close(self) -> None:
-        """Refuse writes from now on; what was kept can still be read."""
+        """Refuse writes from now on; reads still work."""
         self._closed = True
 
     def _check_open(self) -> None:
@@ -455,7 +455,7 @@ def _append_batch(kept: _StoredExecution, batch: EncodedBatch) -> None:
 
 
 def _sort_key(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
-    """Give what lists are sorted by."""
+    """Return the sort key of lists."""
     own = record.plan_id if isinstance(record, PlanRecord) else record.execution_id
     return record.created_at, own
 

@@ -45,9 +45,9 @@ from planwave.executor.messages import (
     Timer,
     TimerFired,
 )
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
-from planwave.executor.node_api.runtime import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
@@ -66,6 +66,47 @@ What it got reaches its code through some tasks and locks of its own, a round fo
 def utc_now() -> str:
     """Return the UTC time as events carry it: ISO 8601 with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+class _Timers:
+    """The timers of one execution; those that are due at the same time fire in the order they were set.
+
+    The event loop alone would fire timers of one time in any order, and so give other events.
+    """
+
+    def __init__(self, post: Callable[[TimerFired], None]) -> None:
+        self._post = post
+        self._due_at: dict[Timer, float] = {}
+        self._timers_at: dict[float, dict[Timer, None]] = {}
+        self._handles: dict[float, asyncio.TimerHandle] = {}
+
+    def set(self, loop: asyncio.AbstractEventLoop, timer: Timer, at_s: float) -> None:
+        """Set a timer, in place of an equal one."""
+        self.cancel(timer)
+        self._due_at[timer] = at_s
+        if at_s not in self._handles:
+            self._handles[at_s] = loop.call_at(at_s, self._fire, at_s)
+        self._timers_at.setdefault(at_s, {})[timer] = None
+
+    def cancel(self, timer: Timer) -> None:
+        """Cancel a timer, if it is set."""
+        at_s = self._due_at.pop(timer, None)
+        if at_s is not None:
+            del self._timers_at[at_s][timer]
+            if not self._timers_at[at_s]:
+                del self._timers_at[at_s]
+                self._handles.pop(at_s).cancel()
+
+    def close(self) -> None:
+        """Cancel all timers."""
+        for timer in list(self._due_at):
+            self.cancel(timer)
+
+    def _fire(self, at_s: float) -> None:
+        del self._handles[at_s]
+        for timer in self._timers_at.pop(at_s):
+            del self._due_at[timer]
+            self._post(TimerFired(timer))
 
 
 class Execution:
@@ -131,7 +172,7 @@ class Execution:
         )
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
-        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._timers = _Timers(self._mailbox.post)
         self._utc_now, self._is_recovery, self._parks = now, is_recovery, parks
         self._stop_mode: Literal["soon", "now"] | None = None
         self._has_begun = False
@@ -172,7 +213,7 @@ class Execution:
         return self._run.root.results()
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, Json] | None:
         """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
         return self._run.error
 
@@ -251,9 +292,7 @@ class Execution:
                     await self._run_turn()
             return self.status
         finally:
-            for handle in self._timers.values():
-                handle.cancel()
-            self._timers.clear()
+            self._timers.close()
             await self._tasks.wait_cancelled()
             self.publisher.close()
             self._mailbox.close()
@@ -317,10 +356,9 @@ class Execution:
             case StartAttempt() | CancelTask():
                 pass  # performed before
             case SetTimer(timer, at_s):
-                self._cancel_timer(timer)
-                self._timers[timer] = self._loop.call_at(at_s, self._fire, timer)
+                self._timers.set(self._loop, timer, at_s)
             case CancelTimer(timer):
-                self._cancel_timer(timer)
+                self._timers.cancel(timer)
             case CheckIdle(attempt, activity):
                 self._check_idle(attempt, activity, _IDLE_ROUNDS)
             case Reply(reply, error):
@@ -335,15 +373,6 @@ class Execution:
                 raise error
             case _:
                 assert_never(effect)
-
-    def _fire(self, timer: Timer) -> None:
-        del self._timers[timer]
-        self._mailbox.post(TimerFired(timer))
-
-    def _cancel_timer(self, timer: Timer) -> None:
-        handle = self._timers.pop(timer, None)
-        if handle is not None:
-            handle.cancel()
 
     def _check_idle(self, attempt: Attempt, activity: int, rounds: int) -> None:
         """Post ``ParkNode`` unless the node does something within some rounds of the loop."""

@@ -1,1 +1,4 @@
-"""What a node type is written with: base classes, the function decorator, data fields and the wires into them. The types that come with planwave are in ``library``."""
+"""Tools to write node types: base classes, the function decorator, data fields, wires into them.
+
+The types that come with planwave are in ``library``.
+"""

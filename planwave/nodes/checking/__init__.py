@@ -1,1 +1,4 @@
-"""Checks of one node before a run that need its type: data, templates, handles, graphs inside it. Checks of the graph's structure are in ``planwave.graph``."""
+"""Checks of a node that need its type: data, templates, handles, nested graphs.
+
+Checks of a graph's structure are in ``planwave.graph``.
+"""

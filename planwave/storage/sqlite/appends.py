@@ -1,15 +1,14 @@
-"""The hot path: appending events of running executions with as few statements as possible.
+"""Appending the events of running executions with as few statements as possible.
 
-The writing thread remembers of each running execution its row's key, its owner's epoch and its last
-``seq``, and the next unused key. The directory lock makes it the only writer, and all changes pass
-through it in order; it clears what it remembers whenever a transaction is rolled back. So an append
-inserts one row and changes no other, and many appends need as few statements as one.
+The writer thread caches for each running execution the key of its row, the epoch and the last ``seq``,
+and the next unused key. The directory lock makes it the only writer; it clears the cache when a
+transaction is rolled back. So an append inserts one row and changes no other, and many appends need as
+few statements as one.
 
-Rows go many to a statement: the SQLite driver releases the interpreter lock with every statement,
-and a busy event loop returns it only after some milliseconds; ``executemany`` would release it with
-every row. There are statements for 1, 2, 4, … rows, and the unused rest of one is filled with nulls
-that have no effect. With one for every number most would be parsed anew each time, and SQLite would
-hold on to the last values of all of them.
+One statement inserts many rows: the SQLite driver releases the GIL with every statement, and a busy
+event loop returns it only after some milliseconds; ``executemany`` would release it with every row.
+There are statements for 1, 2, 4, … rows, and unused rows are nulls without effect. A statement for every
+number of rows would not stay in the statement cache.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ from planwave.storage.event_codec import (
 from planwave.storage.records import ExecutionRecord
 
 _DOUBLINGS: Final = 8
-"""Of one row, to the 256 that a statement takes at most."""
+"""The largest statement has ``1 << _DOUBLINGS`` (256) rows."""
 
 
 class MultiRowStatement:
-    """A statement for rows of so many columns.
+    """A statement for several rows.
 
     Args:
-        columns: Their number.
-        one: The statement for a single row.
-        many: That for several, with ``{}`` for the rows; to one of nulls it does nothing.
+        columns: The number of columns.
+        one: The statement for one row.
+        many: The statement for several rows, with ``{}`` for the rows; it must ignore rows of nulls.
     """
 
     def __init__(self, columns: int, one: str, many: str) -> None:
         row = _placeholders(columns)
         self._columns = columns
-        self._most = columns << _DOUBLINGS
+        self._max_values = columns << _DOUBLINGS
         self._texts = [one, *(many.format(",".join([row] * (2 << n))) for n in range(_DOUBLINGS))]
 
     @classmethod
     def insert(cls, table: str, columns: str, on_conflict: str = "") -> MultiRowStatement:
-        """Give a statement that inserts rows; the first of the ``columns`` is never null."""
+        """Return a statement that inserts rows; the first of the ``columns`` is never null."""
         count = columns.count(",") + 1
         text = f"INSERT INTO {table} ({columns}) {{}} {on_conflict}"
         return cls(
@@ -59,10 +58,10 @@ class MultiRowStatement:
         )
 
     def run(self, raw: sqlite3.Connection, values: Sequence[Any]) -> int:
-        """Run it for rows, given as the values of one after the other; give how many it changed."""
+        """Run the statement for the values of all rows in a flat list; return the changed rows."""
         changed = 0
-        for start in range(0, len(values), self._most):
-            chunk = values[start : start + self._most]
+        for start in range(0, len(values), self._max_values):
+            chunk = values[start : start + self._max_values]
             doublings = (len(chunk) // self._columns - 1).bit_length()
             missing = (self._columns << doublings) - len(chunk)
             filled = [*chunk, *[None] * missing] if missing else chunk
@@ -77,8 +76,7 @@ def _placeholders(count: int) -> str:
 class AppendOp(NamedTuple):
     """Events that take one execution from ``batch.first - 1`` to ``batch.last``.
 
-    With ``record`` the execution is new, and this its beginning; ``plan`` is the row of its plan,
-    where that is to be kept with it.
+    With ``record`` the execution is new; ``plan`` is the row of a plan to insert with it.
     """
 
     execution_id: str
@@ -119,7 +117,7 @@ _LAST_KEY: Final = "SELECT coalesce(max(key), 0) FROM executions"
 
 
 class _Position:
-    """Where an execution stands: its row's key, its owner's epoch, its last event."""
+    """The position of an execution: the key of its row, the epoch, and the last ``seq``."""
 
     __slots__ = ("epoch", "key", "last")
 
@@ -130,7 +128,7 @@ class _Position:
 
 
 class ExecutionPositions:
-    """Where running executions stand; only the one writer of a database may have it."""
+    """The positions of running executions; only the writer of a database may have them."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._raw = raw
@@ -138,28 +136,29 @@ class ExecutionPositions:
         self._last_key: int | None = None
 
     def append(self, steps: Sequence[AppendOp]) -> None:
-        """Keep steps within the transaction that is open, which has to be undone if this fails.
+        """Insert events in the open transaction; the caller rolls it back if this fails.
 
         Raises:
-            StoreError, StaleEpoch: A step does not fit its execution.
-            sqlite3.Error: There is an execution of that id; and what else SQLite refuses.
+            StoreError, StaleEpoch: Events do not follow those of their execution.
+            sqlite3.Error: The execution id exists, or another error of SQLite.
         """
-        places = self._positions_for(steps)
+        positions = self._positions_for(steps)
         rows: list[Any] = []
         changes: dict[int, StatusChange] = {}
-        for place, (execution_id, epoch, batch, record, _) in zip(places, steps, strict=True):
+        for position, (execution_id, epoch, batch, record, _) in zip(positions, steps, strict=True):
             if batch is None:
                 continue
-            first, last, text, progress = batch
-            if epoch < place.epoch:
-                raise stale_epoch(execution_id, epoch, place.epoch)
-            if first != place.last + 1:
-                raise unexpected_seq(execution_id, first, place.last)
-            place.last = last
-            rows += (place.key, first, last, text)
-            if record is None and progress is not NO_CHANGE:
-                changes[place.key] = _merge_changes(changes.get(place.key, NO_CHANGE), progress)
-            if progress.completed_at is not None:
+            first, last, text, change = batch
+            if epoch < position.epoch:
+                raise stale_epoch(execution_id, epoch, position.epoch)
+            if first != position.last + 1:
+                raise unexpected_seq(execution_id, first, position.last)
+            position.last = last
+            rows += (position.key, first, last, text)
+            if record is None and change is not NO_CHANGE:
+                before = changes.get(position.key, NO_CHANGE)
+                changes[position.key] = _merge_changes(before, change)
+            if change.completed_at is not None:
                 self.forget(execution_id)
         _ADD_BATCHES.run(self._raw, rows)
         if changes:
@@ -167,40 +166,40 @@ class ExecutionPositions:
             _SET_STATUS.run(self._raw, values)
 
     def forget(self, execution_id: str) -> None:
-        """Look an execution's row up again before its next append."""
+        """Drop the cached position of an execution."""
         self._positions.pop(execution_id, None)
 
     def clear(self) -> None:
-        """Look everything up again; to be called when a transaction was undone."""
+        """Drop all cached positions, after a rollback."""
         self._positions.clear()
         self._last_key = None
 
     def _positions_for(self, steps: Sequence[AppendOp]) -> list[_Position]:
-        """Give the place of each step's execution, and insert those that are new."""
-        places: list[_Position] = []
+        """Return the position of each execution; insert new executions."""
+        positions: list[_Position] = []
         plans: list[Any] = []
         executions: list[Any] = []
         texts: list[Any] = []
         for execution_id, epoch, batch, record, plan in steps:
             if record is None:
-                places.append(self._positions.get(execution_id) or self._look_up(execution_id))
+                positions.append(self._positions.get(execution_id) or self._look_up(execution_id))
                 continue
-            place = self._positions[execution_id] = _Position(self._new_key(), epoch, 0)
-            places.append(place)
+            position = self._positions[execution_id] = _Position(self._new_key(), epoch, 0)
+            positions.append(position)
             if plan is not None:
                 plans += plan.values()
             executions += _execution_row(
-                place.key, record, NO_CHANGE if batch is None else batch.status_change
+                position.key, record, NO_CHANGE if batch is None else batch.status_change
             )
-            texts += _text_row(place.key, record)
+            texts += _text_row(position.key, record)
         if executions:
             _ADD_PLANS.run(self._raw, plans)
             _ADD_EXECUTIONS.run(self._raw, executions)
             _ADD_TEXTS.run(self._raw, texts)
-        return places
+        return positions
 
     def _new_key(self) -> int:
-        """Give a key that no execution has, nor one had since it was last looked up."""
+        """Return an unused key for an execution."""
         last = self._last_key
         if last is None:
             last = int(self._raw.execute(_LAST_KEY).fetchone()[0])
@@ -212,12 +211,12 @@ class ExecutionPositions:
         if row is None:
             raise append_to_unknown(execution_id)
         key, epoch, last = row
-        place = self._positions[execution_id] = _Position(key, epoch, last or 0)
-        return place
+        position = self._positions[execution_id] = _Position(key, epoch, last or 0)
+        return position
 
 
 def _merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:
-    """Give what two changes come to, one after the other; so do ``_SET_STATUS`` and the row."""
+    """Return the combination of two changes in order; ``_SET_STATUS`` does the same in SQL."""
     return StatusChange(
         after.status or before.status,
         before.started_at or after.started_at,
@@ -225,10 +224,10 @@ def _merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:
     )
 
 
-def _execution_row(key: int, record: ExecutionRecord, progress: StatusChange) -> tuple[Any, ...]:
-    """Give the row of an execution as its first events leave it."""
+def _execution_row(key: int, record: ExecutionRecord, change: StatusChange) -> tuple[Any, ...]:
+    """Return the row of an execution after its first events."""
     before = StatusChange(record.status, record.started_at, record.completed_at)
-    status, started_at, completed_at = _merge_changes(before, progress)
+    status, started_at, completed_at = _merge_changes(before, change)
     return (
         key,
         record.execution_id,

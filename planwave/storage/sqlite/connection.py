@@ -1,4 +1,4 @@
-"""How a database is opened and closed: for writing, with the present schema, or for reading."""
+"""Opening and closing a database: for writing, with the current schema, or for reading."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from planwave.storage.sqlite.schema import metadata
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
-"""How long a statement waits for a lock of a process that does not know ours (a database browser)."""
+"""Wait for a lock of another program (a database browser), in ms."""
 
 
 def writing_connection(path: Path) -> sqlite3.Connection:
@@ -49,15 +49,15 @@ def writing_connection(path: Path) -> sqlite3.Connection:
     return raw
 
 
-def reading_connection(path: Path, *, unchanging: bool = False) -> sqlite3.Connection:
+def reading_connection(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     """Open a database that another connection, here or in another process, may be writing.
 
     Args:
         path: The database.
-        unchanging: Nobody is writing; then not even SQLite's own lock files are needed.
+        immutable: No process writes; then SQLite needs no lock files.
     """
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if unchanging else ''}",
+        f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}",
         uri=True,
         timeout=BUSY_MS / 1_000,
         check_same_thread=False,
@@ -65,30 +65,30 @@ def reading_connection(path: Path, *, unchanging: bool = False) -> sqlite3.Conne
 
 
 def engine_of(raw: sqlite3.Connection) -> Engine:
-    """Give an engine whose only connection is this one; transactions are begun by hand."""
+    """Return an engine with this connection only; transactions are explicit."""
     return create_engine(
         "sqlite://", creator=lambda: raw, poolclass=StaticPool, isolation_level="AUTOCOMMIT"
     )
 
 
-def reading_engine(path: Path, *, unchanging: bool = False) -> Engine:
-    """Give an engine for reading from several threads; see :func:`reading_connection`."""
+def reading_engine(path: Path, *, immutable: bool = False) -> Engine:
+    """Return an engine for reading from several threads; see :func:`reading_connection`."""
     return create_engine(
-        f"sqlite:///{path}", creator=lambda: reading_connection(path, unchanging=unchanging)
+        f"sqlite:///{path}", creator=lambda: reading_connection(path, immutable=immutable)
     )
 
 
 def has_wal(path: Path) -> bool:
-    """Say whether a database has a log: it is being written, or its writer was killed.
+    """Return whether a database has a WAL: a process is writing, or its writer was killed.
 
-    The last connection to a database that closes takes its log away.
+    The last connection of a database removes the WAL when it closes.
     """
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
 
 
 def empty_engine() -> Engine:
-    """Give an engine over tables without rows, for a directory in which nothing is stored yet."""
+    """Return an engine over empty tables, for a directory without a database."""
     engine = create_engine(
         "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
     )
@@ -97,17 +97,17 @@ def empty_engine() -> Engine:
 
 
 def database_unusable(path: Path, error: Exception) -> StoreError:
-    """Give the error for a database that cannot be opened."""
+    """Return the error for a database that cannot be opened."""
     cause = cause_of(error)
-    way_out = "restore it from a copy"
+    hint = "restore it from a copy"
     if is_recoverable(cause):
-        way_out = "free some space"
+        hint = "free some space"
     elif isinstance(cause, OSError):
-        way_out = "look at the owner and permissions of its directory"
+        hint = "check the owner and permissions of its directory"
     return StoreError(
         f"{str(path)!r} cannot be opened as a database: {cause}",
         code="store-unusable",
-        hint=f"{way_out}, or set PLANWAVE_STORAGE_DIR to another directory",
+        hint=f"{hint}, or set PLANWAVE_STORAGE_DIR to another directory",
     )
 
 
@@ -143,7 +143,7 @@ def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
 
 
 def _create_private_file(path: Path) -> None:
-    """Make a new database's file for nobody else to read; its log is made like it."""
+    """Create the file of a new database with private mode; its WAL gets the same mode."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE))
 
@@ -155,25 +155,25 @@ def close(connection: Connection) -> None:
 
 
 def close_after_failure(connection: Connection, path: Path) -> None:
-    """Close a connection for writing whose disk has failed, leaving its log as it is.
+    """Close a connection for writing after a disk error, without a checkpoint of the WAL.
 
-    The last connection that closes moves the log into the database, and reads it without looking
-    at its checksums; what is in it nobody knows any more. The next opening looks. So this one is
-    not to be the last: one that cannot write outlives it.
+    The last connection to close copies the WAL into the database without verifying its checksums,
+    and after a disk error its content is unknown. The next opening verifies them. Therefore a
+    read-only connection stays open until this one is closed.
     """
     with suppress(sqlite3.Error):
         with closing(reading_connection(path)) as last:
-            last.execute("SELECT 1 FROM executions LIMIT 1").fetchone()  # takes its place
+            last.execute("SELECT 1 FROM executions LIMIT 1").fetchone()  # opens the database
             close(connection)
         return
     close(connection)
 
 
 def _copy_before_migration(raw: sqlite3.Connection, path: Path, version: int) -> Path:
-    """Copy a database as it is; whole and durable on return, or not there.
+    """Copy a database atomically; durable on return.
 
     Raises:
-        OSError, sqlite3.Error: It cannot be written.
+        OSError, sqlite3.Error: The copy cannot be written.
     """
     folder = path.parent / MIGRATION_BACKUP_DIR
     folder.mkdir(mode=_PRIVATE_DIRECTORY_MODE, exist_ok=True)
@@ -183,7 +183,7 @@ def _copy_before_migration(raw: sqlite3.Connection, path: Path, version: int) ->
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE))
         with closing(sqlite3.connect(unfinished)) as copy:
             raw.backup(copy)
-            copy.execute("PRAGMA journal_mode=DELETE")  # one file, whole in itself
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file without a WAL
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         unfinished.replace(folder / name)
@@ -196,12 +196,12 @@ def _copy_before_migration(raw: sqlite3.Connection, path: Path, version: int) ->
 
 
 def open_for_reading(path: Path) -> Engine:
-    """Give an engine for reading; an older database is brought up to date first.
+    """Return an engine for reading; an older database is migrated first.
 
     Raises:
         StoreError: ``storage-locked``: an older planwave is writing.
-        SchemaTooNew: A newer planwave wrote it.
-        OSError, sqlalchemy.exc.DBAPIError: It cannot be read.
+        SchemaTooNew: A newer planwave wrote the database.
+        OSError, sqlalchemy.exc.DBAPIError: The database cannot be read.
     """
     if not path.exists():
         return empty_engine()
@@ -212,10 +212,10 @@ def open_for_reading(path: Path) -> Engine:
         engine.dispose()
         if has_wal(path):
             raise
-        # A disk that is full or read-only has no place for what readers and a writer share.
-        engine = reading_engine(path, unchanging=True)
+        # On a full or read-only disk SQLite cannot create the shared memory file.
+        engine = reading_engine(path, immutable=True)
         version = _version_of(engine)
-    if version == 0:  # a writer has made the file, but no table yet
+    if version == 0:  # a writer has created the file, but no table yet
         engine.dispose()
         return empty_engine()
     if version < migrations.SCHEMA_VERSION:

@@ -1,8 +1,8 @@
-"""Deleting plans, flows and executions: changes for the writing thread.
+"""Deleting plans, flows and executions, in the writer thread.
 
-An execution is deleted in two steps. The first takes it out of sight at once, the second removes its
-rows piece by piece, so that whoever writes meanwhile waits for one piece only. What a crash leaves
-of the second step nobody sees, and the next deletion takes it along.
+An execution is deleted in two steps. The first hides it, the second removes its rows in small parts, so
+that other writes wait for one part only. Rows that remain after a crash stay hidden, and the next
+deletion removes them.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from planwave.storage.sqlite.schema import (
 )
 
 _DELETED: Final = "deleted"
-"""Status of an execution that is out of sight; it has no texts, no plan, and an id nobody asks for."""
+"""The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 _ROWS: Final = 200
-"""Rows of events removed at a time: some 10 ms."""
+"""Rows of events removed in one part: about 10 ms."""
 
 
 class PurgeResult(NamedTuple):
-    """What one piece of the second step came to.
+    """The result of one part of the second step.
 
     Attributes:
-        digests: Large values that one execution less refers to.
-        is_done: Nothing is left to remove.
+        digests: Hashes of large values that may be unused now.
+        is_done: Whether all hidden rows are removed.
     """
 
     digests: set[str]
@@ -50,7 +50,7 @@ class PurgeResult(NamedTuple):
 
 
 def delete_plan(connection: Connection, plan_id: str) -> None:
-    """Delete a plan none of whose executions is under way.
+    """Delete a plan; all its executions must have ended.
 
     Raises:
         NotFound, Conflict: See ``Store.delete_plan``.
@@ -62,7 +62,7 @@ def delete_plan(connection: Connection, plan_id: str) -> None:
 
 
 def delete_flow(connection: Connection, flow_id: str) -> None:
-    """Delete a flow with its versions, none of whose executions is under way.
+    """Delete a flow with its versions; all its executions must have ended.
 
     Raises:
         NotFound, Conflict: See ``FlowStore.delete``.
@@ -75,7 +75,7 @@ def delete_flow(connection: Connection, flow_id: str) -> None:
 
 
 def _active_execution(connection: Connection, of: ColumnElement[bool]) -> str | None:
-    """Give the id of an execution that has not ended."""
+    """Return the id of an execution that has not ended, or None."""
     return connection.execute(
         select(executions.c.execution_id)
         .where(of, executions.c.status.not_in(ENDED_STATUSES))
@@ -84,7 +84,7 @@ def _active_execution(connection: Connection, of: ColumnElement[bool]) -> str | 
 
 
 def soft_delete_execution(connection: Connection, execution_id: str) -> None:
-    """Take an execution that has ended out of sight.
+    """Hide an execution that has ended.
 
     Raises:
         NotFound, Conflict: See ``Store.delete_execution``.
@@ -103,26 +103,26 @@ def soft_delete_execution(connection: Connection, execution_id: str) -> None:
 
 
 def soft_delete_ended(connection: Connection, before: str, limit: int) -> list[str]:
-    """Take executions that ended before a time out of sight, oldest first; give their ids."""
-    found = connection.execute(
+    """Hide executions that ended before a time, oldest first; return their ids."""
+    ended = connection.execute(
         select(executions.c.key, executions.c.execution_id)
         .where(
-            executions.c.created_at < before,  # has an index; what ended before began before
+            executions.c.created_at < before,  # has an index, and is before completed_at
             executions.c.completed_at < before,
             executions.c.status.in_(ENDED_STATUSES),
         )
         .order_by(executions.c.created_at, executions.c.execution_id)
         .limit(limit)
     ).all()
-    soft_delete(connection, [(row.key, row.execution_id) for row in found])
-    return [row.execution_id for row in found]
+    soft_delete(connection, [(row.key, row.execution_id) for row in ended])
+    return [row.execution_id for row in ended]
 
 
-def soft_delete(connection: Connection, found: list[tuple[int, str]]) -> None:
-    """Take executions out of sight, whatever their status, by key and id."""
-    if not found:
+def soft_delete(connection: Connection, keys: list[tuple[int, str]]) -> None:
+    """Hide executions of any status, by key and id."""
+    if not keys:
         return
-    rows = [{"hidden": key, "name": execution_id} for key, execution_id in found]
+    rows = [{"hidden": key, "name": execution_id} for key, execution_id in keys]
     for statement in (
         update(executions)
         .where(executions.c.key == bindparam("hidden"))
@@ -139,19 +139,19 @@ def soft_delete(connection: Connection, found: list[tuple[int, str]]) -> None:
 
 
 def purge(connection: Connection) -> PurgeResult:
-    """Remove some rows of executions that are out of sight."""
-    left, digests = _ROWS, set[str]()
-    while left > 0:
+    """Remove some rows of hidden executions."""
+    remaining, digests = _ROWS, set[str]()
+    while remaining > 0:
         key = connection.execute(
             select(executions.c.key).where(executions.c.status == _DELETED).limit(1)
         ).scalar()
         if key is None:
             return PurgeResult(digests, is_done=True)
-        piece = select(batches.c.id).where(batches.c.execution == key).limit(left)
-        removed = connection.execute(delete(batches).where(batches.c.id.in_(piece))).rowcount
-        if removed < left:
+        part = select(batches.c.id).where(batches.c.execution == key).limit(remaining)
+        removed = connection.execute(delete(batches).where(batches.c.id.in_(part))).rowcount
+        if removed < remaining:
             digests |= _remove_execution(connection, key)
-        left -= max(removed, 1)
+        remaining -= max(removed, 1)
     return PurgeResult(digests, is_done=False)
 
 

@@ -1,4 +1,4 @@
-"""Flows of the SQLite store: its statements about them, and what they are asked through."""
+"""The flows of the SQLite store: statements, and the ``FlowStore``."""
 
 from __future__ import annotations
 

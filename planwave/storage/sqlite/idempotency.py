@@ -1,4 +1,4 @@
-"""Requests under idempotency keys: changes for the writing thread, and the one look-up."""
+"""Statements about idempotency keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from planwave.storage.sqlite.queries import Rows
 from planwave.storage.sqlite.schema import answers, executions
 
 DELETE_BATCH_SIZE: Final = 500
-"""Answers deleted in one transaction."""
+"""Keys deleted in one transaction."""
 
 _IS_OPEN = exists().where(
     executions.c.execution_id == answers.c.subject, executions.c.status.not_in(ENDED_STATUSES)
@@ -31,7 +31,7 @@ _IS_OPEN = exists().where(
 
 
 def select_record(key: str) -> Rows:
-    """Select what is kept under a key."""
+    """Return the query of a key's record."""
     columns = answers.c
     return select(
         columns.digest, columns.created_at, columns.subject, columns.status, columns.body
@@ -39,27 +39,27 @@ def select_record(key: str) -> Rows:
 
 
 def record_from_row(row: Any) -> IdempotencyRecord:
-    """Give the answer of a row."""
+    """Return the record of a row."""
     return IdempotencyRecord(*row)
 
 
 def claim(
     connection: Connection, key: str, digest: str, at: str, expired: str, holder: str
 ) -> IdempotencyRecord:
-    """Take a key or give what is kept under it; see ``Store.claim_idempotency_key``."""
+    """Claim a key or return its record; see ``Store.claim_idempotency_key``."""
     connection.execute(delete(answers).where(answers.c.key == key, *_has_expired(expired)))
     row = connection.execute(select_record(key).add_columns(answers.c.holder)).first()
     if row is not None:
-        *kept, last_holder = row
-        found = IdempotencyRecord(*kept)
-        if found.status is not None or found.digest != digest or last_holder == holder:
-            return found
-    taken = IdempotencyRecord(digest, at, new_id() if row is None else row.subject, is_new=True)
+        *fields, last_holder = row
+        record = IdempotencyRecord(*fields)
+        if record.status is not None or record.digest != digest or last_holder == holder:
+            return record
+    claimed = IdempotencyRecord(digest, at, new_id() if row is None else row.subject, is_new=True)
     values = {
         "key": key,
         "digest": digest,
         "holder": holder,
-        "subject": taken.subject,
+        "subject": claimed.subject,
         "created_at": at,
     }
     connection.execute(
@@ -67,11 +67,11 @@ def claim(
         .values(values)
         .on_conflict_do_update(index_elements=[answers.c.key], set_=values)
     )
-    return taken
+    return claimed
 
 
 def set_response(key: str, status: int, body: str) -> Update:
-    """Keep an answer."""
+    """Return the update that stores a response."""
     return (
         update(answers)
         .where(answers.c.key == key, answers.c.status.is_(None))
@@ -80,14 +80,14 @@ def set_response(key: str, status: int, body: str) -> Update:
 
 
 def delete_unanswered(key: str) -> Delete:
-    """Give a key back that was not answered."""
+    """Return the deletion of a key without a response."""
     return delete(answers).where(answers.c.key == key, answers.c.status.is_(None))
 
 
 def delete_expired(connection: Connection, expired: str) -> int:
-    """Delete some of what has expired; give how many."""
-    some = select(answers.c.key).where(*_has_expired(expired)).limit(DELETE_BATCH_SIZE)
-    return connection.execute(delete(answers).where(answers.c.key.in_(some))).rowcount
+    """Delete a batch of expired keys; return their number."""
+    batch = select(answers.c.key).where(*_has_expired(expired)).limit(DELETE_BATCH_SIZE)
+    return connection.execute(delete(answers).where(answers.c.key.in_(batch))).rowcount
 
 
 def _has_expired(expired: str) -> tuple[ColumnElement[bool], ...]:

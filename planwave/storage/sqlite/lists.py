@@ -1,7 +1,7 @@
-"""Plans and executions as they are listed: newest first, by choice, page by page.
+"""Lists of plans and executions: newest first, filtered, in pages.
 
-Lists are asked for all the time. So each kind of question becomes SQL once, and is then run without
-SQLAlchemy putting it together again, which would take as long as the answer.
+The SQL of each combination of filters is compiled once and cached, because SQLAlchemy needs as long to
+build a statement as SQLite to run it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
 
 
 class ListQuery:
-    """Rows of one kind.
+    """A list of rows of one kind.
 
     Args:
-        columns: What each row gives.
-        source: Where they are.
-        created: When each was made: the order of the list, then by ``own_id``.
-        own_id: What each is called by.
-        choices: What can be chosen by, each a condition with a parameter of its name.
+        columns: The selected columns.
+        source: The table or join.
+        created: The column of the creation time, by which the list is sorted, then by ``own_id``.
+        own_id: The column of the id.
+        choices: The filters by name, each a condition with a parameter of its name.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ListQuery:
         self._sql = lru_cache(maxsize=None)(self._compile)
 
     def one(self, connection: Connection, own_id: str) -> Sequence[Any] | None:
-        """Give the row of that id."""
+        """Return the row with this id, or None."""
         return next(iter(self._rows(connection, {"own_id": own_id}, 1)), None)
 
     def page(
@@ -84,28 +84,28 @@ class ListQuery:
         before: str | PageCursor | None,
         limit: int,
     ) -> Sequence[Any]:
-        """Give one page of the list, newest first; a choice that is None is not made.
+        """Return one page of the list, newest first; filters that are None do not apply.
 
         Raises:
-            NotFound: ``before`` is nobody's id.
+            NotFound: ``before`` is an unknown id.
         """
-        made = {name: value for name, value in filters.items() if value is not None}
+        chosen = {name: value for name, value in filters.items() if value is not None}
         if isinstance(before, str):
             seen = connection.execute(select(self._created).where(self._own_id == before)).first()
             if seen is None:
                 raise unknown_cursor(before)
             before = PageCursor(seen[0], before)
         if before is not None:
-            made["seen_at"], made["seen_id"] = before
-        return self._rows(connection, made, max(limit, 0))
+            chosen["seen_at"], chosen["seen_id"] = before
+        return self._rows(connection, chosen, max(limit, 0))
 
-    def _rows(self, connection: Connection, made: Mapping[str, str], limit: int) -> Sequence[Any]:
-        sql, values = self._sql(frozenset(made))
-        asked = {name: storable_text(value) for name, value in made.items()}
-        return connection.exec_driver_sql(sql, {**values, **asked, "most": limit}).fetchall()
+    def _rows(self, connection: Connection, chosen: Mapping[str, str], limit: int) -> Sequence[Any]:
+        sql, values = self._sql(frozenset(chosen))
+        parameters = {name: storable_text(value) for name, value in chosen.items()}
+        return connection.exec_driver_sql(sql, {**values, **parameters, "most": limit}).fetchall()
 
-    def _compile(self, made: frozenset[str]) -> tuple[str, dict[str, Any]]:
-        conditions = [self._filters[name] for name in sorted(made) if name in self._filters]
+    def _compile(self, chosen: frozenset[str]) -> tuple[str, dict[str, Any]]:
+        conditions = [self._filters[name] for name in sorted(chosen) if name in self._filters]
         statement = (
             select(*self._columns)
             .select_from(self._source)
@@ -183,21 +183,21 @@ OPEN_EXECUTIONS: Final = (
     )
     .order_by(executions.c.created_at, executions.c.execution_id)
 )
-"""Rows as those of ``EXECUTIONS``: what is to be taken up at a start, oldest first."""
+"""Rows like those of ``EXECUTIONS``: the executions to recover at a start, oldest first."""
 
 
 def search_text(text: str | None) -> str | None:
-    """Give a text as it is looked for in what ``rows.search_key`` made; None for an empty one."""
+    """Return the form of a text that matches ``event_codec.search_key``; None for an empty text."""
     return storable_text(text).casefold() if text else None
 
 
 def plan_from_row(row: Any) -> PlanRecord:
-    """Give the plan of a row."""
+    """Return the plan of a row."""
     plan_id, created_at, user_prompt, title, digest, document = row
     return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document))
 
 
 def execution_from_row(row: Any) -> ExecutionRecord:
-    """Give the execution of a row."""
+    """Return the execution of a row."""
     *fields, queued, flow_id, flow_version = row
     return ExecutionRecord(*fields, queued=bool(queued), flow_id=flow_id, flow_version=flow_version)

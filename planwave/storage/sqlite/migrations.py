@@ -80,10 +80,10 @@ SCHEMA_VERSION: Final = len(MIGRATIONS) + 1
 
 
 def version_of(connection: Connection) -> int:
-    """Give the schema version of a database; 0 for one without tables.
+    """Return the schema version of a database; 0 without tables.
 
     Raises:
-        SchemaTooNew: A newer planwave wrote it.
+        SchemaTooNew: A newer planwave wrote the database.
     """
     version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     if version > SCHEMA_VERSION:

@@ -1,4 +1,4 @@
-"""The statements of the SQLite store, apart from the hot path in ``places.py``."""
+"""The statements of the SQLite store, except those of ``appends.py``."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ UPSERT_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
 
 
 def plan_row(plan: PlanRecord) -> dict[str, str]:
-    """Give the columns of a plan, in the order of the table.
+    """Return the columns of a plan, in the order of the table.
 
     Raises:
-        StoreError: Its document is not JSON.
+        StoreError: The document is not JSON.
     """
     return {
         "plan_id": plan.plan_id,
@@ -83,25 +83,25 @@ def _batches_after() -> Rows:
 
 _BATCHES_AFTER: Final = _batches_after()
 _ALL: Final = -1
-"""What SQLite takes for no limit."""
+"""No limit, for SQLite."""
 
 
 def batches_after(
     connection: Connection, execution_id: str, after: int, limit: int | None
 ) -> Sequence[Row[int, str]]:
-    """Give ``first, events`` of the rows that hold an execution's events, in order."""
+    """Return the rows ``first, events`` of an execution's events, in order."""
     most = _ALL if limit is None else max(limit, 0) + 1
-    asked = {"of": storable_text(execution_id), "next": after + 1, "most": most}
-    return connection.execute(_BATCHES_AFTER, asked).all()
+    parameters = {"of": storable_text(execution_id), "next": after + 1, "most": most}
+    return connection.execute(_BATCHES_AFTER, parameters).all()
 
 
 def raise_epoch(execution_id: str, queued: bool | None) -> Update:
-    """Raise an execution's epoch, and give it; note whether it is queued unless None."""
-    noted = {} if queued is None else {"queued": int(queued)}
+    """Return the update that increments and returns an epoch, and sets ``queued`` unless None."""
+    changes = {} if queued is None else {"queued": int(queued)}
     return (
         update(executions)
         .where(executions.c.execution_id == execution_id)
-        .values(epoch=executions.c.epoch + 1, **noted)
+        .values(epoch=executions.c.epoch + 1, **changes)
         .returning(executions.c.epoch)
     )
 
@@ -115,7 +115,7 @@ _UPDATE_DOCUMENT_SEQS: Final = MultiRowStatement(
 
 
 def update_document_seqs(connection: Connection, seqs: Mapping[str, int]) -> list[str]:
-    """Note up to which events documents on disk go; give ids of which there is no execution."""
+    """Set the last event of documents on disk; return the ids without an execution."""
     raw: Any = connection.connection.driver_connection
     rows = [value for execution_id, seq in seqs.items() for value in (seq, execution_id)]
     if _UPDATE_DOCUMENT_SEQS.run(raw, rows) == len(seqs):
@@ -141,6 +141,6 @@ def select_call(key: CallKey) -> Rows:
 
 
 def insert_call(key: CallKey, reply: dict[str, Any]) -> Insert:
-    """Insert a reply; the first one of a key stays."""
+    """Return the insertion of a reply; an existing one is kept."""
     row = {**key._asdict(), "reply": encode_document(reply, "a recorded reply")}
     return upsert(calls).values(row).on_conflict_do_nothing()

@@ -1,4 +1,4 @@
-"""Threads that read a database beside its writer."""
+"""Reader threads of a database, concurrent with its writer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planwave.storage.sqlite.errors import cause_of
 _T = TypeVar("_T")
 
 _THREADS: Final = 4
-"""So that a search or a large execution does not hold up everything else."""
+"""Several, so that one long query does not block the others."""
 _SHARED: Final = 8
 
 
@@ -27,11 +27,11 @@ class _SharedResult(NamedTuple):
 
 
 class ReaderPool:
-    """Reads in threads; a query sees all that was committed when it began.
+    """Threads that run queries; a query sees all commits before its start.
 
     Args:
         engine: Opens connections for reading.
-        version: Counts commits, where this process makes all of them; None where it does not.
+        version: Returns the number of commits; None if other processes write too.
     """
 
     def __init__(self, engine: Engine, version: Callable[[], int] | None = None) -> None:
@@ -51,15 +51,15 @@ class ReaderPool:
     async def read_shared(
         self, key: Hashable, query: Callable[[Connection], _T], *, keep_result: bool = True
     ) -> _T:
-        """Run a query whose answer nobody changes.
+        """Run a query, or share the result of the same query since the last commit.
 
-        All who ask the same before the next commit get the same answer, for it could be no other:
-        a list that many look at costs one query for each change.
+        A list with many readers so costs one query for each change. Callers must not change the
+        result.
 
         Args:
-            key: Names the query and everything it depends on.
+            key: Identifies the query with its arguments.
             query: The query.
-            keep_result: Keep the answer for those who ask later; else only who asks meanwhile shares it.
+            keep_result: Whether to cache the result; else only concurrent callers share it.
 
         Raises:
             StoreError: ``store-unreadable``.
@@ -67,26 +67,26 @@ class ReaderPool:
         if self._version is None:
             return await self._submit(query)
         version = self._version()
-        answer = self._shared_results.get(key)
-        if answer is None or answer.version != version or not _is_reusable(answer.future):
-            answer = self._shared_results[key] = _SharedResult(version, self._submit(query))
+        result = self._shared_results.get(key)
+        if result is None or result.version != version or not _is_reusable(result.future):
+            result = self._shared_results[key] = _SharedResult(version, self._submit(query))
             if not keep_result:
-                answer.future.add_done_callback(lambda _: self._drop(key, answer))
+                result.future.add_done_callback(lambda _: self._drop(key, result))
             if len(self._shared_results) > _SHARED:
                 self._shared_results.popitem(last=False)
         self._shared_results.move_to_end(key)
-        return await asyncio.shield(answer.future)
+        return await asyncio.shield(result.future)
 
-    def _drop(self, question: Hashable, answer: _SharedResult) -> None:
-        if self._shared_results.get(question) is answer:
-            del self._shared_results[question]
+    def _drop(self, key: Hashable, result: _SharedResult) -> None:
+        if self._shared_results.get(key) is result:
+            del self._shared_results[key]
 
     def run(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
-        """Run something else in one of the threads."""
+        """Run other work in one of the threads."""
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
-        """Close the connections; to be called in one of the threads, as the last thing."""
+        """Close the connections; call it last, in one of the threads."""
         self._engine.dispose()
 
     def shutdown(self) -> None:
@@ -108,7 +108,7 @@ class ReaderPool:
 
 
 def _is_reusable(future: asyncio.Future[Any]) -> bool:
-    """Say whether an answer may be waited for here, and was no failure."""
+    """Return whether a result belongs to the running loop and is not a failure."""
     if future.get_loop() is not asyncio.get_running_loop():
         return False
     return not future.done() or (not future.cancelled() and future.exception() is None)

@@ -1,4 +1,4 @@
-"""The store on SQLite: one file, one writing thread with group commit, readers beside it."""
+"""The store on SQLite: one file, one writer thread with group commit, and reader threads."""
 
 from __future__ import annotations
 
@@ -393,16 +393,16 @@ class SqliteStore:
     def _encode(
         self, execution_id: str, events: Sequence[Event]
     ) -> tuple[EncodedBatch | None, Sequence[Artifact]]:
-        """Give a batch's row, and the large values that go to files before it."""
+        """Return the row of a batch, and the large values to write to files first."""
         batch = encode_batch(execution_id, events)
         if batch is None or _utf8_size(batch.text) <= self._artifact_bytes:
             return batch, ()
         artifacts: list[Artifact] = []
         slim: list[Event] = []
         for event in events:
-            kept, aside = offload_artifacts(event, self._artifact_bytes)
-            slim.append(kept)
-            artifacts += aside
+            reduced, offloaded = offload_artifacts(event, self._artifact_bytes)
+            slim.append(reduced)
+            artifacts += offloaded
         return (encode_batch(execution_id, slim) if artifacts else batch), artifacts
 
     async def _read(self, query: Callable[[Connection], _T]) -> _T:

@@ -1,12 +1,12 @@
-"""Group commit: one thread owns the writing connection and commits whatever has queued up.
+"""Group commit: one thread owns the connection for writing and commits queued jobs together.
 
-A write is a job with a future. Jobs of one turn of the event loop are queued together, and while
-one commit waits for the disk the next batch gathers, so many writers share one fsync; a lone writer
-never waits for others. The futures of a batch are completed by one call into their event loop.
-Cancelling the caller that waits cancels its future only, never the job.
+A write is a job with a future. Jobs of one iteration of the event loop are queued together, and while
+one commit waits for the disk the next batch collects, so many writers share one fsync; a single writer
+never waits for others. One call into the event loop completes the futures of a batch. Cancelling a
+caller cancels its future, never the job.
 
-A batch is one transaction. If a job in it fails, the batch is rolled back and done again job by job
-under savepoints, so that the faulty job fails alone.
+A batch is one transaction. If a job fails, the batch is rolled back and repeated job by job under
+savepoints, so that only the failing job fails.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from planwave.storage.sqlite.migrations import SCHEMA_VERSION
 class WriteJob:
     """One write and the future of its result.
 
-    ``change`` is a :class:`Step`, or for all but appends a function of the connection.
-    ``artifacts`` go to disk before it.
+    ``change`` is an :class:`AppendOp`, or a function of the connection. ``artifacts`` are written to
+    files first.
     """
 
     __slots__ = ("artifacts", "change", "error", "future", "loop", "result")
@@ -67,12 +67,12 @@ class WriteJob:
 
 
 def complete_jobs(jobs: Sequence[WriteJob]) -> None:
-    """Tell the awaiters, with one call for each event loop."""
+    """Complete the futures, with one call for each event loop."""
     loops: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
     for job in jobs:
         loops.setdefault(job.loop, []).append(job)
     for loop, own in loops.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+        with suppress(RuntimeError):  # the loop is closed: no caller waits
             loop.call_soon_threadsafe(_complete, own)
 
 
@@ -93,11 +93,11 @@ _ADD_USE: Final = (
     "SELECT ?, key FROM executions WHERE execution_id = ?"
 )
 _PROBE_INTERVAL_S: Final = 1.0
-"""How often it is tried whether writes are possible again, where nobody writes who would find out."""
+"""The interval of probes whether writes are possible again, if no write shows it."""
 _MIN_FREE_BYTES: Final = 1024 * 1024
-"""Bytes that have to be free before a full disk is taken for one with room again."""
+"""Free bytes after which a full disk counts as writable again."""
 _PROBE_SQL: Final = f"PRAGMA user_version = {SCHEMA_VERSION}"
-"""Writes one page, and changes nothing."""
+"""Writes one page without a change."""
 
 
 class GroupCommitWriter:
@@ -105,9 +105,9 @@ class GroupCommitWriter:
 
     ``commits`` counts finished transactions.
 
-    A write that finds the disk full or the database busy is refused, and nothing of it is kept;
-    the next one is tried as ever. After any other fault of the disk nothing is tried any more:
-    what a failed fsync leaves on disk nobody knows. So it is when the files are no longer there.
+    A write fails if the disk is full or the database busy, and nothing of it is stored; later writes
+    are tried again. After any other disk error no write is tried any more, because after a failed
+    fsync the content of the disk is unknown. The same holds if the files are missing.
 
     Raises:
         OSError: The files of the database are not there.
@@ -130,7 +130,7 @@ class GroupCommitWriter:
         self.commits = 0
         self._writes = 0
         self._sizes = [0] * _SIZES
-        # Daemon: a process that ends without close() must not hang; what is committed is safe.
+        # Daemon: a process that ends without close() must not hang; commits are durable.
         self._thread = threading.Thread(target=self._run, name="planwave-writer", daemon=True)
         self._thread.start()
 
@@ -151,18 +151,18 @@ class GroupCommitWriter:
         return job.future
 
     def _flush_gathered(self) -> None:
-        """Give the thread what came within one turn of the event loop."""
+        """Queue the jobs of one iteration of the event loop for the thread."""
         if self._gathered:
             gathered, self._gathered = self._gathered, []
             self._queue.put(gathered)
 
     def stop_accepting(self) -> None:
-        """Take no more jobs; to be called where jobs are submitted, so that none slips behind."""
+        """Reject further jobs; call it on the event loop that submits them."""
         self._closed = True
         self._flush_gathered()
 
     def stop(self) -> None:
-        """Finish what is queued and end the thread; blocks until then. Call :meth:`refuse` first."""
+        """Finish queued jobs and end the thread; blocking. Call :meth:`stop_accepting` first."""
         self._queue.put(None)
         self._thread.join()
 
@@ -186,7 +186,7 @@ class GroupCommitWriter:
                 complete_jobs(batch)
 
     def _commit_batch(self, batch: list[WriteJob]) -> None:
-        """Keep a batch; afterwards each job has its result or its error."""
+        """Commit a batch; afterwards each job has its result or its error."""
         if self._fatal_error is not None:
             for job in batch:
                 job.error = store_read_only(self._fatal_error)
@@ -213,7 +213,7 @@ class GroupCommitWriter:
             job.error = to_store_error(cause)
 
     def _probe(self) -> None:
-        """Find out whether writes are possible again."""
+        """Check whether writes are possible again."""
         try:
             is_full = self._transient_error is not None and self._transient_error.code == DISK_FULL
             if is_full and free_bytes(self._directory) < _MIN_FREE_BYTES:
@@ -235,7 +235,7 @@ class GroupCommitWriter:
                 self._raw.execute("ROLLBACK")
 
     def _commit_individually(self, jobs: list[WriteJob]) -> None:
-        """Keep what can be kept, each job under its own savepoint, all in one transaction."""
+        """Commit the jobs that succeed, each under its savepoint, in one transaction."""
         try:
             self._raw.execute("BEGIN IMMEDIATE")
             for job in jobs:
@@ -268,13 +268,13 @@ class GroupCommitWriter:
 
     @property
     def stats(self) -> StoreStats:
-        """What was written, and whether anything more can be."""
+        """The number of writes, and whether more are possible."""
         return StoreStats(
             self._fatal_error, self._writes, tuple(self._sizes), self._transient_error
         )
 
     def _delete_unreferenced_files(self) -> None:
-        """Remove files that nothing refers to, now that the whole batch says what it does."""
+        """Remove unreferenced files, after the whole batch is applied."""
         while self._deleted_executions:
             delete_document(self._directory, self._deleted_executions.pop())
         while self._released_digests:
@@ -296,7 +296,7 @@ class GroupCommitWriter:
         return True
 
     def _apply(self, jobs: Sequence[WriteJob]) -> None:
-        """Do the jobs in their order; neighbouring appends go together."""
+        """Apply the jobs in order; consecutive appends share statements."""
         steps: list[AppendOp] = []
         uses: list[tuple[str, str]] = []
         for job in jobs:
@@ -313,18 +313,18 @@ class GroupCommitWriter:
             self._raw.executemany(_ADD_USE, uses)
 
     def mark_deleted(self, execution_ids: Iterable[str]) -> None:
-        """Forget deleted executions and, once that is committed, remove their documents.
+        """Forget deleted executions and remove their documents after the commit.
 
-        Only a job may call this; so with :meth:`let_go`.
+        Only a job may call this, and :meth:`release_artifacts`.
         """
         for execution_id in execution_ids:
             self.forget_position(execution_id)
             self._deleted_executions.add(execution_id)
 
     def release_artifacts(self, digests: Iterable[str]) -> None:
-        """Remove those of these large values that nobody refers to once that is committed."""
+        """Remove those of the large values that are unused after the commit."""
         self._released_digests.update(digests)
 
     def forget_position(self, execution_id: str) -> None:
-        """Look an execution's row up again before its next append; only a job may call this."""
+        """Drop the cached position of an execution; only a job may call this."""
         self._positions.forget(execution_id)

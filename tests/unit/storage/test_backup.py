@@ -230,7 +230,7 @@ async def test_a_backup_never_takes_the_place_of_what_it_backs_up(
 ) -> None:
     done = await ran(store)
     (tmp_path / "link").symlink_to(tmp_path / "kept")
-    with pytest.raises(InputError, match="within what is backed up"):
+    with pytest.raises(InputError, match="within the directory to back up"):
         back_up(tmp_path / "kept", tmp_path / way / name)
     assert (tmp_path / "kept/planwave.db").read_bytes().startswith(b"SQLite format 3")
     assert await store.execution(done) is not None

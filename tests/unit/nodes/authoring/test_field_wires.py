@@ -1,4 +1,4 @@
-"""Wires into data fields: which wins, what is said of it, and what is refused."""
+"""Wires into data fields: priority, the recorded event, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KITTED = FieldWires(fields_of(LampData), (INPUT, KIT))
 
 
 def linked(**artefacts: Any) -> FlowContext:
-    """Give the context of a node with one link into each handle; a tuple makes several."""
+    """Return the context of a node with one link into each handle; a tuple makes several."""
     edges: list[Edge] = []
     links: dict[tuple[str, str], list[Any]] = {}
     for handle, made in artefacts.items():
@@ -188,7 +188,7 @@ def test_the_event_says_where_each_field_came_from() -> None:
 
 
 class Typed(NodeType):
-    """Gives what its declared ports took."""
+    """Outputs the values at its declared ports."""
 
     node_type = "typed"
     inputs = (Port("n", "number"), Port("item-{i}", "integer"), Port("d", "date"), Port("{x}"))

@@ -10,7 +10,7 @@ NODE = Node("n", "router", "N")
 
 
 def leaving(*handles: str, channel: str = "flow") -> NodeView:
-    """Give a node whose edges leave through some handles."""
+    """Return a node whose edges leave through some handles."""
     edges: tuple[Edge, ...] = tuple(
         make_edge("n", f"t{i}", source_handle=handle, channel=channel, edge_id=f"e{i}")  # type: ignore[arg-type]
         for i, handle in enumerate(handles)

@@ -1,4 +1,4 @@
-"""A person's decision: what is asked, which way it sends the input, and what cannot be asked."""
+"""A person's decision: the request, the handle of the input, and invalid requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionRe
     return await Approval().resume({}, inputs, context_for(NODE), state, answer)
 
 
-# -- what is asked
+# -- the request
 
 
 async def test_the_request_says_all_that_a_person_needs() -> None:
@@ -162,7 +162,7 @@ async def test_an_answer_that_nobody_checked_fails_the_node(answer: Any, code: s
 
 
 def asking(**data: Any) -> dict[str, Any]:
-    """Give a graph in which two ways lead on from a question about a draft."""
+    """Return a graph with two branches after a question about a draft."""
     flow = {"channel": "flow"}
     return {
         "nodes": [
@@ -180,7 +180,7 @@ def asking(**data: Any) -> dict[str, Any]:
 
 
 async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run the graph, answer what it asks; give what was asked and what the run came to."""
+    """Run the graph and answer its request; return the request and the result."""
     run = planwave.run(planwave.build(asking(**data), registry=Registry(LIBRARY)))
     request: dict[str, Any] = {}
     skipped: list[Any] = []

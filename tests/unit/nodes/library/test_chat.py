@@ -1,4 +1,4 @@
-"""The conversation a model is asked with: its order, its window, and what users attach."""
+"""The conversation for a model call: order, window, and attachments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CAT = "https://pictures.example/cat.png"
 
 
 def said(*texts: str) -> list[dict[str, str]]:
-    """Give messages: ``u:text``, ``a:text`` or ``s:text`` each."""
+    """Return messages: ``u:text``, ``a:text`` or ``s:text`` each."""
     roles = {"u": "user", "a": "assistant", "s": "system"}
     return [{"role": roles[t[0]], "content": t[2:]} for t in texts]
 
@@ -41,7 +41,7 @@ def file(name: str, mime: str, content: bytes) -> dict[str, str]:
 
 
 async def talk(inputs: Inputs, **data: Any) -> tuple[list[Any], list[Any]]:
-    """Give the messages the node makes, and what it logs."""
+    """Return the messages of the node and its log."""
     result, events = await result_and_events(Chat().execute(data, inputs, context_for(NODE)))
     (messages,) = result.outputs.values()
     assert messages.type == "json"

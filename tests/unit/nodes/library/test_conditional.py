@@ -16,7 +16,7 @@ NODE = Node("c", "conditional", "C")
 
 
 async def chosen(data: dict[str, Any], *handles: str) -> str:
-    """Give the handle that a node chooses whose edges leave through some."""
+    """Return the handle chosen by a node whose edges leave through the given ones."""
     edges = [make_edge("c", f"t{n}", source_handle=h) for n, h in enumerate(handles)]
     edges.append(make_edge("c", "user", source_handle="linked", channel=LINK))
     context = context_for(NODE, edges=edges)

@@ -114,7 +114,7 @@ async def test_the_check_tells_fields_and_operators_that_compare_with_nothing() 
 
 
 def found(conditions: Any, *handles: str) -> list[tuple[str, str, str]]:
-    """Give what a check finds of an ``if`` whose edges leave through some handles."""
+    """Return the findings of an ``if`` whose edges leave through some handles."""
     node = Node("i", "if", "I", data={"conditions": conditions})
     edges = tuple(make_edge("i", f"t{n}", source_handle=h) for n, h in enumerate(handles))
     findings = default_registry().check(node, Graph((node,), edges))

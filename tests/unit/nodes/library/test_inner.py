@@ -1,4 +1,4 @@
-"""A graph as one node: what goes in, by name and type, and what comes out."""
+"""A graph as one node: named and typed inputs, and outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.virtual_loop import virtual_time
 
 
 def around(value: Any, into: str = "input", **data: Any) -> dict[str, Any]:
-    """Give a graph in which ``n`` is an inner node that is fed a value at one handle."""
+    """Return a graph in which ``n`` is an inner node with a value at one handle."""
     return graph_document(
         node_document("s", "start", initialInput=value),
         node_document("n", "inner", **data),

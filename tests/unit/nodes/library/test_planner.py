@@ -1,4 +1,4 @@
-"""Planning while a graph runs: what is asked, what is run, and what is kept of it."""
+"""Planning during a run: the model call, the run of the plan, and the stored plan."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_what_was_planned_and_paid_for_is_told() -> None:
 
 @virtual_time
 async def test_what_planning_took_is_told_no_later_than_the_plan_is_kept() -> None:
-    """Else a process that ends in between leaves a plan for which nobody was charged."""
+    """Otherwise a process that ends in between leaves a plan whose calls were not counted."""
     services, _ = services_with(lambda _: [], planner=OneStepPlanner())
     graph = graph_document(node_document("n", "planner", goal="g"))
     told: list[str] = []

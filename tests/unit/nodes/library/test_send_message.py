@@ -19,7 +19,7 @@ NODE = Node("tell", "send_message", "Tell")
 
 
 async def told(data: dict[str, Any], inputs: Inputs) -> tuple[Any, DataValue]:
-    """Give the data of the message, and what is passed on."""
+    """Return the data of the message, and the output."""
     result, events = await result_and_events(SendMessage().execute(data, inputs, context_for(NODE)))
     (event,) = [each for each in events if each.event_type == "message"]
     assert event.node_id == "tell"

@@ -129,7 +129,7 @@ def test_every_fault_is_told_at_once() -> None:
 
 
 def graph_of(*handles: str) -> dict[str, Any]:
-    """Give a graph with one end for each of these handles."""
+    """Return a graph with one end for each of these handles."""
     return {
         "nodes": [
             {"id": "ask", "type": "user_input", "data": {"message": "from the data"}},

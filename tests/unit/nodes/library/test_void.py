@@ -1,4 +1,4 @@
-"""Where what nobody wants goes."""
+"""``void`` discards its input."""
 
 from __future__ import annotations
 

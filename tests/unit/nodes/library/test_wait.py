@@ -1,4 +1,4 @@
-"""Going on later: for how long, until when, and who may cut it short."""
+"""``wait``: durations, times, and ending a wait early."""
 
 from __future__ import annotations
 

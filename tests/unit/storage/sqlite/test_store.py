@@ -546,10 +546,10 @@ async def test_a_reader_needs_no_place_to_write(
     await writer.close()
     connected = connection.reading_connection
 
-    def on_a_full_disk(path: Path, *, unchanging: bool = False) -> sqlite3.Connection:
-        if not unchanging:
+    def on_a_full_disk(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+        if not immutable:
             raise sqlite3.OperationalError("disk I/O error")
-        return connected(path, unchanging=unchanging)
+        return connected(path, immutable=immutable)
 
     monkeypatch.setattr(connection, "reading_connection", on_a_full_disk)
     log_file = tmp_path / "planwave.db-wal"

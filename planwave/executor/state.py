@@ -11,18 +11,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, NodeError
-from planwave.events import Event
-from planwave.events.types import ONCE
+from planwave.events.types import NodeWaiting, TypedEvent
 from planwave.executor.program import Program
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
-from planwave.graph.model import DataValue, Json
+from planwave.graph.model import Json
+from planwave.graph.outputs import Outputs
 
 if TYPE_CHECKING:
     from planwave.executor.node_api.runtime import GraphRuntime
 
-Outputs = Mapping[str, DataValue]
-"""What a node gave, by handle."""
 NestedOutcome = Mapping[str, Outputs] | NodeError
 """What a nested run came to: the outputs of its nodes by id, or its error."""
 ReplyTo = NewType("ReplyTo", int)
@@ -162,7 +160,7 @@ class ParentGraphRun(NamedTuple):
         generation: How many executions lie between that one and the fork.
     """
 
-    record: GraphRunRecord
+    record: StoredGraphRun
     graph_run: GraphRun
     generation: int = 0
 
@@ -415,60 +413,108 @@ current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
 """The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
 
 
-_VERSIONS: Final = "versions"
-_ENDED_ATTEMPT: Final = frozenset({"node.completed", "node.failed", "node.retrying"})
+class StoredGraphRun:
+    """One run of a graph as its stored events tell: the execution's own, or one nested in a node.
 
-
-class GraphRunRecord:
-    """One graph, from where it was begun to where it ended, was let go of, or was begun anew.
+    It begins where it was opened, and ends where it was abandoned or opened again.
 
     Attributes:
+        parent: The run that its node is part of; None for the execution's own graph.
+        parent_path: The path of its node; "" for the execution's own graph.
         identity: Hashes of the graph, and of inputs and variables; None for the execution's own
-            graph, and where nobody wrote them down.
-        parent: That of the graph its node is in; None for the execution's own graph.
-        events: What became of its nodes, in order.
+            graph, and for runs stored by versions that did not store them.
+        events: Starts of waves and what happened to its nodes, in order.
+        attempt_number: The attempt of its node that opened it.
+        attempt_offset: The highest attempt its nodes could have had when it was opened.
+        highest_attempt: The highest attempt of its nodes so far.
+        must_restart: It failed or was abandoned: the node's next attempt begins it anew.
     """
 
-    __slots__ = ("_once_values", "_type_versions", "_unfinished", "events", "identity", "parent")
+    __slots__ = (
+        "_once_values",
+        "_type_versions",
+        "_unfinished",
+        "attempt_number",
+        "attempt_offset",
+        "events",
+        "highest_attempt",
+        "identity",
+        "must_restart",
+        "parent",
+        "parent_path",
+    )
 
-    def __init__(self, identity: tuple[str, str] | None, parent: GraphRunRecord | None) -> None:
-        self.identity, self.parent = identity, parent
-        self.events: list[Event] = []
+    def __init__(
+        self,
+        parent_path: str = "",
+        parent: StoredGraphRun | None = None,
+        identity: tuple[str, str] | None = None,
+    ) -> None:
+        self.parent_path, self.parent, self.identity = parent_path, parent, identity
+        self.events: list[TypedEvent] = []
+        self.attempt_number = 1
+        self.attempt_offset = self.highest_attempt = 0
+        self.must_restart = False
         self._once_values: dict[str, dict[str, Json]] = {}
         self._type_versions: dict[str, Mapping[str, int]] = {}
         self._unfinished: dict[str, int | None] = {}
 
-    def add(self, path: str, event: Event) -> None:
-        """Take in what happened to one of its nodes."""
-        if event.type == "node.event":
-            if event.data.get("event_type") == ONCE:
-                said = event.data["data"]
-                self._once_values.setdefault(path, {})[said["key"]] = said["value"]
-        elif event.type != "node.log":
-            self.events.append(event)
-            if event.type == "node.started" or event.data.get("reused"):
-                self._type_versions[path] = event.data.get(_VERSIONS, {})
-            if event.type == "node.started":
+    def add(self, event: TypedEvent) -> None:
+        """Add an event of one of its nodes, or of the run."""
+        path = event.path or ""
+        self.highest_attempt = max(self.highest_attempt, event.attempt or 0)
+        match event.type:
+            case "once.stored":
+                self._once_values.setdefault(path, {})[event.data["key"]] = event.data["value"]
+                return
+            case "node.started":
+                self._type_versions[path] = event.data.get("versions", {})
                 self._unfinished[path] = event.attempt
-            elif event.type in _ENDED_ATTEMPT:
+            case "node.completed":
+                if event.data.get("reused"):
+                    self._type_versions[path] = event.data.get("versions", {})
                 self._unfinished.pop(path, None)
+            case "node.failed" | "node.retrying":
+                self._unfinished.pop(path, None)
+            case _:
+                pass
+        if event.type == "wave.started" or (
+            event.type.startswith("node.") and event.type not in _EMITTED
+        ):
+            self.events.append(event)
+
+    def latest(self) -> dict[str, TypedEvent]:
+        """Return the last event of each of its nodes, by path."""
+        return {event.path: event for event in self.events if event.path and _is_of_node(event)}
+
+    def requests(self) -> dict[str, NodeWaiting]:
+        """Return the requests that its nodes wait for, by id."""
+        latest = self.latest().values()
+        return {event.data["request_id"]: event for event in latest if event.type == "node.waiting"}
 
     def how_made(self, path: str) -> HowMade:
-        """Give how a node of it came to what it has."""
+        """Return how a node came to its result."""
         return HowMade(self._type_versions.get(path), self._once_values.get(path, {}))
 
     def unfinished_attempt(self, path: str) -> int | None:
-        """Give the attempt of a node that came neither to a result nor to a failure, if any."""
+        """Return the attempt of a node that neither completed nor failed, if any."""
         return self._unfinished.get(path)
 
     def type_versions(self) -> Iterator[tuple[str, int]]:
-        """Give the types of which it was told in which version they were, and that."""
-        for told in self._type_versions.values():
-            yield from told.items()
+        """Yield the types whose versions are stored, with these."""
+        for versions in self._type_versions.values():
+            yield from versions.items()
 
     def paths(self) -> set[str]:
-        """Give its nodes that anything became of."""
-        return {event.path for event in self.events if event.path is not None}
+        """Return the paths of its nodes that have any event."""
+        return {event.path for event in self.events if event.path and _is_of_node(event)}
+
+
+_EMITTED: Final = frozenset({"node.event", "node.log"})
+
+
+def _is_of_node(event: TypedEvent) -> bool:
+    return event.type != "wave.started"
 
 
 NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}

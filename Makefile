@@ -35,7 +35,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_size_limits.py
 
-cover: $(VENV)/.dev ## Fail unless every branch of the graph room and the kernel is tested
+cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested
 	@$(PYTEST) -n 2 -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
 	  --cov planwave --cov-branch --cov-report= --cov-config pyproject.toml
 	@$(BIN)/coverage report --show-missing --fail-under 100 --include \

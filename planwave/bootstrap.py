@@ -1,7 +1,8 @@
 """The composition root: the only module that knows every package.
 
-Packages are imported inside the functions that put them together, so that a command loads only what
-it uses.
+Packages are imported inside the functions that need them, so that a command or a program loads only
+what it uses: test_quick_commands_load_no_heavy_library, test_help_loads_no_heavy_library and
+test_building_and_running_a_graph_without_a_model_loads_no_sdk.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def open_service(settings: Settings) -> Service:
-    """Put all rooms together over the storage directory, which belongs to this process from now on.
+    """Compose a service over the storage directory, which this process owns from now on.
 
     Returns:
         A service to be entered: ``async with open_service(settings) as service``.
@@ -83,7 +84,7 @@ def open_service(settings: Settings) -> Service:
 
 
 def open_renderer(limits: Limits) -> Renderer:
-    """Give what resolves expressions; nothing is started."""
+    """Return the renderer of expressions; it starts no process yet."""
     from planwave.expressions.renderer import Renderer
 
     return Renderer(
@@ -95,7 +96,7 @@ def open_renderer(limits: Limits) -> Renderer:
 
 
 def open_history(settings: Settings) -> QueryService:
-    """Open what is kept for reading only; works while another process writes."""
+    """Open the stored data for reading only, also while another process writes."""
     from planwave.service.queries.history import QueryService
     from planwave.storage.sqlite.store import SqliteStore
 
@@ -104,7 +105,7 @@ def open_history(settings: Settings) -> QueryService:
 
 
 def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServers]:
-    """Give the provider catalogue and the embedded model behind it; nothing is loaded or called."""
+    """Return the provider catalogue and its embedded model; no model is loaded or called."""
     from planwave.providers.catalog import ProviderCatalog
     from planwave.providers.local.models import LocalModelServers
 
@@ -113,7 +114,7 @@ def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServe
 
 
 def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None) -> Registry:
-    """Give the node types: the library, installed packages, ``@planwave.node`` functions."""
+    """Return the node types: the library, installed packages, ``@planwave.node`` functions."""
     return _installed_types().with_providers(
         providers or open_providers(settings)[0], limits=settings.limits
     )
@@ -122,7 +123,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
 def open_planner(
     settings: Settings, models: Models, providers: ProviderCatalog, catalogue: Registry
 ) -> Planner:
-    """Give what plans goals, with the node types that plans may use here."""
+    """Return the planner, with the node types that plans may use here."""
     from planwave.planner.capabilities import PlanRules
     from planwave.planner.planner import Planner
 
@@ -132,7 +133,7 @@ def open_planner(
 
 @cache
 def _installed_types() -> Registry:
-    """Look up installed packages once a process; broken ones are warned about once."""
+    """Load the node types of installed packages, once per process; log broken packages once."""
     from planwave.nodes.registry import default_registry
 
     return default_registry().with_entry_points()
@@ -240,10 +241,10 @@ async def _open_model_services(goal: str) -> AsyncGenerator[NodeServices]:
 
 
 async def serve(settings: Settings, on_listening: Callable[[str], object]) -> int:
-    """Serve HTTP until a signal says to stop; give the exit code.
+    """Serve HTTP until a signal stops the server; return the exit code.
 
     Raises:
-        InputError: It may not, or cannot, listen there.
+        InputError: The address is not allowed, or cannot be bound.
         StoreError: The directory cannot be used, or another process writes into it.
     """
     from planwave.api.server import serve
@@ -252,7 +253,7 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
 
 
 def cli_factories() -> Factories:
-    """Give the command line what it asks for."""
+    """Return the factories that the command line uses."""
     from planwave.cli.options import Factories
     from planwave.settings import load_settings
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import sys
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
 
 from planwave.bootstrap import cli_factories
-
-if TYPE_CHECKING:
-    pass
 
 
 def main() -> None:
     """Run the ``planwave`` command."""
     try:
         from planwave.cli.app import app
-    except KeyboardInterrupt:  # nothing has begun; the command itself words what comes later
+    except KeyboardInterrupt:  # later interrupts are reported by the command
         sys.exit(130)
 
     for stream in (sys.stdout, sys.stderr):

@@ -1,1 +1,1 @@
-"""The service over HTTP, server-sent events and WebSocket: parse, call the service, render."""
+"""The service over HTTP, server-sent events and WebSocket: parsing and rendering, no use-case rules."""

@@ -1,4 +1,4 @@
-"""JSON bodies: read by our own strict reader, then held against a pydantic model.
+"""JSON bodies: parsed strictly, then validated by a pydantic model.
 
 ::
 
@@ -45,7 +45,7 @@ class InvalidBody(GraphInvalid):
 
 
 def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
-    """Give the dependency (a ``Depends``) that reads the body as a ``model``.
+    """Return the dependency (a ``Depends``) that parses the body as a ``model``.
 
     Values are taken strictly: ``"1"`` is no integer. Use ``Literal`` rather than enumerations.
 
@@ -54,8 +54,8 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
         may_be_empty: No body at all stands for ``{}``.
 
     Raises (in the request):
-        Refused: 415: it is not ``application/json``.
-        BodyInvalid: 400 ``invalid-json``; 413 ``limit-exceeded``; 422 ``duplicate-key``,
+        ProblemError: 415: it is not ``application/json``.
+        InvalidBody: 400 ``invalid-json``; 413 ``limit-exceeded``; 422 ``duplicate-key``,
             ``invalid-number``, ``invalid-text``, ``invalid-body``.
     """
 
@@ -71,12 +71,12 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
 
 
 def body_model(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
-    """Give the model a dependency reads a body as, and whether the body may be empty."""
+    """Return the body model of a dependency, and whether the body may be empty."""
     return getattr(call, BODY_MODEL_ATTRIBUTE, None)
 
 
 def graph_depth(request: Request) -> int:
-    """Give how deep a graph may nest in a body; what is deeper was refused with it."""
+    """Return the depth that a graph in a body may have; deeper bodies were rejected already."""
     return app_state(request).settings.limits.json_depth
 
 
@@ -84,7 +84,7 @@ def read_json(raw: bytes, json_depth: int) -> Any:
     """Read JSON strictly.
 
     Raises:
-        BodyInvalid: It is not JSON (400), or such as no store could keep.
+        InvalidBody: The text is not JSON (400), or holds values that cannot be stored.
     """
     try:
         return parse_strict_json(raw, max_depth=json_depth + _ENVELOPE_DEPTH)
@@ -97,7 +97,7 @@ def read_json(raw: bytes, json_depth: int) -> Any:
 
 
 def _too_deep(json_depth: int) -> Diagnostic:
-    """Tell of the limit as it was set: the reader was given one that has room for the envelope."""
+    """Report the limit as configured: the parser's own limit includes the envelope."""
     return limit_exceeded("json_depth", json_depth, f"more than {json_depth}", "nesting")
 
 
@@ -154,7 +154,7 @@ def _names(model: type[BaseModel]) -> list[str]:
 
 
 def _pointer(value: Any, place: Sequence[int | str], kind: str) -> str:
-    """Give the JSON pointer of a place; pydantic also names the branch of a union in it."""
+    """Return the JSON pointer of a pydantic location, without the names of union branches."""
     parts: list[str] = []
     for at, part in enumerate(place):
         is_missing = kind == "missing" and at == len(place) - 1

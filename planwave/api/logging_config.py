@@ -1,7 +1,7 @@
 """Structured logs: one line a record, as text or JSON, each with the request it belongs to.
 
-What is logged of a request is its method, the route's pattern, the status, the time and the id:
-never a header, a query, a body, or the text of a path that no route knows.
+The log of a request has its method, the route's pattern, the status, the time and the id: never a
+header, a query, a body, or the text of an unknown path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ current_request: Final[ContextVar[RequestContext | None]] = ContextVar(
 
 
 def request_id() -> str | None:
-    """Give the id of the request that is being answered."""
+    """Return the id of the current request."""
     found = current_request.get()
     return None if found is None or found.is_ended else found.id
 
@@ -56,7 +56,7 @@ class _RequestIdFilter(logging.Filter):
 
 
 class _TextFormatter(logging.Formatter):
-    """``time LEVEL logger message name=value …`` on one line; a traceback on lines of its own."""
+    """``time LEVEL logger message name=value …`` on one line; a traceback on the lines below."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {})
@@ -108,5 +108,5 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _line(text: str) -> str:
-    """Give text that stays on its line, whatever is in it."""
+    """Return text with control characters escaped, so that it stays on its line."""
     return text if text.isprintable() else repr(text)[1:-1]

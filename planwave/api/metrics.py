@@ -50,7 +50,7 @@ disable_created_metrics()  # a series with the start time beside each counter: t
 
 
 class BoundedLabel:
-    """A label with at most ``limit`` values of its own; all later names become ``other``."""
+    """A label with at most ``limit`` distinct values; all later names become ``other``."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -247,7 +247,7 @@ class PrometheusObserver:
         return self.registry.collect()
 
     async def text(self, accept: str) -> tuple[bytes, str]:
-        """Return all metrics as text in the format that an ``Accept`` header asks for.
+        """Return all metrics as text in the format of an ``Accept`` header.
 
         Returns:
             The text and its media type: Prometheus' own, or OpenMetrics.

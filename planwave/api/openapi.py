@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI finds, and the bodies, failures and access rules it does not."""
+"""The OpenAPI document: FastAPI's own, completed with bodies, errors and authentication."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SECURITY: Final[list[dict[str, list[str]]]] = [{"token": []}, {"session": []}]
 
 
 def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Complete what FastAPI makes of the routes; ``make`` gives that."""
+    """Return FastAPI's document, from ``generate``, with the parts it does not know."""
     made = generate()
     components = made.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})
@@ -75,14 +75,14 @@ def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[
 
 
 def http_routes(app: FastAPI) -> Generator[RouteContext]:
-    """Give all routes but WebSockets, those of included routers too."""
+    """Yield all routes but WebSockets, those of included routers too."""
     for route in iter_route_contexts(app.routes):
         if isinstance(route.original_route, APIRoute):
             yield route
 
 
 def dependencies_of(dependant: Dependant) -> Generator[Callable[..., Any] | None]:
-    """Give everything a route depends on, in the order it is called."""
+    """Yield all dependencies of a route in the order of their calls."""
     for inner in dependant.dependencies:
         yield from dependencies_of(inner)
         yield inner.call
@@ -120,7 +120,7 @@ def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str
 
 
 def _restore_examples(responses: dict[str, Any], declared: Mapping[int | str, Any]) -> None:
-    """Give examples back their nulls, which FastAPI leaves out."""
+    """Restore the nulls of examples, which FastAPI leaves out."""
     for status, response in declared.items():
         for kind, content in response.get("content", {}).items():
             if "example" in content:
@@ -136,6 +136,6 @@ def _is_fastapi_default(response: dict[str, Any]) -> bool:
 
 
 def _definitions(model: Any) -> dict[str, Any]:
-    """Give the JSON Schemas of a model and of all it is made of, by name."""
+    """Return the JSON Schemas of a model and of its parts, by name."""
     _, whole = models_json_schema([(model, "validation")], ref_template=_SCHEMAS)
     return whole["$defs"]

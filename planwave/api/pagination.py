@@ -1,4 +1,4 @@
-"""What routes take from path and query: ids, what to look for, and where a page begins."""
+"""Path and query parameters of routes: ids, filters, page size and cursor."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersio
 
 
 def validate_id(value: str, what: str) -> str:
-    """Give an id that stands in a body.
+    """Return an id from a body.
 
     Raises:
         NotFound: No id of that form was ever given out.
@@ -88,7 +88,7 @@ def validate_id(value: str, what: str) -> str:
 
 
 def page_size(requested: int | None, limits: Limits) -> int:
-    """Give how many items a page is to have.
+    """Return the number of items on a page.
 
     Raises:
         LimitExceeded: More than ``page_items``, as 422.
@@ -102,7 +102,7 @@ def page_size(requested: int | None, limits: Limits) -> int:
 
 
 def decode_cursor(cursor: str | None) -> PageCursor | None:
-    """Give where a page begins.
+    """Return the position that a cursor names.
 
     Raises:
         InputError: ``invalid-cursor``: no page ever ended with it.
@@ -124,7 +124,7 @@ def decode_cursor(cursor: str | None) -> PageCursor | None:
 
 
 def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
-    """Give a page, and the cursor of the next one, out of one record more than fits on it."""
+    """Return a page and the cursor of the next one, from at most one record more than the page holds."""
     if len(found) <= size:
         return found, None
     last = found[size - 1]

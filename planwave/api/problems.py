@@ -1,7 +1,7 @@
 """Every failure as ``application/problem+json`` (RFC 9457) with a stable ``code``.
 
-Routes raise; nobody writes an error response by hand. What a route may answer with goes into the
-OpenAPI document by ``responses=problems(404, 409)``. Pointers in diagnostics are prefixed so that they
+Routes raise; no route builds an error response itself. ``responses=problems(404, 409)`` documents the
+errors of a route in OpenAPI. Pointers in diagnostics are prefixed so that they
 point into the request body.
 """
 
@@ -110,7 +110,7 @@ class Problem(BaseModel):
 
 
 class ProblemError(InputError):
-    """A request HTTP itself has something against; it brings its own status."""
+    """An error of the HTTP request itself, with its own status."""
 
     def __init__(
         self,
@@ -137,12 +137,12 @@ class InvalidRequest(InputError):
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Give OpenAPI ``responses`` for the failures a route may answer with."""
+    """Return OpenAPI ``responses`` for the errors of a route."""
     return {status: _response(status) for status in statuses}
 
 
 def problem_details(error: PlanwaveError, request_id: str | None = None) -> dict[str, Any]:
-    """Give ``{type, title, status, code, detail, hint?, issues?, …}``; see :class:`Problem`."""
+    """Return ``{type, title, status, code, detail, hint?, issues?, …}``; see :class:`Problem`."""
     return {
         "type": "about:blank",
         "title": error.code.replace("-", " "),
@@ -156,7 +156,7 @@ def problem_details(error: PlanwaveError, request_id: str | None = None) -> dict
 
 
 def problem_response(error: PlanwaveError, request_id: str | None = None) -> Response:
-    """Give the answer to a request that failed."""
+    """Return the response to a request that failed."""
     return Response(
         dumps_exact(problem_details(error, request_id)),
         error.status_hint,
@@ -169,7 +169,7 @@ async def send_problem(connection: HTTPConnection, error: PlanwaveError) -> Resp
     """Answer a request, or close a WebSocket, with the problem; None for the latter."""
     if not isinstance(connection, WebSocket):
         return problem_response(error)
-    with suppress(OSError, WebSocketDisconnect):  # a client that has left need not be told
+    with suppress(OSError, WebSocketDisconnect):  # the client has disconnected
         if connection.client_state is WebSocketState.CONNECTING:
             await connection.accept()
         code = _CLOSE_CODES.get(error.status_hint, _UNPROCESSABLE)
@@ -250,7 +250,7 @@ def _headers(error: PlanwaveError) -> dict[str, str]:
 
 
 def _from_http_exception(connection: HTTPConnection, error: HTTPException) -> PlanwaveError:
-    """Give what Starlette and FastAPI refuse as an error of ours."""
+    """Convert an error of Starlette or FastAPI."""
     where = short_repr(connection.url.path)
     match error.status_code:
         case 404:
@@ -266,15 +266,15 @@ def _from_http_exception(connection: HTTPConnection, error: HTTPException) -> Pl
 
 
 def _allowed_methods(connection: HTTPConnection) -> list[str]:
-    """Give the methods of all routes of a path; the framework lists those of the first one."""
+    """Return the methods of all routes of a path; the framework lists those of the first one."""
     routes = iter_route_contexts(connection.app.routes)
     here = (r.methods or () for r in routes if r.path_regex.match(connection.scope["path"]))
     found = {method for methods in here for method in methods}
-    return sorted(found | {"HEAD"} if "GET" in found else found)  # see heads.py
+    return sorted(found | {"HEAD"} if "GET" in found else found)  # see middleware/head_method.py
 
 
 def _from_validation_error(connection: HTTPConnection, found: Sequence[Any]) -> PlanwaveError:
-    """Give what does not fit in path, query and headers; no id of that form was ever given out."""
+    """Convert validation errors of path, query and headers; an invalid id in a path is not found."""
     issues: list[dict[str, Any]] = []
     for each in found:
         place, *rest = each["loc"]
@@ -300,7 +300,7 @@ _OPTIONS_POINTER: Final = "/options"
 
 @contextmanager
 def prefix_error_pointers(graph: str = "") -> Generator[None]:
-    """Have pointers of what is wrong point into the body, where ``graph`` is that of its graph."""
+    """Prefix the pointers of diagnostics so that they point into the body; ``graph`` points to its graph."""
     try:
         yield
     except GraphInvalid as error:

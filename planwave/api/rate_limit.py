@@ -12,14 +12,14 @@ from planwave.errors import TooManyRequests
 
 
 class TokenBucket:
-    """So many at once, and so many a second after that.
+    """A token bucket for each principal.
 
     Args:
-        what: What is counted, in the plural.
-        rate_per_s: How fast a bucket fills.
-        burst: How much it holds.
+        what: The counted things, in the plural, for messages.
+        rate_per_s: Tokens added each second.
+        burst: Tokens that a bucket holds.
         clock: Seconds that never go back.
-        limits: The limits these are, where an operator may raise them.
+        limits: Names of the limits that an operator can raise.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class TokenBucket:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def acquire(self, principal: str) -> None:
-        """Count one.
+        """Take a token.
 
         Raises:
-            Busy: The bucket is empty; ``retry_after_s`` says when there is one again.
+            TooManyRequests: The bucket is empty; ``retry_after_s`` is the time to the next token.
         """
         now = self._clock()
         left, at = self._buckets.get(principal, (float(self._burst), now))
@@ -65,17 +65,17 @@ _RETRY_AFTER_S = 5.0
 
 
 class ConnectionLimiter:
-    """Counts what is open at the same time."""
+    """A limit on the open streams of each principal."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
     @contextmanager
     def slot(self, principal: str, limit: int) -> Generator[None]:
-        """Take one seat as long as needed.
+        """Hold one slot within the block.
 
         Raises:
-            Busy: The principal has as many as it may.
+            TooManyRequests: All slots of the principal are in use.
         """
         if self._open[principal] >= limit:
             raise TooManyRequests(

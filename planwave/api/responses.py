@@ -1,4 +1,4 @@
-"""How answers are written: as compact JSON, the large ones beside the event loop."""
+"""JSON responses; large ones are rendered outside the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planwave.jsonio import dumps_trusted
 def json_response(
     content: Any, status: int = 200, *, location: str | None = None, etag: str | None = None
 ) -> Response:
-    """Give an answer; ``location`` is where what was made is found, ``etag`` what it is now."""
+    """Return a JSON response with ``Location`` and ``ETag`` headers where given."""
     headers: dict[str, str] = {}
     if location is not None:
         headers["Location"] = location
@@ -23,6 +23,6 @@ def json_response(
 
 
 async def json_response_in_thread(content: Any) -> Response:
-    """Give a large answer without holding up what else is going on."""
+    """Return a large JSON response, rendered in a thread so that the event loop goes on."""
     body = await asyncio.to_thread(dumps_trusted, content)
     return Response(body, media_type="application/json")

@@ -1,7 +1,7 @@
 """The browser's session cookie: issued for the token, accepted from own pages only, revocable.
 
-A cookie is signed, not stored: ``expiry.nonce.signature``. What is stored is which sessions were
-closed before their expiry, in one small file of the storage directory, so that a restart does not
+A cookie is signed, not stored: ``expiry.nonce.signature``. Only the sessions that were closed before
+their expiry are stored, in one small file of the storage directory, so that a restart does not
 open them again. An entry is removed once its session has expired anyway.
 """
 

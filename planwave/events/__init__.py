@@ -1,14 +1,15 @@
-"""Immutable, numbered facts about an execution, and everything that is computed from them alone.
+"""Immutable, numbered events of an execution, and everything that is computed from them alone.
 
-``vocabulary`` names the facts, ``state`` folds them into the state of an execution, ``course`` tells
-what happened to one node and ``feeds`` what reached it, ``sentences`` and ``entries`` tell all of it
-as log lines. Pure: no clock, no I/O, no pydantic; cheap to import.
+``types`` defines the events, ``state`` folds them into the state of an execution, ``timeline`` lists
+what happened to each node and ``node_inputs`` the values that reached it; ``logs`` and
+``chat_chunks`` show events to people and chat clients. Pure: no clock, no I/O, no pydantic.
 """
 
 from planwave.events.logs.text_log import TextLog, execution_logs
 from planwave.events.node_state import ENDED_NODE, NodeState
+from planwave.events.paths import NodePath
 from planwave.events.state import ENDED_STATUS, ExecutionState, OpenRequest, fold
-from planwave.events.types import TERMINAL, TRANSIENT, Event
+from planwave.events.types import TERMINAL, TRANSIENT, Event, PauseKind, TypedEvent
 from planwave.events.usage import UsageTotal
 
 __all__ = [
@@ -18,9 +19,12 @@ __all__ = [
     "TRANSIENT",
     "Event",
     "ExecutionState",
+    "NodePath",
     "NodeState",
     "OpenRequest",
+    "PauseKind",
     "TextLog",
+    "TypedEvent",
     "UsageTotal",
     "execution_logs",
     "fold",

@@ -278,7 +278,7 @@ class NodeAnsweredData(TypedDict):
     """An answer; ``by`` is "timeout" where nobody answered in time."""
 
     request_id: str
-    answer: NotRequired[Json]
+    answer: Json
     by: NotRequired[str]
 
 

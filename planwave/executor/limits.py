@@ -66,7 +66,7 @@ class RunLimits:
         return None
 
     def exceeded(self, events: int) -> LimitExceeded | None:
-        """Give the bound that the whole execution has passed, if any."""
+        """Return the bound that the whole execution has passed, if any."""
         if self._max_events is not None and events > self._max_events:
             return LimitExceeded("events", self._max_events, events)
         if self._max_state_bytes is not None and self.result_bytes > self._max_state_bytes:

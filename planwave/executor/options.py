@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from planwave.graph.model import Json
 
 
 class RunOptions(NamedTuple):
@@ -47,8 +49,8 @@ class RunOptions(NamedTuple):
         )  # fmt: skip
         return any(most is not None for most in counted)
 
-    def as_json(self) -> dict[str, Any]:
-        """Give the options that differ from the defaults; ``RunOptions(**them)`` is the same."""
+    def as_json(self) -> dict[str, Json]:
+        """Return the options that differ from the defaults; ``RunOptions(**them)`` is the same."""
         given, defaults = self._asdict(), RunOptions()._asdict()
         for name in ("run_to", "run_from"):
             given[name] = list(given[name])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from planwave.errors import Conflict, Gone, PlanwaveError
 from planwave.events import Event
 from planwave.executor.state import Attempt
+from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension
 
 ANSWERED: Final = "answered"
@@ -33,10 +34,10 @@ class PendingRequest(NamedTuple):
     is_interrupted: bool = False
     attempt: Attempt | None = None
 
-    def as_event_data(self, request_id: str) -> dict[str, Any]:
-        """Give the data of its ``node.waiting``."""
+    def as_event_data(self, request_id: str) -> dict[str, Json]:
+        """Return the data of its ``node.waiting``."""
         asked = self.suspension
-        data: dict[str, Any] = {"request_id": request_id, "request": asked.request}
+        data: dict[str, Json] = {"request_id": request_id, "request": asked.request}
         if asked.state is not None:
             data["state"] = asked.state
         if asked.timeout_s is not None:
@@ -84,7 +85,7 @@ class PendingRequests:
         return True
 
     def close(self, request_id: str, by: str = ANSWERED) -> PendingRequest | None:
-        """Give a request that is answered now, once; ``by``: what closes it."""
+        """Return a request that is answered now, once; ``by``: what closes it."""
         return self._close(request_id, by)
 
     def id_at(self, path: str) -> str | None:
@@ -97,7 +98,7 @@ class PendingRequests:
         return None if request_id is None else self._close(request_id, "cancelled")
 
     def refusal_error(self, request_id: str) -> PlanwaveError:
-        """Give why a request cannot be answered."""
+        """Return why a request cannot be answered."""
         by = ANSWERED if request_id in self.by_id else self._closed.get(request_id)
         if by == ANSWERED:
             return Conflict(f"request {request_id!r} was answered already", code="request-answered")
@@ -114,7 +115,7 @@ class PendingRequests:
 
 
 def request_from_event(event: Event, attempt: Attempt | None = None) -> PendingRequest:
-    """Give the request that a stored ``node.waiting`` tells of."""
+    """Return the request that a stored ``node.waiting`` tells of."""
     data = event.data
     asked = Suspension(
         data.get("request"), data.get("state"), data.get("timeout_s"), data.get("timeout_answer")

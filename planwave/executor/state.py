@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NewType
+from typing import TYPE_CHECKING, Final, NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, NodeError
-from planwave.events import Event
-from planwave.events.types import ONCE
+from planwave.events.types import NodeWaiting, TypedEvent
 from planwave.executor.program import Program
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
-from planwave.graph.model import DataValue, Json
+from planwave.graph.model import Json
+from planwave.graph.outputs import Outputs
 
 if TYPE_CHECKING:
     from planwave.executor.node_api.runtime import GraphRuntime
 
-Outputs = Mapping[str, DataValue]
-"""What a node gave, by handle."""
 NestedOutcome = Mapping[str, Outputs] | NodeError
 """What a nested run came to: the outputs of its nodes by id, or its error."""
 ReplyTo = NewType("ReplyTo", int)
@@ -41,7 +39,7 @@ class Phase(Enum):
 
 
 QUEUED, RUNNING, NESTED, BACKOFF, PARKED, DONE = Phase
-"""The phases by themselves: they are asked for several times a node."""
+"""The phases as names of this module: a look-up on the enum costs more, several times a node."""
 
 
 class GraphRun:
@@ -95,27 +93,27 @@ class GraphRun:
         self.parent_runs: Sequence[ParentGraphRun] = ()
         self.has_presets = self.outputs.count(None) < len(self.outputs)
         self.attempts: dict[int, Attempt] = {}
-        self.failures: dict[str, dict[str, Any]] = {}
+        self.failures: dict[str, dict[str, Json]] = {}
         self.handled_failures: list[str] = []
         self.unstarted_waves: dict[int, list[str]] = {}
         for node_id, wave in zip(program.topology.ids, schedule.waves.number, strict=True):
             self.unstarted_waves.setdefault(wave, []).append(node_id)
 
     def results(self) -> dict[str, Outputs]:
-        """Give the outputs of every node that has any, by id."""
+        """Return the outputs of every node that has any, by id."""
         ids = self.program.topology.ids
         return {ids[n]: given for n, given in enumerate(self.outputs) if given is not None}
 
-    def record_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
-        """Note that a node failed, and nothing made up for it."""
+    def record_failure(self, path: str, error: dict[str, Json], retryable: bool) -> None:
+        """Record the failure of a node whose error policy did not handle it."""
         if not self.failures:
             self.is_retryable = retryable
         self.failures[path] = error
 
-    def first_failure(self) -> dict[str, Any]:
-        """Give why this graph failed: its first unhandled failure, naming the node it began at.
+    def first_failure(self) -> dict[str, Json]:
+        """Return the error of this graph: its first unhandled failure, naming the node it began at.
 
-        What fails through several graphs is told of once, however deep they lie in each other.
+        A failure that passes through several nested graphs is named once.
         """
         for path, error in self.failures.items():
             message = error["message"]
@@ -124,8 +122,8 @@ class GraphRun:
             return {**error, "message": message, "node": path}
         return {"code": "node-cancelled", "message": "a node was cancelled"}
 
-    def first_cause(self, cause: Cause) -> dict[str, Any]:
-        """Give ``{"node", "error"}`` of the failure that blocked a node."""
+    def first_cause(self, cause: Cause) -> dict[str, Json]:
+        """Return ``{"node", "error"}`` of the failure that blocked a node."""
         if cause.node is None:
             return {"node": None, "error": {"code": "blocked", "message": cause.reason}}
         path = self.prefix + self.program.topology.ids[cause.node]
@@ -133,7 +131,7 @@ class GraphRun:
         return {"node": path, "error": self.failures.get(path, unknown)}
 
     def has_completed(self, node: int) -> bool:
-        """Say whether a node has a result of its own, not one its error policy put in its place."""
+        """Return whether a node has a result of its own, not one of its error policy."""
         return self.schedule.status[node] is NodeStatus.COMPLETED
 
     @property
@@ -144,11 +142,11 @@ class GraphRun:
         return all(on or each in ran for on, each in zip(linked, statuses, strict=True))
 
     def record_cancelled(self, path: str, cause: str) -> None:
-        """Note that a node was cancelled by itself: this graph has failed by that."""
+        """Record that a node was cancelled by itself, which fails this graph."""
         self.failures[path] = {"code": "node-cancelled", "message": cause}
 
     def active_attempts(self) -> Iterator[Attempt]:
-        """Give every unsettled flight of this graph and of those nested in it."""
+        """Yield every attempt of this graph, and of those nested in it, that has not ended."""
         for attempt in self.attempts.values():
             yield attempt
             for child in attempt.node_run.open_graph_runs() if attempt.node_run else ():
@@ -162,7 +160,7 @@ class ParentGraphRun(NamedTuple):
         generation: How many executions lie between that one and the fork.
     """
 
-    record: GraphRunRecord
+    record: StoredGraphRun
     graph_run: GraphRun
     generation: int = 0
 
@@ -170,19 +168,18 @@ class ParentGraphRun(NamedTuple):
 class Attempt:
     """One attempt of one node, from its start to its outcome.
 
-    Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
+    Once its phase is ``DONE`` it has ended; later messages of its task are dropped.
 
     Attributes:
         resume_args: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
             attempt.
-        reentries: How often it was cut off by the end of a process before.
-        was_started: It goes on after a wait: that it began was told before.
+        reentries: How often the end of a process interrupted it before.
+        was_started: It goes on after a wait; its ``node.started`` was emitted before.
         started: When it was launched, by the clock of the loop; below 0 before.
         elapsed_s: How long its attempt ran before it waited, or was parked, last.
         own_s: How long its attempt had done its own work when its own clock was stopped last.
         own_since: When its own clock was started, by the clock of the loop; below 0 while it stands.
-        decision: What a person said is to become of it after it was cut off, where nothing came of
-            that as yet.
+        decision: What a person decided after it was interrupted, where that was not done yet.
         limit_s: Bounds its own time.
         has_deadline: A deadline of its own time is set.
         open_nested_runs: The nested runs it waits for.
@@ -227,7 +224,7 @@ class Attempt:
         graph_run: GraphRun,
         node: int,
         number: int = 1,
-        resume_args: tuple[Any, Any] | None = None,
+        resume_args: tuple[Json, Json] | None = None,
         answer_count: int = 0,
         reentries: int = 0,
     ) -> None:
@@ -253,7 +250,7 @@ class Attempt:
         self.stream_offsets: dict[str, int] | None = None
 
     def replaced_by(self, successor: Attempt) -> Attempt:
-        """Give what is inside the node to the flight that goes on in place of this one."""
+        """Pass the node run on to the attempt that goes on in place of this one; return that."""
         if successor.number == self.number:
             successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
         successor.node_run, self.node_run = self.node_run, None
@@ -262,7 +259,7 @@ class Attempt:
         return successor
 
     def ended_error(self) -> NodeError:
-        """Give the error of who asks for something in this attempt's name once it is settled."""
+        """Return the error of calls that are made in the name of this attempt once it has ended."""
         return NodeError(f"attempt {self.number} of node {self.path!r} is over")
 
     @property
@@ -272,12 +269,12 @@ class Attempt:
         return (step.node.policy.effect or step.facts.effect) == "once"
 
     def elapsed(self, now: float) -> float:
-        """Give the seconds its attempt has run by now; nothing of what it waited counts."""
+        """Return the seconds this attempt has run by now, without its waits."""
         ran_s = self.elapsed_s + (now - self.started if self.started >= 0.0 else 0.0)
         return _microseconds(ran_s)
 
-    def stop_clock(self, now: float) -> dict[str, Any]:
-        """Note that it waits from now on; return its times as events carry them.
+    def stop_clock(self, now: float) -> dict[str, Json]:
+        """Stop its clocks because it waits; return its times as events carry them.
 
         ``duration_s`` is how long its attempt has run, ``own_time_s`` how long of that it has done
         its own work.
@@ -287,12 +284,12 @@ class Attempt:
         return {"duration_s": self.elapsed_s, "own_time_s": _microseconds(self.own_s)}
 
     def start_own_clock(self, now: float) -> None:
-        """Note that it does its own work from now on."""
+        """Start the clock of its own time."""
         if self.own_since < 0.0:
             self.own_since = now
 
     def stop_own_clock(self, now: float) -> None:
-        """Note that it only waits from now on."""
+        """Stop the clock of its own time."""
         self.own_s, self.own_since = self.own_time(now), -1.0
 
     def own_time(self, now: float) -> float:
@@ -339,10 +336,10 @@ class NestedRun:
         identity: Hashes of the graph, and of inputs and variables.
         attempt_number: The node's attempt in which it was opened.
         graph_run: The running graph, None before and after.
-        outcome: What it came to; None where it has not ended, or came to nothing.
-        attempt_offset: The highest attempt of its nodes so far, where it is to be made anew.
-        waiters: Where its outcome is waited for.
-        is_abandoned: The node let go of it while it ran.
+        outcome: Its outcome; None where it has not ended, or ended without one.
+        attempt_offset: The highest attempt of its nodes so far, where it is to run again.
+        waiters: The reply tokens that get its outcome.
+        is_abandoned: The node stopped waiting for it while it ran.
     """
 
     __slots__ = (
@@ -371,7 +368,7 @@ class NestedRun:
         self.is_abandoned = False
 
     def outcome_for(self, attempt_number: int) -> NestedOutcome | None:
-        """Give what it came to, or None where an attempt of its node has to make it anew."""
+        """Return its outcome, or None where an attempt of its node has to run it again."""
         is_spent = isinstance(self.outcome, NodeError) and self.attempt_number < attempt_number
         return None if is_spent or self.is_abandoned else self.outcome
 
@@ -396,13 +393,13 @@ class NodeRun:
         self.once_values: dict[str, Json] = {}
 
     def open_graph_runs(self) -> list[GraphRun]:
-        """Give the running graphs."""
+        """Return the running graphs."""
         if not self.open_count:
             return []
         return [run.graph_run for run in self.nested_runs.values() if run.graph_run is not None]
 
     def drop_waiters(self) -> list[GraphRun]:
-        """Give the running graphs, which nobody waits for any more."""
+        """Drop everything that waits for nested runs; return the running graphs."""
         for run in self.nested_runs.values() if self.open_count else ():
             run.waiters.clear()
         return self.open_graph_runs()
@@ -416,60 +413,108 @@ current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
 """The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
 
 
-_VERSIONS: Final = "versions"
-_ENDED_ATTEMPT: Final = frozenset({"node.completed", "node.failed", "node.retrying"})
+class StoredGraphRun:
+    """One run of a graph as its stored events tell: the execution's own, or one nested in a node.
 
-
-class GraphRunRecord:
-    """One graph, from where it was begun to where it ended, was let go of, or was begun anew.
+    It begins where it was opened, and ends where it was abandoned or opened again.
 
     Attributes:
+        parent: The run that its node is part of; None for the execution's own graph.
+        parent_path: The path of its node; "" for the execution's own graph.
         identity: Hashes of the graph, and of inputs and variables; None for the execution's own
-            graph, and where nobody wrote them down.
-        parent: That of the graph its node is in; None for the execution's own graph.
-        events: What became of its nodes, in order.
+            graph, and for runs stored by versions that did not store them.
+        events: Starts of waves and what happened to its nodes, in order.
+        attempt_number: The attempt of its node that opened it.
+        attempt_offset: The highest attempt its nodes could have had when it was opened.
+        highest_attempt: The highest attempt of its nodes so far.
+        must_restart: It failed or was abandoned: the node's next attempt begins it anew.
     """
 
-    __slots__ = ("_once_values", "_type_versions", "_unfinished", "events", "identity", "parent")
+    __slots__ = (
+        "_once_values",
+        "_type_versions",
+        "_unfinished",
+        "attempt_number",
+        "attempt_offset",
+        "events",
+        "highest_attempt",
+        "identity",
+        "must_restart",
+        "parent",
+        "parent_path",
+    )
 
-    def __init__(self, identity: tuple[str, str] | None, parent: GraphRunRecord | None) -> None:
-        self.identity, self.parent = identity, parent
-        self.events: list[Event] = []
+    def __init__(
+        self,
+        parent_path: str = "",
+        parent: StoredGraphRun | None = None,
+        identity: tuple[str, str] | None = None,
+    ) -> None:
+        self.parent_path, self.parent, self.identity = parent_path, parent, identity
+        self.events: list[TypedEvent] = []
+        self.attempt_number = 1
+        self.attempt_offset = self.highest_attempt = 0
+        self.must_restart = False
         self._once_values: dict[str, dict[str, Json]] = {}
         self._type_versions: dict[str, Mapping[str, int]] = {}
         self._unfinished: dict[str, int | None] = {}
 
-    def add(self, path: str, event: Event) -> None:
-        """Take in what happened to one of its nodes."""
-        if event.type == "node.event":
-            if event.data.get("event_type") == ONCE:
-                said = event.data["data"]
-                self._once_values.setdefault(path, {})[said["key"]] = said["value"]
-        elif event.type != "node.log":
-            self.events.append(event)
-            if event.type == "node.started" or event.data.get("reused"):
-                self._type_versions[path] = event.data.get(_VERSIONS, {})
-            if event.type == "node.started":
+    def add(self, event: TypedEvent) -> None:
+        """Add an event of one of its nodes, or of the run."""
+        path = event.path or ""
+        self.highest_attempt = max(self.highest_attempt, event.attempt or 0)
+        match event.type:
+            case "once.stored":
+                self._once_values.setdefault(path, {})[event.data["key"]] = event.data["value"]
+                return
+            case "node.started":
+                self._type_versions[path] = event.data.get("versions", {})
                 self._unfinished[path] = event.attempt
-            elif event.type in _ENDED_ATTEMPT:
+            case "node.completed":
+                if event.data.get("reused"):
+                    self._type_versions[path] = event.data.get("versions", {})
                 self._unfinished.pop(path, None)
+            case "node.failed" | "node.retrying":
+                self._unfinished.pop(path, None)
+            case _:
+                pass
+        if event.type == "wave.started" or (
+            event.type.startswith("node.") and event.type not in _EMITTED
+        ):
+            self.events.append(event)
+
+    def latest(self) -> dict[str, TypedEvent]:
+        """Return the last event of each of its nodes, by path."""
+        return {event.path: event for event in self.events if event.path and _is_of_node(event)}
+
+    def requests(self) -> dict[str, NodeWaiting]:
+        """Return the requests that its nodes wait for, by id."""
+        latest = self.latest().values()
+        return {event.data["request_id"]: event for event in latest if event.type == "node.waiting"}
 
     def how_made(self, path: str) -> HowMade:
-        """Give how a node of it came to what it has."""
+        """Return how a node came to its result."""
         return HowMade(self._type_versions.get(path), self._once_values.get(path, {}))
 
     def unfinished_attempt(self, path: str) -> int | None:
-        """Give the attempt of a node that came neither to a result nor to a failure, if any."""
+        """Return the attempt of a node that neither completed nor failed, if any."""
         return self._unfinished.get(path)
 
     def type_versions(self) -> Iterator[tuple[str, int]]:
-        """Give the types of which it was told in which version they were, and that."""
-        for told in self._type_versions.values():
-            yield from told.items()
+        """Yield the types whose versions are stored, with these."""
+        for versions in self._type_versions.values():
+            yield from versions.items()
 
     def paths(self) -> set[str]:
-        """Give its nodes that anything became of."""
-        return {event.path for event in self.events if event.path is not None}
+        """Return the paths of its nodes that have any event."""
+        return {event.path for event in self.events if event.path and _is_of_node(event)}
+
+
+_EMITTED: Final = frozenset({"node.event", "node.log"})
+
+
+def _is_of_node(event: TypedEvent) -> bool:
+    return event.type != "wave.started"
 
 
 NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}

@@ -36,7 +36,7 @@ class PlanRules(NamedTuple):
     effects: Collection[str] | None = None
 
     def restricted_to(self, node_types: Collection[str] | None) -> PlanRules:
-        """Give the rules for a plan that may use even less."""
+        """Return the rules for a plan that may use fewer node types."""
         if node_types is None:
             return self
         if self.node_types is not None:
@@ -48,7 +48,7 @@ NO_RULES: Final = PlanRules()
 
 
 def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
-    """Give the types a plan may use as steps, the default one first.
+    """Return the node types that a plan may use, the default type first.
 
     Raises:
         InputError: A type is allowed that there is not (``unknown-node-type``), or none is left
@@ -84,22 +84,22 @@ def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
 
 
 def calls_model(catalogue: Catalogue, node_type: str) -> bool:
-    """Say whether nodes of a type ask a model, so that ``data`` has ``provider`` and ``model``."""
+    """Return whether nodes of a type call a model: their ``data`` has ``provider`` and ``model``."""
     return bool(getattr(_implementation(catalogue, node_type), "calls_model", False))
 
 
 def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
-    """Say whether nodes of a type run graphs inside themselves."""
+    """Return whether nodes of a type run nested graphs."""
     return bool(getattr(_implementation(catalogue, node_type), "runs_graphs", False))
 
 
 def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
-    """Say of some types what a plan needs to know of them."""
+    """Describe node types for the planner's prompt."""
     return [_type_card(catalogue, facts) for name in names if (facts := catalogue.type_info(name))]
 
 
 def provider_cards(providers: Providers) -> list[ProviderCard]:
-    """Give every available provider with some of its models, its default model first.
+    """Return every available provider with some of its models, the default model first.
 
     A model too weak to plan is not one to choose for a step unasked, so it is left out.
     """
@@ -134,7 +134,7 @@ def check_can_plan(providers: Providers, provider: str, model: str) -> None:
 
 
 def plan_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
-    """Give the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
+    """Return the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
 
     A graph in a step has the shape of the plan itself, and no graphs in it.
     """
@@ -208,7 +208,7 @@ def _handle_texts(ports: Iterable[Port]) -> list[str]:
 
 
 def _special_field_text(marks: Mapping[str, Json]) -> str | None:
-    """Say what a field is that its schema does not tell; see ``nodes/fields.py``."""
+    """Return the description of a field beyond its schema; see ``nodes/authoring/data_fields.py``."""
     names: list[str] = marks.get("names", [])
     if marks.get("graph"):
         seen = ", ".join(f"{{{{ {name} }}}}" for name in names)
@@ -242,7 +242,7 @@ def _implementation(catalogue: Catalogue, node_type: str) -> Any:
 def _fields(
     catalogue: Catalogue, node_type: str
 ) -> Iterator[tuple[str, dict[str, Json], Mapping[str, Json]]]:
-    """Give the data fields of a type, each as a plain JSON Schema and as its type wrote it.
+    """Return the data fields of a type, each as a plain JSON Schema and as the type declares it.
 
     A field whose schema says ``"planned": false`` is not for plans.
     """
@@ -278,7 +278,7 @@ def _inline_references(
 
 
 def _simplified(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """Give a schema in few keywords; "anything" becomes text, which is what models mean by it."""
+    """Return a schema in few keywords; "anything" becomes text, as models write text there."""
     kept = {key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS} or {
         "type": "string"
     }

@@ -1,8 +1,8 @@
-"""What a plan will take, estimated before anything is run or paid.
+"""Estimates of a plan's waves, calls, tokens and cost, made before it runs.
 
 Tokens are a range from terse to talkative answers: four characters are a token, each result is read
 once by each step it flows into. Prices come from the provider catalogue. A graph inside a node counts
-once, though it may run as often as there are items, or not at all; nobody knows before.
+once, though it may run as often as there are items, or not at all; this is unknown before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Call(NamedTuple):
 def forecast(
     graph: Graph, catalogue: Catalogue, providers: Providers, *, goal: str = ""
 ) -> dict[str, Json]:
-    """Give what a checked graph will take.
+    """Return the estimated waves, calls, tokens and cost of a checked graph.
 
     Returns:
         ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
@@ -81,7 +81,7 @@ def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
 def _calls(
     graph: Graph, form: GraphShape, catalogue: Catalogue, providers: Providers, goal: str
 ) -> list[_Call]:
-    """Give the steps that ask a model, those inside others too, in one pass over the waves."""
+    """Return the steps that call a model, nested steps included, in one pass over the waves."""
     types = {node.type for node in graph.nodes}
     asking = {each for each in types if calls_model(catalogue, each)}
     holding = {each for each in types if has_subgraphs(each, catalogue)}
@@ -133,7 +133,7 @@ def _answer_tokens(node: Node, providers: Providers) -> tuple[int, int]:
 
 
 def _model_of(node: Node, providers: Providers) -> tuple[str, str]:
-    """Give the provider and model a node will ask, the default ones where it names none."""
+    """Return the provider and model that a node calls; the defaults if the node names none."""
     named = [node.data.get(field) for field in ("provider", "model")]
     provider, model = (value if isinstance(value, str) else None for value in named)
     try:
@@ -159,7 +159,7 @@ def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | Non
 
 
 def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
-    """Give what a graph writes to the world, node by node; most types of nodes cannot."""
+    """Return the side effects of a graph, node by node; most node types have none."""
     harmless = {
         each
         for each in {node.type for node in graph.nodes}
@@ -175,7 +175,7 @@ def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
 
 
 def _effects(node: Node, holder: Node, catalogue: Catalogue) -> list[Json]:
-    """Give what a step writes to the world; reading and computing are not side effects."""
+    """Return the side effects of a step; reading and computing are not side effects."""
     facts = catalogue.type_info(node.type)
     effect = node.policy.effect or (facts.effect if facts else "none")
     effects: list[Json] = []

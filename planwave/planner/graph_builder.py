@@ -26,7 +26,7 @@ _DOCUMENT_NAMES: Final = {
 
 
 class ModelDefaults(NamedTuple):
-    """Who runs the nodes that name nobody."""
+    """The provider and model of nodes that name none."""
 
     provider: str
     model: str
@@ -51,7 +51,7 @@ def build_graph(
     defaults: ModelDefaults,
     node_types: Sequence[str] | None = None,
 ) -> Draft:
-    """Give the graph document a plan stands for; ``ALREADY_REPORTED`` stands where faults are known of.
+    """Return the graph document of a plan, with ``ALREADY_REPORTED`` where an error was reported.
 
     Args:
         plan: A reply, or what could be read of one.
@@ -222,7 +222,7 @@ class _DraftBuilder:
             return {}  # the checker says what is wrong with this provider, and what there is
 
     def _provider_of(self, model: Json) -> str:
-        """Give the provider whose model this is.
+        """Return the provider that offers a model.
 
         The default one where it lists the model, or serves any and no other lists it.
 
@@ -264,7 +264,7 @@ class _DraftBuilder:
     def _merge_spellings(
         self, edge: ReplyEdge, pointer: str, field: str, first: Json, second: Json
     ) -> Json | None:
-        """Give the one value written in either spelling; two different ones are reported."""
+        """Return the value of a field that has two spellings; report two different values."""
         if first is not None and second is not None and first != second:
             message = f"edge {edge.source!r} -> {edge.target!r} names two values for {field!r}"
             self.diagnostics.append(

@@ -1,4 +1,4 @@
-"""Goal in, checked plan out: ask a model, read its reply strictly, hand faults back to it."""
+"""The planner: request a plan from a model, check it, and send errors back for repair."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ from planwave.settings import Limits
 
 MAX_REPAIRS: Final = 2
 _MAX_FINDINGS: Final = 40
-"""A thousand faults of one kind teach a model no more than forty."""
+"""A thousand errors of one kind help a model no more than forty."""
 _MAX_REPLY_CHARS: Final = 24_000
 """Characters of a faulty reply that are handed back; a longer one is not worth its tokens."""
 _MAX_TITLE_CHARS: Final = 80
 
 
 def new_plan_id() -> str:
-    """Give a UUIDv7: sortable by the time it was made."""
+    """Return a UUIDv7, which sorts by creation time."""
     stamp = time.time_ns() // 1_000_000
     value = (stamp << 80) | (7 << 76) | (secrets.randbits(12) << 64)
     return str(UUID(int=value | (2 << 62) | secrets.randbits(62)))
 
 
 def utc_now() -> str:
-    """Give the present time, UTC, ISO 8601 with microseconds."""
+    """Return the present time, UTC, ISO 8601 with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 class Planner:
-    """Makes plans.
+    """A planner: turns a goal into a checked plan.
 
     Args:
         models: Calls the planner's model.
@@ -115,10 +115,10 @@ class Planner:
             prompt: The goal in the user's words.
             provider: Who plans, and runs the nodes the plan leaves open; None for the default.
             model: See ``provider``.
-            on_progress: Told what happens while the plan is written; it must not block.
+            on_progress: Called with each progress event while the plan is written; must not block.
             node_types: The only types this plan may use, of those that plans may; None for all.
             max_nodes: The most nodes this plan may have, below what the limits allow.
-            settings: How the planner's model is asked.
+            settings: The call settings of the planner's model.
             scope: The node whose calls these are, where they are to be recorded.
 
         Raises:
@@ -126,7 +126,7 @@ class Planner:
                 the model cannot plan (``model-cannot-plan``), or there is no such node type
                 (``unknown-node-type``) or none left (``no-node-types``).
             LimitExceeded: The goal is longer than ``goal_chars``.
-            UnknownProvider, UnavailableProvider, UnknownModel: Before anything is asked.
+            UnknownProvider, UnavailableProvider, UnknownModel: Raised before any model call.
             PlanInvalid: Faulty after two repairs; holds every diagnostic and the raw replies.
             ProviderError: A call failed after the retry layer gave up.
         """
@@ -163,7 +163,7 @@ class Planner:
         on_progress: ProgressListener,
         ask: _Ask,
     ) -> Plan:
-        """Ask, read, and hand faults back until there is a plan or the patience is over."""
+        """Call the model and send errors back until the plan is valid or the repairs are used up."""
         request = conversation.first
         attempts: list[dict[str, Any]] = []
         findings: Sequence[Diagnostic] = ()
@@ -258,7 +258,7 @@ class Planner:
         )
 
     def _estimated(self, request: ModelRequest, text: str) -> Usage:
-        """Give what a call took that was stopped before it could say so."""
+        """Return the estimated usage of a call that was stopped before it reported its usage."""
         told = Usage(text_tokens(*request.texts), text_tokens(text), estimated=True)
         return replace(told, cost_usd=self._providers.price(request.provider, request.model, told))
 
@@ -287,7 +287,7 @@ class Planner:
 
 
 def check_goal(goal: str, limits: Limits | None) -> None:
-    """Refuse a goal that no model should be asked about.
+    """Raise if a goal is empty, too long or not storable.
 
     Raises:
         InputError: It is empty (``empty-goal``) or no storable text (``invalid-text``).
@@ -317,7 +317,7 @@ _Ask = Callable[[ModelRequest], Awaitable[_ModelAnswer]]
 
 @dataclass(frozen=True, slots=True)
 class _Conversation:
-    """The first question, and how to ask again."""
+    """The first request, and how to repeat it with the errors of the reply."""
 
     first: ModelRequest
     small: bool
@@ -335,7 +335,7 @@ class _Conversation:
         return replace(previous, prompt=prompt, max_tokens=self._next_max_tokens(previous, answer))
 
     def _next_max_tokens(self, previous: ModelRequest, answer: _ModelAnswer) -> int | None:
-        """Give twice the room to a reply that was cut off; small models loop in more room.
+        """Return the token limit of the repair call: doubled after a cut reply, except for small models.
 
         Where planwave set no limit, the model's own was reached: only a shorter plan helps.
         """
@@ -361,7 +361,7 @@ def _attempt_record(answer: _ModelAnswer, result: ParseResult) -> dict[str, Any]
 
 
 def _error_sentences(errors: Sequence[Diagnostic]) -> list[str]:
-    """Give faults as sentences for the model, the way out included; of each kind some."""
+    """Return errors as sentences with hints for the model, some of each kind."""
     shown = _sample_by_code(errors, _MAX_FINDINGS)
     sentences = [
         f"[{d.code}] {d.message}"

@@ -47,7 +47,7 @@ class ExtractedDocument(NamedTuple):
 
 
 def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocument:
-    """Give the one JSON document a reply consists of.
+    """Return the one JSON document of a reply.
 
     Args:
         reply: What the model wrote.
@@ -79,7 +79,7 @@ def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocume
 
 
 def _split_fences(text: str) -> tuple[list[str], str, bool]:
-    """Give the fenced blocks, the prose outside, and whether a fence is left open.
+    """Return the fenced blocks, the prose outside, and whether a fence is still open.
 
     Fences are looked for at line starts and line ends: no JSON string goes over a line's end, so a
     fence can never be part of a document.
@@ -103,7 +103,7 @@ def _split_fences(text: str) -> tuple[list[str], str, bool]:
 
 
 def _check_is_json(text: str, finish_reason: str) -> Diagnostic | None:
-    """Say what stands in place of JSON, if something else does."""
+    """Return an error if the reply is HTML, YAML or a scalar instead of a JSON object."""
     if text.startswith(("{", "[")) or _SCALAR.fullmatch(text):
         return None
     if not text:
@@ -189,7 +189,7 @@ Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class ParseContext(NamedTuple):
-    """What replies are read against.
+    """The node types, providers and limits that replies are checked against.
 
     ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
     what the limits allow.
@@ -206,7 +206,7 @@ class ParseContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """What became of one reply.
+    """The result of reading one reply.
 
     Attributes:
         reply: The reply as it may be kept and shown: forbidden values are withheld, and
@@ -214,7 +214,7 @@ class ParseResult:
         graph: The checked graph; None where there are errors.
         title: The plan's own title, "" where it has none.
         diagnostics: Every finding by its place; errors where ``graph`` is None.
-        fixes: What was changed, one sentence each.
+        fixes: The changes made, one sentence each.
     """
 
     reply: str
@@ -229,7 +229,7 @@ def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -
 
     Args:
         reply: What the model wrote.
-        context: What it may name, and the limits.
+        context: The node types and providers that the plan may name, and the limits.
         finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
     """
     shown = _storable(reply)
@@ -254,7 +254,7 @@ def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -
 
 
 def _storable(reply: str) -> str:
-    """Give a reply in characters that can be kept and sent back: no NUL, no half surrogates."""
+    """Return a reply in storable characters: no NUL, no half surrogates."""
     if is_storable_text(reply):
         return reply
     return reply.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
@@ -291,7 +291,7 @@ def _parse_plan(
 def _build_and_check(
     plan: ReplyPlan, context: ParseContext, known: Sequence[Diagnostic]
 ) -> ParseResult:
-    """Make the graph and check it; all that is wrong is told at once."""
+    """Build the graph and check it; report all errors together."""
     draft = build_graph(
         plan, context.catalogue, context.providers, context.defaults, context.node_types
     )

@@ -76,11 +76,11 @@ class ReplyPlan(BaseModel):
 
     @property
     def unread(self) -> UnreadParts:
-        """What was refused of the reply and is not in here."""
+        """The refused parts of the reply, which this plan leaves out."""
         return self._unread
 
     def with_unread(self, unread: UnreadParts) -> ReplyPlan:
-        """Say what was refused."""
+        """Record the refused parts."""
         self._unread = unread
         return self
 
@@ -89,7 +89,7 @@ _ENTRIES: Final[Mapping[str, type[BaseModel]]] = {"nodes": ReplyNode, "edges": R
 
 
 def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
-    """Give a reply as a :class:`ReplyPlan`, and every difference from its shape.
+    """Return a reply as a :class:`ReplyPlan`, with a diagnostic for each difference from its shape.
 
     Args:
         value: Any JSON value.
@@ -143,7 +143,7 @@ def _unread_parts(
 
 
 def _partial_plan(document: Mapping[str, Json], unread: UnreadParts) -> ReplyPlan:
-    """Give what was not refused as a plan; what has to be there is left empty."""
+    """Return the valid parts as a plan; a missing required field is empty."""
     title = document.get("title")
     kept: dict[str, Json] = {"title": title if isinstance(title, str) else None}
     for name in _ENTRIES:
@@ -160,7 +160,7 @@ def _valid_fields(entry: Json, model: type[BaseModel], refused: frozenset[str]) 
 
 
 def pointer_of(parts: Sequence[str | int]) -> str:
-    """Give a JSON pointer (RFC 6901)."""
+    """Return a JSON pointer (RFC 6901)."""
     return "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
 
 

@@ -58,11 +58,11 @@ class Example(NamedTuple):
 def small_request(
     goal: str, *, provider: str, model: str, catalogue_types: Sequence[str] = (DEFAULT_TYPE,)
 ) -> ModelRequest:
-    """Give the request that asks a small model for a plan.
+    """Return the request for a plan by a small model.
 
     Args:
         goal: The user's words; a long goal is shown with its middle left out.
-        provider: Who is asked.
+        provider: The provider of the model.
         model: See ``provider``.
         catalogue_types: Node types a step may have, the default first; one type is not asked for.
 
@@ -94,7 +94,7 @@ def small_request(
 
 
 def closest_example(goal: str) -> Example:
-    """Give the example whose words the goal shares most; earlier words of a goal weigh more."""
+    """Return the example that shares most words with the goal; earlier words weigh more."""
     words = _WORD.findall(goal.lower())
     weights = {word: 1.0 / (2 + place) for place, word in reversed(list(enumerate(words)))}
 
@@ -107,7 +107,7 @@ def closest_example(goal: str) -> Example:
 def positional_schema(
     catalogue_types: Sequence[str] = (DEFAULT_TYPE,), required: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Give the JSON Schema of a reply: ``{title, n1: {name, depends_on, task}, … final: {…}}``.
+    """Return the JSON Schema of a reply: ``{title, n1: {name, depends_on, task}, … final: {…}}``.
 
     ``depends_on`` of a step is an enum of the steps before it; ``final`` comes after all.
 
@@ -123,7 +123,7 @@ def positional_schema(
 
 
 def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the plan a positional reply stands for, in the general reply shape.
+    """Return a positional reply in the general reply shape.
 
     Args:
         reply: Fits :func:`positional_schema`.
@@ -131,7 +131,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
         "target", "channel": "flow"}]}``; ids are made from names. The final step also reads what
-        its task names, and every result no other step reads. A step the model left out is waited for by nobody.
+        its task names, and every result no other step reads. No step depends on a step that is missing.
     """
     written_title, _ = reply["title"], reply["final"]
     plan = read_steps(reply)
@@ -191,10 +191,10 @@ def _text(chars: int) -> dict[str, Any]:
 
 
 def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Give what each step reads.
+    """Return the steps whose results each step reads.
 
-    The final one also reads the steps its task speaks of by name or key, and every result that
-    nobody else reads.
+    The final step also reads the steps that its task mentions by name or key, and every result
+    that no other step reads.
     """
     sources = {
         step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]
@@ -212,7 +212,7 @@ def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _ids(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Give each step an id made from its name, unique within the plan."""
+    """Return an id for each step, made from its name and unique within the plan."""
     given: dict[str, str] = {}
     for step, written in steps.items():
         stem = _SEPARATORS.sub("_", written["name"].lower())[:_MAX_ID_CHARS].strip("_")
@@ -236,7 +236,7 @@ def _name(step: str, written: Mapping[str, Any]) -> str:
 
 
 def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
-    """Give a step's task; ``n2`` in it, a key no reader knows, becomes that step's name."""
+    """Return a step's task, with step keys such as ``n2`` replaced by step names."""
 
     def named(match: re.Match[str]) -> str:
         key = match.group()
@@ -247,7 +247,7 @@ def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _whole_words(text: str, limit: int) -> str:
-    """Give the text on one line; one that reached its bound loses its last, broken word."""
+    """Return the text on one line; a text that reached its bound loses its last, broken word."""
     line = "".join(char for char in " ".join(text.split()) if char.isprintable()).strip()
     if len(text) > limit - _CUT_MARGIN and " " in line and not line.endswith((".", "!", "?")):
         line = line.rsplit(" ", 1)[0].rstrip(" ,;:-") + " …"
@@ -255,7 +255,7 @@ def _whole_words(text: str, limit: int) -> str:
 
 
 def _goal_in_prompt(goal: str) -> str:
-    """Give the goal as the prompt shows it: bounded, and free of the model's control tokens."""
+    """Return the goal for the prompt: bounded, and without the model's control tokens."""
     plain = goal.replace("<|", "< |").strip().encode()
     if len(plain) <= _MAX_PROMPT_GOAL_BYTES:
         return plain.decode()

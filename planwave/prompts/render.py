@@ -47,12 +47,12 @@ def planner_prompt(
     model: str,
     max_nodes: int | None = None,
 ) -> tuple[str, str]:
-    """Give the system and the user prompt that ask for a plan.
+    """Return the system and the user prompt for a plan.
 
     Args:
         goal: The user's words.
         types: The node types a plan may use; the first is the default.
-        providers: What is available.
+        providers: The available providers.
         provider: Used by nodes that name none, with ``model``.
         model: See ``provider``.
         max_nodes: The most nodes a plan may have, None for no limit.
@@ -71,13 +71,13 @@ def planner_prompt(
 def repair_prompt(
     request: str, reply: str, findings: Sequence[str], *, shorter: bool = False
 ) -> str:
-    """Give the user prompt that hands a faulty plan back with what is wrong with it.
+    """Return the user prompt that sends a plan back with its errors.
 
     Args:
         request: The user prompt the faulty reply answered.
         reply: The faulty reply.
         findings: Every fault, one sentence each.
-        shorter: The reply was cut off for its length: ask for a more compact one.
+        shorter: Whether the reply was cut at its length limit, so that a shorter plan is needed.
     """
     return _render(
         "planner_repair.j2", request=request, reply=reply, findings=findings, shorter=shorter
@@ -85,7 +85,7 @@ def repair_prompt(
 
 
 def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str]:
-    """Give the system and the user prompt that ask a small model for a plan.
+    """Return the system and the user prompt for a plan by a small model.
 
     Args:
         goal: The user's words.
@@ -98,7 +98,7 @@ def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tup
 
 
 def agent_prompt(goal: str, task: str, inputs: str) -> str:
-    """Give the prompt of a planned step.
+    """Return the prompt of a planned step.
 
     Args:
         goal: What the whole plan is for; "" where it has none.
@@ -109,7 +109,7 @@ def agent_prompt(goal: str, task: str, inputs: str) -> str:
 
 
 def small_agent_prompt(goal: str, task: str, inputs: str) -> tuple[str, str]:
-    """Give the system and the user prompt of a planned step for a small model.
+    """Return the system and the user prompt of a planned step for a small model.
 
     It ends with an order and a count: small models repeat a task that stands last instead of doing
     it, and keep to a number of sentences better than to one of words.

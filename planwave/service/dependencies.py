@@ -1,4 +1,4 @@
-"""What a service is made of; ``main`` puts it together."""
+"""The dependencies of the service and their ports; ``bootstrap`` builds them."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ class PlannerPort(Protocol):
 
 
 class Observer(Protocol):
-    """Port: what is to be counted. The API's metrics satisfy it; nothing it does may raise."""
+    """Port: an observer of executions. The API's metrics satisfy it; its methods must not raise."""
 
     def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
         """An execution left the queue after so many seconds."""
         ...
 
     def published(self, events: Sequence[Event]) -> None:
-        """A batch of one execution is durable (or, for streamed text, was just said)."""
+        """A batch of events of one execution is durable; streamed text was just published."""
         ...
 
     def execution_left(self, execution_id: str) -> None:
-        """An execution ended, or is left as it is stored."""
+        """An execution ended or stopped running in this process."""
         ...
 
     def link_cache_used(self, hits: int, misses: int) -> None:
-        """So often an execution was given what a link had made before, and so often it was made."""
+        """The hits and misses of the link cache of one execution."""
         ...
 
     def delivered(self, lag_s: float) -> None:
-        """All watchers of an execution have what was published so many seconds ago."""
+        """All watchers have the events that were published ``lag_s`` seconds ago."""
         ...
 
     def subscriber_dropped(self) -> None:
-        """A watcher was dropped because it fell too far behind."""
+        """A watcher was disconnected because it fell too far behind."""
         ...
 
     def model_called(self, call: CallReport) -> None:
@@ -66,7 +66,7 @@ class Observer(Protocol):
 
 
 class CallSource(Protocol):
-    """Port: who calls models and says how that ended. ``providers/`` satisfies it."""
+    """Port: a source of model calls that reports their ends. ``providers/`` satisfies it."""
 
     on_call: Callable[[CallReport], None] | None
 
@@ -79,16 +79,16 @@ class NodeCatalog(Catalogue, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServiceDependencies:
-    """What a service is made of.
+    """The parts that a service is built from.
 
     Attributes:
         planner: Writes plans.
         node_services: Makes what nodes find as ``context.services``, given the goal.
         renderer: Resolves expressions; None lets the executor do without.
         directory: Where JSON documents go; None writes none.
-        calls: Says how model calls end, where somebody counts them.
+        calls: Reports the ends of model calls to an observer.
         parent_calls: Finds recorded calls of executions for their forks, where calls are recorded.
-        close: Stops what the rooms started: render worker, model server, HTTP clients.
+        close: Stops the render worker, the model server and the HTTP clients.
         now: UTC time.
     """
 
@@ -106,5 +106,5 @@ class ServiceDependencies:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def timestamp(self) -> str:
-        """Give the UTC time as events carry it."""
+        """Return the present UTC time in the format of events."""
         return self.now().astimezone(UTC).isoformat(timespec="microseconds")

@@ -95,7 +95,7 @@ def build_graph(spec: Any, catalogue: Catalogue, message: Json = None) -> BuiltG
 
 
 def _message_inputs(program: Program, message: Json) -> dict[str, dict[str, Json]]:
-    """Give a message to the one entry node, on its first output."""
+    """Return the inputs that set the first output of the one entry node to a message."""
     entries = [program.steps[n] for n in sorted(program.entry_nodes)]
     if len(entries) != 1:
         found = f"{len(entries)} entry nodes" if entries else "no entry node"
@@ -170,7 +170,7 @@ class Run:
         return self._finish().__await__()
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
-        """Give every event as it happens, ended by the terminal one.
+        """Yield every event as it happens, up to the terminal event.
 
         Raises:
             RuntimeError: The run has begun already, so its first events are gone.
@@ -200,15 +200,15 @@ class Run:
         return self.result()
 
     def _start(self) -> asyncio.Task[None]:
-        """Give the task that drives the run, started at the first call."""
+        """Return the task that drives the run; the first call starts it."""
         if self._task is None:
-            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, which a
-            # group would report as an error of its own.
+            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, and a
+            # group would wrap it in an ExceptionGroup.
             self._task = asyncio.get_running_loop().create_task(self._drive())
         return self._task
 
     async def _stop(self, cause: str) -> None:
-        """Cancel what still runs, and wait until the end of it is told and durable."""
+        """Cancel the run, and wait until its end is published and durable."""
         driver = self._task
         if driver is None:
             return
@@ -216,10 +216,10 @@ class Run:
             self.cancel(cause)
             await asyncio.wait([driver])
         if not driver.cancelled():
-            driver.exception()  # nobody else will ask; unasked, it would be logged as lost
+            driver.exception()  # no other caller retrieves it, and asyncio would log it as lost
 
     def result(self) -> RunResult:
-        """Give what there is; the whole result once the run has ended."""
+        """Return the result so far; the whole result once the run has ended."""
         execution, graph = self.execution, self._built.graph
         outputs = execution.outputs
         read = {edge.source for edge in graph.edges}
@@ -244,7 +244,7 @@ class Run:
 class _CreatingJournal:
     """A store as the journal of a new execution: its first batch also creates it, in one commit.
 
-    A run from Python has told nobody its id before it starts, so nothing has to be durable earlier.
+    A run from Python publishes its id when it starts, so nothing has to be durable earlier.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Keeping house: removing what is no longer wanted, and requests that must not be done twice."""
+"""Maintenance: deletion, retention, idempotency keys and the published address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planwave.storage.records import IdempotencyRecord
 _log = logging.getLogger(__name__)
 _DAY_S: Final = 86_400.0
 _PAGE: Final = 20
-"""Executions taken out of sight in one transaction."""
+"""Executions deleted in one transaction."""
 
 
 class Maintenance:
@@ -29,7 +29,7 @@ class Maintenance:
         self._live_executions = live_executions
 
     def publish_address(self, url: str, token: str | None) -> None:
-        """Tell other processes, through the directory's lock, how this service is reached."""
+        """Publish the address of this service to other processes in the directory's lock."""
         self._store.publish_address(url, token)
 
     async def delete_execution(self, execution_id: str) -> None:
@@ -58,14 +58,14 @@ class Maintenance:
         return pruned
 
     async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:
-        """Take an idempotency key for a request, or give what is kept under it.
+        """Claim an idempotency key for a request, or return its stored record.
 
         With ``is_new`` the caller does the work, then calls :meth:`store_idempotency_key` or, where it failed,
-        :meth:`forget`. Otherwise another ``digest`` means another request; without a ``status``
+        :meth:`release_idempotency_key`. Otherwise another ``digest`` means another request; without a ``status``
         the work is still under way.
 
         Args:
-            key: What the client sent, with all that tells its requests apart (who, which route).
+            key: The client's key, combined with the principal and the route.
             digest: Of the request's content.
         """
         return await self._store.claim_idempotency_key(
@@ -73,11 +73,11 @@ class Maintenance:
         )
 
     async def store_idempotency_key(self, key: str, status: int, body: str) -> None:
-        """Keep the answer to the request that took an idempotency key."""
+        """Store the response of the request that claimed an idempotency key."""
         await self._store.store_response(key, status, body)
 
     async def release_idempotency_key(self, key: str) -> None:
-        """Give back an idempotency key whose request came to nothing."""
+        """Release an idempotency key whose request failed."""
         await self._store.release_idempotency_key(key)
 
     def _expiry_time(self) -> str:

@@ -1,7 +1,7 @@
-"""``HEAD``: what ``GET`` would answer, without its body; probes and ``curl -I`` ask so.
+"""``HEAD``: the response to ``GET`` without its body, for probes and ``curl -I``.
 
-Pure ASGI, next to the routes: they know ``GET`` alone. The head of a stream is its beginning; the
-stream itself is left at once.
+Pure ASGI, directly around the routes, which handle ``GET`` alone. A stream is cancelled once its head
+is sent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadMethodMiddleware:
-    """Answers ``HEAD`` by the head of what ``GET`` gives."""
+    """Middleware that answers ``HEAD`` with the head of the response to ``GET``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,7 +31,7 @@ class HeadMethodMiddleware:
             if is_told or message["type"] != "http.response.start":
                 return
             is_told = True
-            if "route" in asked:  # for those who log and count
+            if "route" in asked:  # for the access log and the metrics
                 scope["route"] = asked["route"]
             await send(message)
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,4 +1,4 @@
-"""The gate: which ``Host`` and which ``Origin`` a request or WebSocket may come with.
+"""The allow-lists of ``Host`` and ``Origin`` for requests and WebSockets.
 
 A page on another site can make a browser send requests here, and a name that is pointed at this
 address (DNS rebinding) can make that page count as ours. Both are refused before anything else
@@ -30,7 +30,7 @@ _PAGE_SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
 class HostOriginMiddleware:
-    """Refuses what comes through a host, or from an origin, that is not allowed; pure ASGI."""
+    """Middleware that rejects a Host or Origin that is not on its allow-list (403)."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -65,7 +65,7 @@ class HostOriginMiddleware:
                 )
 
     def _own_hosts(self, scope: Scope) -> set[str]:
-        """Give loopback names, the name listened on and the address come to, with our port."""
+        """Return the loopback names, the configured host and the address connected to, with the port."""
         address, port = scope.get("server") or ("", None)
         names = self._names | {_host_name(address)} if address else self._names
         own = {name if port is None else f"{name}:{port}" for name in names}
@@ -82,6 +82,6 @@ async def _reject(scope: Scope, receive: Receive, send: Send, error: Forbidden) 
 
 
 def _host_name(address: str) -> str:
-    """Give an address as ``Host`` has it; an IPv4 one may have come to an IPv6 socket."""
+    """Return an address in the form of ``Host``; an IPv6 socket reports IPv4 addresses as mapped."""
     plain = address.lower().removeprefix(_IPV4_MAPPED)
     return f"[{plain}]" if ":" in plain else plain

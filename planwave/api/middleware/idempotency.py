@@ -37,11 +37,11 @@ NOT_REPLAYABLE: Final = "planwave.made-nothing"
 _PREFIX: Final = "/api/"
 _SESSION: Final = "/api/session"
 _STORED_HEADERS: Final = (b"content-length", b"content-type", b"location")
-"""Headers kept with an answer."""
+"""Headers stored with a response."""
 
 
 class StoredResponse(NamedTuple):
-    """A whole answer, as it is kept."""
+    """A complete response, as stored under its key."""
 
     status: int
     headers: Sequence[tuple[str, str]]
@@ -49,17 +49,17 @@ class StoredResponse(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether something was made."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     def serialize(self) -> str:
-        """Give headers and body as the store keeps them."""
+        """Return headers and body in the form of the store."""
         return dumps_exact(
             {"headers": [list(each) for each in self.headers], "body": self.body.decode()}
         )
 
     async def send(self, send: Send) -> None:
-        """Give it once more."""
+        """Send the response again."""
         headers = [(name.encode(), value.encode()) for name, value in self.headers]
         headers.append((REPLAYED_HEADER.encode(), b"true"))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
@@ -70,8 +70,8 @@ class _InFlight:
     """A request under way with its key.
 
     Attributes:
-        is_settled: It was answered; what it made is kept, or its key was given back.
-        is_unstored: It made something, and the store could not keep the answer.
+        is_settled: The response is complete: it is stored, or the key is released.
+        is_unstored: The request succeeded, and the store could not write the response.
     """
 
     def __init__(self, digest: str) -> None:
@@ -83,7 +83,7 @@ class _InFlight:
 
 
 class IdempotencyMiddleware:
-    """Pure ASGI, inside gate and bounds: it has a request's body read before its route runs."""
+    """Middleware that replays stored responses; it reads the whole body before the route runs."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -117,7 +117,9 @@ class IdempotencyMiddleware:
             await self._run_or_replay(name, claim, request, body, send)
         finally:
             self._release(name, claim)
-            if not claim.response.done():  # cut off: whoever waits is first now
+            if (
+                not claim.response.done()
+            ):  # interrupted: the next waiting request is the first one now
                 claim.response.set_result(None)
 
     async def _run_or_replay(
@@ -148,9 +150,9 @@ class IdempotencyMiddleware:
 
 
 class _Recorder:
-    """Passes an answer on, and keeps it or gives the key back before its last piece goes out.
+    """Passes a response on; stores it or releases the key before the last chunk is sent.
 
-    So whoever has the whole answer may send the next request under the key at once.
+    So a client that has the whole response may reuse the key at once.
     """
 
     def __init__(
@@ -197,7 +199,7 @@ class _Recorder:
                 await self._service.store_idempotency_key(
                     self._name, answer.status, answer.serialize()
                 )
-            except PlanwaveError as error:  # what was asked is done; that comes first
+            except PlanwaveError as error:  # the request itself has succeeded
                 _log.warning("the answer under an idempotency key was not kept: %s", error)
                 self._claim.is_unstored = True
         else:
@@ -214,7 +216,7 @@ async def _release_key(service: Service, name: str) -> None:
 
 
 def takes_key(method: str, path: str) -> bool:
-    """Say whether a request's ``Idempotency-Key`` is looked at; before any route, that is."""
+    """Return whether a request's ``Idempotency-Key`` is used."""
     return method == "POST" and path.startswith(_PREFIX) and path != _SESSION
 
 
@@ -225,7 +227,7 @@ def _key_headers(scope: Scope) -> list[str]:
 
 
 def _validated_key(request: Request, keys: Sequence[str]) -> str:
-    """Give the key.
+    """Return the key.
 
     Raises:
         InputError: ``invalid-idempotency-key``.
@@ -256,10 +258,10 @@ def _require_same_request(kept: str, given: str) -> None:
 
 
 async def _wait_for_first(claim: _InFlight) -> StoredResponse | None:
-    """Wait for the first request; None where it was cut off.
+    """Return the response of the first request; None if that was interrupted.
 
     Raises:
-        Refused: It takes long.
+        ProblemError: The first request is still running.
     """
     try:
         async with asyncio.timeout(WAIT_TIMEOUT_S):
@@ -285,7 +287,7 @@ def _parse_stored(status: int, text: str) -> StoredResponse:
 
 
 def _replayed_body(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read once more, then what the connection has to say."""
+    """Return a ``receive`` that repeats the body, then continues with the connection."""
     is_told = False
 
     async def told() -> Message:

@@ -1,7 +1,6 @@
-"""Each request's id, its one line in the log, and an answer even where planwave itself is at fault.
+"""Each request's id, its line in the access log, and a response to unexpected errors.
 
-Pure ASGI, outside everything else: what the gate and the bounds refuse is counted, and has an id and
-a line too.
+Pure ASGI, outside all other middleware: requests that those reject have an id, a line and a count too.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _INTERNAL_ERROR_CLOSE: Final = 1011
 
 
 class RequestContextMiddleware:
-    """Gives each request and WebSocket an id, counts and logs it, and answers if nobody else did.
+    """Middleware that identifies, counts and logs each request, and answers unexpected errors (500).
 
     Args:
-        app: What answers.
+        app: The application inside.
         metrics: Where requests are counted.
     """
 
@@ -97,7 +96,7 @@ class _Request:
         await self._send(message)
 
     async def answer(self, receive: Receive) -> bool:
-        """Say that it is our fault; False where an answer has begun."""
+        """Answer with 500; return False if a response has begun already."""
         if self._scope["type"] == "websocket":
             if self._status == 101:
                 await self.send({"type": "websocket.close", "code": _INTERNAL_ERROR_CLOSE})

@@ -1,8 +1,8 @@
-"""How large a request may be and how long it may take to arrive; pure ASGI, nothing is gathered.
+"""Limits on the size of a request and on the time its body takes to arrive; pure ASGI.
 
-What declares itself too large is refused before a byte of it is read. What turns out too large, or
-comes too slowly, ends where it is read: the route's own reading raises, and the answer is made as
-any other. Either way the connection ends with the answer.
+A body whose declared length is too large is rejected before it is read. One that turns out too large,
+or arrives too slowly, raises in the route that reads it, and is answered as any other error. Either
+way the connection is closed after the response.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEADER_OVERHEAD: Final = len(": \r\n")
 
 
 class RequestLimitsMiddleware:
-    """Holds requests to ``header_bytes``, ``body_bytes`` and ``body_read_s``."""
+    """Middleware that enforces ``header_bytes``, ``body_bytes`` and ``body_read_s``."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app = app
@@ -130,7 +130,7 @@ class _LimitedBody:
 
 
 def size_of_head(scope: Scope) -> int:
-    """Give the bytes of a request line and its headers as they came, give or take some spaces."""
+    """Return the size of a request line and its headers; optional spaces are not counted."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     target: Any = scope.get("raw_path") or scope["path"].encode()
     line = (
@@ -143,7 +143,7 @@ def size_of_head(scope: Scope) -> int:
 
 
 def head_exceeded(limit: int, actual: int) -> LimitExceeded:
-    """Give the refusal of a head that is too large."""
+    """Return the error for a head that is too large."""
     error = LimitExceeded("header_bytes", limit, actual, what="the request's head")
     error.status_hint = 431
     return error

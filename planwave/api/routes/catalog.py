@@ -36,7 +36,7 @@ _UNITS: Final = {
     responses=example_response("What there is.", PROVIDERS),
 )
 async def list_providers(service: ServiceDep) -> Response:
-    """Give the providers that can be used, their models, and why the others cannot be used."""
+    """Return the available providers with their models, and why the others are not available."""
     infos = service.providers.list()
     here = [info for info in infos if info.available]
     return json_response(
@@ -57,7 +57,7 @@ async def list_providers(service: ServiceDep) -> Response:
     responses=example_response("What there is.", NODE_TYPES),
 )
 async def list_node_types(service: ServiceDep) -> Response:
-    """Give every node type with its ports and the JSON Schema of its `data`."""
+    """Return every node type with its ports and the JSON Schema of its `data`."""
     return json_response({"node_types": service.node_types()})
 
 
@@ -69,7 +69,7 @@ async def list_node_types(service: ServiceDep) -> Response:
     responses=example_response("What holds here.", LIMITS),
 )
 async def list_limits(service: ServiceDep) -> Response:
-    """Give every limit: what it is here, by default, and at most."""
+    """Return every limit with its value, its default and its hard cap."""
     return json_response({"limits": [_limit(name, service.limits) for name in Limits.model_fields]})
 
 

@@ -28,13 +28,13 @@ _STYLE: Final = (
 
 @router.get("/openapi.json")
 async def openapi_document(request: Request) -> Response:
-    """Give the OpenAPI document."""
+    """Return the OpenAPI document."""
     return Response(dumps_exact(request.app.openapi()), media_type="application/json")
 
 
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    """Give the OpenAPI document as a page; nothing of it comes from elsewhere."""
+    """Return the OpenAPI document as a page that loads nothing from other hosts."""
     page = "".join(_page(request.app.openapi()))
     return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
 

@@ -57,7 +57,7 @@ async def stream_events(
         str | None, Header(description="What `EventSource` sends when it comes back; over `after`.")
     ] = None,
 ) -> Response:
-    """Give every event after the last one known, then each as it happens, up to the terminal one.
+    """Stream every event after the last one known, then each as it happens, up to the terminal one.
 
     `event` is the event's type, `data` the event as JSON, and `id` its `seq`. Streamed text
     (`node.delta`) is not stored and has no `id`: after coming back, the text of an open node comes

@@ -35,7 +35,7 @@ async def cancel_execution(
     execution_id: ExecutionId,
     body: Annotated[CancelRequest, json_body(CancelRequest, may_be_empty=True)],
 ) -> Response:
-    """Stop an execution, running or not; it is cancelled for good when this is answered.
+    """Stop an execution, running or not; it is cancelled, durably, when the response arrives.
 
     With `node`, only that node is stopped: what depends on it is blocked, everything else goes on.
     """
@@ -81,7 +81,7 @@ async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
     responses={**example_response("Its open requests.", REQUESTS), **problems(404, 409)},
 )
 async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give the open requests of an execution, oldest first."""
+    """Return the open requests of an execution, oldest first."""
     found = await service.requests(execution_id)
     return await json_response_in_thread({"requests": [each.as_json() for each in found]})
 

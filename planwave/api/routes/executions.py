@@ -177,7 +177,7 @@ async def list_executions(
     cursor: Cursor = None,
     limit: PageSize = None,
 ) -> Response:
-    """Give executions, newest first, page by page."""
+    """Return executions, newest first, page by page."""
     size = page_size(limit, service.limits)
     found = await service.executions(
         status=status,
@@ -200,7 +200,7 @@ async def list_executions(
     responses={**example_response("Its state.", EXECUTION), **problems(404, 409)},
 )
 async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give its status, that of each node, and its log so far."""
+    """Return the status of the execution and of each node, and the log so far."""
     shown = await execution_state_json(service, execution_id)
     return json_response({**shown, "queue_position": service.position(execution_id)})
 
@@ -213,7 +213,7 @@ async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Respo
     responses={**example_response("Its results.", RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give the results of its nodes as text, and its log; before its end, what there is."""
+    """Return the results of the nodes as text, and the log; before the end, those that exist."""
     document = await service.document(execution_id)
     return await json_response_in_thread(
         {name: document[name] for name in ResultResponse.model_fields}
@@ -228,7 +228,7 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
 )
 async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give everything: graph, inputs, prompts, results, times and usage of every node, the log."""
+    """Return the whole document: graph, inputs, prompts, results, times and usage of every node, the log."""
     return await json_response_in_thread(await service.document(execution_id))
 
 
@@ -244,7 +244,7 @@ async def explain_node(
     execution_id: ExecutionId,
     path: Annotated[str, Path(description="A node's id, or the path of a nested one.")],
 ) -> Response:
-    """Say of one node why it is what it is."""
+    """Explain the status of one node."""
     return json_response(await service.explain(execution_id, path))
 
 
@@ -263,7 +263,7 @@ async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
 
 
 async def log_response(service: Service, execution_id: str, after: int = 0) -> Response:
-    """Give the typed log of an execution: the entries of events above ``after``.
+    """Return the typed log of an execution: the entries of events after ``after``.
 
     Raises:
         NotFound: There is no execution of that id.
@@ -276,7 +276,7 @@ async def log_response(service: Service, execution_id: str, after: int = 0) -> R
 
 
 async def execution_state_json(service: Service, execution_id: str) -> dict[str, Any]:
-    """Give what an execution looks like by now; see ``ExecutionResponse``.
+    """Return the current state of an execution; see ``ExecutionResponse``.
 
     Raises:
         NotFound: There is no execution of that id.
@@ -332,7 +332,7 @@ def _log_json(events: Sequence[Event], after: int) -> dict[str, Any]:
 
 
 async def _execution_source(body: ExecuteRequest, service: Service, depth: int) -> Executable:
-    """Give the plan's id, the flow, or what the graph says; the body has one of them.
+    """Return the plan's id, the flow or the graph; the body has one of them.
 
     Raises:
         NotFound: No id of that form was ever given out.
@@ -346,7 +346,7 @@ async def _execution_source(body: ExecuteRequest, service: Service, depth: int) 
 
 
 async def _plan_of_first_request(service: Service, execution_id: str | None) -> str | None:
-    """Give the plan of the execution that this request made when it was sent before."""
+    """Return the plan of the execution that an earlier try of this request created."""
     if execution_id is not None:
         with suppress(NotFound):
             return (await service.execution(execution_id)).plan_id
@@ -354,12 +354,12 @@ async def _plan_of_first_request(service: Service, execution_id: str | None) -> 
 
 
 def sibling_id(execution_id: str) -> str:
-    """Give the id of the plan of an execution whose id is chosen: done again, it is paid for once."""
+    """Return the id of the plan for a preassigned execution id: a repeated request pays for one plan."""
     return str(UUID(int=UUID(execution_id).int ^ 1))
 
 
 def run_options(options: RunOptionsModel) -> RunOptions:
-    """Give what a body says of how to run."""
+    """Return the run options of a body."""
     return RunOptions(
         options.scheduling,
         options.on_failure,
@@ -375,7 +375,7 @@ def run_arguments(inputs: dict[str, Any] | None, options: ExecuteOptionsModel) -
 
 
 def created_response(service: Service, record: ExecutionRecord, status: int) -> Response:
-    """Give the answer that tells of an execution what ``ExecutionCreated`` documents."""
+    """Return the response that ``ExecutionCreated`` documents."""
     shown = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,

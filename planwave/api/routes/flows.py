@@ -87,7 +87,7 @@ async def create_flow(
 async def list_flows(
     service: ServiceDep, q: SearchFlows = None, cursor: Cursor = None, limit: PageSize = None
 ) -> Response:
-    """Give flows, newest first, page by page."""
+    """Return flows, newest first, page by page."""
     size = page_size(limit, service.limits)
     found = await service.flows(text=q, before=decode_cursor(cursor), limit=size + 1)
     page, next_cursor = paginate(found, size)
@@ -102,7 +102,7 @@ async def list_flows(
     responses={**example_response("The flow.", FLOW), **problems(404, 422)},
 )
 async def get_flow(service: ServiceDep, flow_id: FlowId, version: Version = None) -> Response:
-    """Give a flow as it is, or as it was in one of its versions."""
+    """Return a flow in its current version or an earlier one."""
     return _flow_response(await service.flow(flow_id, version))
 
 
@@ -119,7 +119,7 @@ async def update_flow(
     body: Annotated[FlowUpdateRequest, json_body(FlowUpdateRequest)],
     if_match: IfMatch = None,
 ) -> Response:
-    """Give a flow another graph, name or description; what is left out stays as it is.
+    """Change the graph, name or description of a flow; omitted fields keep their value.
 
     A graph it never had before is a new version. All versions are kept.
     """
@@ -162,7 +162,7 @@ async def delete_flow(service: ServiceDep, flow_id: FlowId) -> Response:
 async def list_flow_versions(
     service: ServiceDep, flow_id: FlowId, cursor: Cursor = None, limit: PageSize = None
 ) -> Response:
-    """Give every content the flow has had, newest first, page by page."""
+    """Return all versions of the flow, newest first, page by page."""
     size = page_size(limit, service.limits)
     found = await service.flow_versions(flow_id, before=decode_cursor(cursor), limit=size + 1)
     page, next_cursor = paginate(found, size)
@@ -175,7 +175,7 @@ def _plan_id_in(body: FlowCreateRequest | FlowUpdateRequest) -> str | None:
 
 
 def _expected_versions(if_match: str | None) -> frozenset[str] | None:
-    """Give the versions a header names; None where any will do."""
+    """Return the versions that a header names; None if it accepts any."""
     if if_match is None or if_match.strip() == "*":
         return None
     return frozenset(tag.strip().strip('"') for tag in if_match.split(","))

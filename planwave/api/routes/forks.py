@@ -53,7 +53,7 @@ async def retry_execution(
 ) -> Response:
     """Make a new execution that runs what failed, was blocked or was cancelled in this one.
 
-    Results of nodes that completed are taken over; the new execution's `parent` names this one.
+    Results of completed nodes are reused; the new execution's `parent` names this one.
     """
     record = await service.retry(execution_id, start=body.start, new_id=preassigned_id)
     return created_response(service, record, 202 if body.start else 201)
@@ -79,7 +79,7 @@ async def fork_execution(
 ) -> Response:
     """Make a new execution of the same graph, with other data or results for some of its nodes.
 
-    Every result that still follows from the same is taken over; only the rest runs. This one must
+    Every result whose inputs are the same is reused; only the rest runs. This one must
     have ended or be paused; nothing of it changes.
     """
     with _prefix_fork_pointers(body.changes or {}):
@@ -96,7 +96,7 @@ async def fork_execution(
 
 @contextmanager
 def _prefix_fork_pointers(changes: Mapping[str, Any]) -> Generator[None]:
-    """Have pointers of what is wrong point into the body."""
+    """Prefix the pointers of diagnostics so that they point into the body."""
     try:
         yield
     except GraphInvalid as error:

@@ -49,11 +49,11 @@ def _state_if_started(request: Request) -> AppState | None:
 
 
 async def _ready(request: Request) -> Health:
-    """Give the answer of a service that takes work.
+    """Return the health of a service that accepts work.
 
     Raises:
-        Refused: ``starting``, or a code of :class:`Health` other than ``ok``.
-        ShuttingDown: It is going down.
+        ProblemError: ``starting``, or a code of :class:`Health` other than ``ok``.
+        ShuttingDown: The service is shutting down.
     """
     state = _state_if_started(request)
     if state is None:
@@ -91,7 +91,7 @@ async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
     response_class=PlainTextResponse,
 )
 async def metrics(request: Request, state: StateDep) -> Response:
-    """Give all metrics in Prometheus' text format, or as OpenMetrics where `Accept` asks for it.
+    """Return all metrics in Prometheus' text format, or as OpenMetrics if `Accept` names it.
 
     Counters begin at 0 with the process and never fall. Scrape it with the service's token:
     `authorization: {credentials_file: …}` in Prometheus' scrape configuration.

@@ -61,7 +61,7 @@ class LegacyResult(ResponseModel):
     responses={**example_response("Its state.", LEGACY_STATUS), **problems(404, 409)},
 )
 async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give its status, that of each node, and its log so far."""
+    """Return the status of the execution and of each node, and the log so far."""
     shown = await execution_state_json(service, execution_id)
     return json_response({name: shown[name] for name in LegacyStatus.model_fields})
 
@@ -74,7 +74,7 @@ async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response
     responses={**example_response("Its results.", LEGACY_RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give what became of each node as a list, and the log."""
+    """Return the result of each node as a list, and the log."""
     document = await service.document(execution_id)
     results = [_node_result(node) for node in document["nodes"]]
     shown = {name: document[name] for name in LegacyResult.model_fields}
@@ -89,7 +89,7 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
 )
 async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Give the same as `GET /api/executions/{execution_id}/document`."""
+    """Return the same as `GET /api/executions/{execution_id}/document`."""
     return await json_response_in_thread(await service.document(execution_id))
 
 

@@ -55,13 +55,13 @@ async def create_plan(
     body: Annotated[PlanRequest, json_body(PlanRequest)],
     stream: Stream = False,
 ) -> Response:
-    """Have a model write a plan for a goal, check it, and keep it.
+    """Let a model write a plan for a goal; check and store the plan.
 
     With `stream=1` the answer is `200` with events: `delta {text, reasoning}`, `title {title}`,
     `node {id, name, …}`, `edge {source, target, channel}`, `repair {attempt, diagnostics}` (the
-    plan is written anew: forget what was told of it), `fix {fix}`; the last one is `plan` with the
-    whole plan, or `problem`. What is wrong before the model is asked is answered with its own
-    status. Who leaves the stream stops the planning; nothing is kept then.
+    plan is written again: discard its earlier events), `fix {fix}`; the last one is `plan` with the
+    whole plan, or `problem`. An error before the first event is answered with its own status. A
+    client that disconnects cancels the planning; nothing is stored then.
     """
     create = partial(
         service.create_plan, body.prompt, body.provider, body.model, plan_id=preassigned_id
@@ -82,7 +82,7 @@ async def create_plan(
 async def list_plans(
     service: ServiceDep, q: Search = None, cursor: Cursor = None, limit: PageSize = None
 ) -> Response:
-    """Give plans, newest first, page by page."""
+    """Return plans, newest first, page by page."""
     size = page_size(limit, service.limits)
     found = await service.plans(text=q, before=decode_cursor(cursor), limit=size + 1)
     page, next_cursor = paginate(found, size)
@@ -99,7 +99,7 @@ async def list_plans(
     responses={**example_response("The plan.", PLAN), **problems(404)},
 )
 async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
-    """Give a plan as it was made, with the status of its newest execution."""
+    """Return a plan with the status of its newest execution."""
     record = await service.plan(plan_id)
     return json_response({**record.document, "status": await service.plan_status(plan_id)})
 
@@ -138,7 +138,7 @@ async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     responses={**example_response("The estimate.", FORECAST), **problems(404, 422)},
 )
 async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
-    """Give waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
+    """Return waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
     return json_response(await service.forecast(plan_id))
 
 
@@ -152,7 +152,7 @@ async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
 async def check_graph(
     request: Request, service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]
 ) -> Response:
-    """Find everything that is wrong with a graph, all at once; nothing is kept.
+    """Return all errors of a graph at once; nothing is stored.
 
     Pointers are into the graph.
     """

@@ -391,7 +391,7 @@ LIMITS: Final[_Json] = {
 
 
 def example_response(description: str, example: _Json, status: int = 200) -> dict[int | str, _Json]:
-    """Give OpenAPI ``responses`` for what a route answers when all is well."""
+    """Return OpenAPI ``responses`` for the successful response of a route."""
     content = {"application/json": {"example": example}}
     return {status: {"description": description, "content": content}}
 

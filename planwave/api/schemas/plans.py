@@ -39,7 +39,7 @@ class DiagnosticResponse(ResponseModel):
 
 
 class CheckResponse(ResponseModel):
-    """What was found in a graph."""
+    """The result of checking a graph."""
 
     valid: bool
     """Whether it can run here, now."""

@@ -195,7 +195,7 @@ class FlowCreateRequest(RequestModel):
 
 
 class FlowUpdateRequest(RequestModel):
-    """What is to be another than before."""
+    """Changes to a flow."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -294,7 +294,7 @@ class RetryRequest(RequestModel):
 
 
 class ForkExecutionRequest(RequestModel):
-    """What is to be otherwise; without a body, nothing is."""
+    """Changes to the execution; without a body there are none."""
 
     rerun: list[str] = Field(
         default=[], description="Ids of nodes that run again in any case.", examples=[["note"]]

@@ -1,1 +1,1 @@
-"""What is sent while it happens: server-sent events and WebSocket messages. The routes that start a stream are in ``routes``."""
+"""Server-sent events and the WebSocket of an execution; the routes that start them are in ``routes``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from planwave.errors import NodeError
 from planwave.events.types import ONCE, RUN_GRAPH
@@ -243,7 +243,7 @@ def emitted(run: RunState, message: NodeEmitted) -> None:
         run.emit(event_type, data, attempt.path, attempt.number)
 
 
-def event_of(event: NodeEvent) -> tuple[str, dict[str, Any]]:
+def event_of(event: NodeEvent) -> tuple[str, dict[str, Json]]:
     """Return the type and data of a node's event; a warning where it cannot be stored as it is."""
     kind = event.event_type
     try:
@@ -286,7 +286,7 @@ def store_once_value(run: RunState, message: OnceValueMade) -> None:
 
 
 def _restore_once_values(history: History, attempt: Attempt) -> None:
-    """Give a node that is entered again its stored once values."""
+    """Restore the once values of a node that is entered again."""
     once_values = history.nested_runs.pop_once_values(attempt.path)
     if once_values:
         ensure_node_run(attempt).once_values.update(once_values)

@@ -7,7 +7,7 @@ first in the mailbox holds. The caller gets the reply once the command is durabl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_never, cast
+from typing import assert_never, cast
 
 from planwave.errors import Conflict, NodeError, PlanwaveError
 from planwave.events.types import PAUSE_REASONS, REQUESTED, WAITING, PauseKind
@@ -220,7 +220,7 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
 
 
 def _record_stored(
-    run: RunState, event_type: str, data: dict[str, Any], path: str, attempt: int | None
+    run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
 ) -> None:
     """Emit an event of a stored nested node; the parked nodes around it go on."""
     record_stored(run, event_type, data, path, attempt)

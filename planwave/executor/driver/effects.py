@@ -61,7 +61,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class DeliverOutcome:
-    """Give a node the outcome of a nested run; None where it no longer waits."""
+    """Pass the outcome of a nested run to its node; None where it no longer waits."""
 
     attempt: Attempt
     reply: ReplyTo

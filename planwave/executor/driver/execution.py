@@ -45,9 +45,9 @@ from planwave.executor.messages import (
     Timer,
     TimerFired,
 )
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
-from planwave.executor.node_api.runtime import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
@@ -213,7 +213,7 @@ class Execution:
         return self._run.root.results()
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, Json] | None:
         """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
         return self._run.error
 

@@ -18,8 +18,7 @@ from planwave.executor.driver.resume import resume_graph
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import start_attempt_timer
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
-from planwave.executor.recovery.history import StoredGraphRun
-from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun
+from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun, StoredGraphRun
 from planwave.graph.model import Json
 from planwave.graph.outputs import outputs_to_json
 from planwave.graph.plan import graph_content

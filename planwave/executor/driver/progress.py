@@ -5,8 +5,6 @@ These call each other: a cancelled attempt cancels the graphs inside it, whose e
 
 from __future__ import annotations
 
-from typing import Any
-
 from planwave.errors import NESTED_FAILED, NodeError
 from planwave.events.paths import path_prefix
 from planwave.events.types import RUN_GRAPH
@@ -90,7 +88,7 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def fail_execution(run: RunState, error: dict[str, Any]) -> None:
+def fail_execution(run: RunState, error: dict[str, Json]) -> None:
     """Fail the execution; what has not ended is cancelled."""
     run.error = error
     cancel_graph_run(run, run.root, error["message"])
@@ -146,7 +144,7 @@ def cancel_stored(run: RunState, path: str, cause: str) -> None:
 
 
 def record_stored(
-    run: RunState, event_type: str, data: dict[str, Any], path: str, attempt: int | None
+    run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
 ) -> None:
     """Emit an event of a stored nested node whose graph its node has not asked for again yet.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from planwave.errors import NodeError
 from planwave.events import Event
 from planwave.executor.driver.subscription import Subscription
 from planwave.executor.ports import Journal
 from planwave.executor.state import Attempt
+from planwave.graph.model import Json
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """Half a surrogate pair, which UTF-8 cannot hold."""
@@ -58,7 +59,7 @@ class Publisher:
         for subscription in self._subscribers:
             subscription.extend(events)
 
-    def publish_delta(self, attempt: Attempt, payload: Any) -> None:
+    def publish_delta(self, attempt: Attempt, payload: Json) -> None:
         """Publish a piece of text at once: transient, unnumbered, never stored.
 
         Raises:
@@ -95,13 +96,13 @@ class Publisher:
         self._subscribers.clear()
 
 
-def _delta_fields(payload: Any, attempt: Attempt) -> tuple[str, str]:
-    """Give the text and kind of odd streamed data, or say what is wrong with it."""
+def _delta_fields(payload: Json, attempt: Attempt) -> tuple[str, str]:
+    """Return the text and kind of unusual streamed data, or raise what is wrong with it."""
     text = kind = None
     if not isinstance(payload, Mapping):
         fault = f"a {type(payload).__name__} instead of an object"
     else:
-        given = cast("Mapping[str, Any]", payload)
+        given = cast("Mapping[str, Json]", payload)
         text, kind = given.get("text"), given.get("kind", "text")
         fault = f"a kind that is a {type(kind).__name__}"
         if "text" not in given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from planwave.events import Event
 from planwave.events.types import PauseKind
@@ -14,6 +14,7 @@ from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequests
 from planwave.executor.scheduling.decisions import RunOutcome
 from planwave.executor.state import GraphRun
+from planwave.graph.model import Json
 
 
 class Now(NamedTuple):
@@ -77,7 +78,7 @@ class RunState:
         self.is_stopping = False
         self.pending_outcome: RunOutcome | None = None
         self.outcome: RunOutcome | None = None
-        self.error: dict[str, Any] | None = None
+        self.error: dict[str, Json] | None = None
         self.cancel_cause = ""
         self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
         self.paused_since: float | None = None
@@ -93,7 +94,7 @@ class RunState:
     def emit(
         self,
         event_type: str,
-        data: dict[str, Any],
+        data: dict[str, Json],
         path: str | None = None,
         attempt: int | None = None,
     ) -> None:

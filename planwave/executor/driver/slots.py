@@ -56,11 +56,11 @@ class Slots:
         return bool(self._returns)
 
     def close(self) -> None:
-        """Give no slot to anybody until :meth:`reopen`."""
+        """Grant no slots until :meth:`reopen`."""
         self._limit = 0
 
     def reopen(self) -> None:
-        """Give slots again."""
+        """Grant slots again."""
         self._limit = self._configured_limit
 
     def enqueue(self, attempt: Attempt) -> None:
@@ -97,7 +97,7 @@ class Slots:
         attempt.phase = DONE
 
     def grant_returns(self) -> Iterator[DeliverOutcome]:
-        """Give slots to nodes whose nested runs have ended; one slot is for all its answers."""
+        """Yield the outcomes of nested runs whose nodes get a slot; one slot is for all of a node's."""
         while self._returns and self._free():
             attempt = next(iter(self._returns))
             answers = self._returns.pop(attempt)
@@ -108,7 +108,7 @@ class Slots:
             yield from answers
 
     def next_start(self) -> Attempt | None:
-        """Give a slot to the attempt that has been queued longest, if there is one and a slot."""
+        """Return the attempt that was queued first and give it a slot; None if there is none, or no slot."""
         queue = self._queue
         while queue and (self._limit is None or self._busy < self._limit):  # spares a call a node
             attempt = queue.popleft()

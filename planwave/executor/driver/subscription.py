@@ -65,7 +65,7 @@ class Subscription:
             wake.set_result(None)
 
     async def batches(self) -> AsyncGenerator[list[Event]]:
-        """Give all there is to read, again and again, until the terminal event or ``close``."""
+        """Return all there is to read, again and again, until the terminal event or ``close``."""
         loop = asyncio.get_running_loop()
         try:
             while True:
@@ -92,7 +92,7 @@ class Subscription:
         self.close()
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
-        """Give events one by one until the terminal one, or until closed."""
+        """Return events one by one until the terminal one, or until closed."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for event in batch:

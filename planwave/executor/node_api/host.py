@@ -65,7 +65,7 @@ class NodeHost:
         runtime: GraphRuntime,
         key: str,
         graph: Graph,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
@@ -79,7 +79,7 @@ class NodeHost:
     async def resolve_data(
         self, runtime: GraphRuntime, node: int, inputs: Inputs
     ) -> Mapping[str, Json]:
-        """Give a node's data with its expressions resolved."""
+        """Return a node's data with its expressions resolved."""
         return await resolve_data(
             runtime.program, node, runtime, inputs, runtime.variables, self._renderer
         )
@@ -87,14 +87,14 @@ class NodeHost:
     async def resolve_value(
         self, runtime: GraphRuntime, node: int, value: Json, variables: Mapping[str, Json]
     ) -> Json:
-        """Give a value with its expressions resolved as in a node's data, with names added."""
+        """Return a value with its expressions resolved as in a node's data, with names added."""
         seen = {**runtime.variables, **variables}
         return await resolve_value(value, runtime, node, seen, self._renderer)
 
     async def result_key(
         self, runtime: GraphRuntime, node: int, how_made: HowMade | None = None
     ) -> str:
-        """Give the identity of a node's result; see ``executor/identity.py``."""
+        """Return the key of a node's result; see ``reuse/result_key.py``."""
         return await result_key(
             runtime,
             node,
@@ -105,7 +105,7 @@ class NodeHost:
         )
 
     def current_node(self) -> int:
-        """Give the number of the node whose task this is called in."""
+        """Return the number of the node whose task this is called in."""
         return current_attempt.get().node
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
@@ -117,7 +117,7 @@ class NodeHost:
         return None if self._parent is None else await self._parent.once_value(attempt, key, self)
 
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext:
-        """Give the context of one attempt."""
+        """Return the context of one attempt."""
         node_id = runtime.program.topology.ids[node]
         return FlowContext(
             node_id, self.execution_id, runtime.prefix + node_id, attempt, self.chat_id,

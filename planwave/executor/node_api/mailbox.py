@@ -1,4 +1,4 @@
-"""The mailbox of one execution: messages for the driver, and the futures of those who wait for replies."""
+"""The mailbox of one execution: messages for the driver, and futures for the replies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Mailbox:
     def expect_command_reply(self) -> tuple[ReplyTo, asyncio.Future[None]]:
         """Return a token for a caller's command, and the future that gets the reply.
 
-        The future fails once the mailbox is closed. Nobody has to look at it.
+        The future fails once the mailbox is closed. It may be ignored.
         """
         reply = ReplyTo(next(self._numbers))
         future = self._commands[reply] = asyncio.get_running_loop().create_future()
@@ -79,7 +79,7 @@ class Mailbox:
         return reply, future
 
     def resolve(self, reply: ReplyTo, answer: Answer | PlanwaveError) -> None:
-        """Give the reply, or the error, to the one who waits for it."""
+        """Set the result, or the error, of the future behind a reply token."""
         command = self._commands.pop(reply, None)
         future = self._waiting.pop(reply, None) if command is None else command
         if future is None or future.done():
@@ -92,7 +92,7 @@ class Mailbox:
             cast("asyncio.Future[Answer]", future).set_result(answer)
 
     def forget(self, reply: ReplyTo) -> None:
-        """Drop a reply that nobody waits for any more."""
+        """Drop a reply token whose future is no longer awaited."""
         self._waiting.pop(reply, None)
 
     def close(self) -> None:
@@ -109,6 +109,6 @@ def _already_ended() -> Conflict:
 
 
 def _retrieve_exception(done: asyncio.Future[None]) -> None:
-    """Keep asyncio from logging an error that nobody looked at."""
+    """Keep asyncio from logging the error of a future that is never awaited."""
     if not done.cancelled():
         done.exception()

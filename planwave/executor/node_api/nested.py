@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from planwave.errors import LimitExceeded, NodeError
 from planwave.executor.inputs import validate_inputs
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.node_api.own_work import calls_around
-from planwave.executor.node_api.runtime import GraphRuntime, Host, create_graph_run
+from planwave.executor.node_api.runtime import GraphRuntime, Host
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.state import (
@@ -75,7 +76,7 @@ class NestedGraphs:
         runtime: GraphRuntime,
         key: str,
         graph: Graph,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""

@@ -36,27 +36,27 @@ class ReadonlyRuntime:
         self._variables, self._renderer, self._once_values = variables, renderer, once_values
 
     def get_node(self, node_id: str) -> Node:
-        """Give a node; InputError ``unknown-node`` if there is none."""
+        """Return a node; InputError ``unknown-node`` if there is none."""
         return self._runtime.get_node(node_id)
 
     def incoming_edges(
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
     ) -> Sequence[Edge]:
-        """Give the edges into a node; see ``GraphRuntime``."""
+        """Return the edges into a node; see ``GraphRuntime``."""
         return self._runtime.incoming_edges(node_id, channel=channel, target_handle=target_handle)
 
     def outgoing_edges(
         self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
     ) -> Sequence[Edge]:
-        """Give the edges out of a node; see ``GraphRuntime``."""
+        """Return the edges out of a node; see ``GraphRuntime``."""
         return self._runtime.outgoing_edges(node_id, channel=channel, source_handle=source_handle)
 
     def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
-        """Give what reached a node; see ``GraphRuntime``."""
+        """Return what reached a node; see ``GraphRuntime``."""
         return self._runtime.arrivals(node_id, target_handle)
 
     def cache_get(self, namespace: str, key: str) -> Any:
-        """Give nothing: caches are for nodes that run."""
+        """Return nothing: caches are for nodes that run."""
         return None
 
     def cache_set(self, namespace: str, key: str, value: Any) -> None:
@@ -73,12 +73,12 @@ class ReadonlyRuntime:
         return self._runtime.catalogue
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
-        """Give a value with its expressions resolved; see ``GraphRuntime``."""
+        """Return a value with its expressions resolved; see ``GraphRuntime``."""
         seen = {**self._variables, **variables}
         return await resolve_value(value, self._runtime, self._node, seen, self._renderer)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Give what the node kept under a key, or, where it did not run, would keep now.
+        """Return what the node kept under a key, or, where it did not run, would keep now.
 
         Raises:
             NodeError: It ran, and kept nothing under it.

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T) -> Any:
-    """Give what ``execute`` gave, whatever its form: a generator's events are said on the way."""
+    """Return the result of ``execute`` in any of its forms; emit a generator's events on the way."""
     if isawaitable(returned):
         return await returned
     if not hasattr(returned, "__aiter__"):
@@ -27,7 +27,7 @@ async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emit
             if type(item) is not NodeEvent:
                 return item
             emit(emitter, item)
-    finally:  # also where what it said is refused
+    finally:  # also where an event was refused
         if isinstance(returned, AsyncGenerator):
             await returned.aclose()
     return None
@@ -36,7 +36,7 @@ async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emit
 def validate_result(
     step: BoundNode, result: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T
 ) -> ExecutionResult | Suspension:
-    """Check that a result is one that can be stored as JSON; say the events in it."""
+    """Check that a result can be stored as JSON; emit the events in it."""
     if isinstance(result, ExecutionResult):
         outputs: Any = result.outputs  # what a node calls so; it may be anything
         if type(outputs) is not dict and not isinstance(outputs, Mapping):
@@ -106,7 +106,7 @@ def _not_json(step: BoundNode, handle: Any, reason: str) -> ResultNotJson:
 
 
 def to_node_error(error: BaseException) -> NodeError:
-    """Give any exception of a node as a NodeError; planned errors keep code and hint.
+    """Return any exception of a node as a NodeError; planned errors keep code and hint.
 
     A group of them, as a ``TaskGroup`` raises it, is its first.
     """

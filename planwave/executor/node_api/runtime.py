@@ -16,13 +16,10 @@ from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from planwave.errors import InputError, NodeError
-from planwave.executor.inputs import plan_inputs
-from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.executor.scheduling.schedule import Schedule
-from planwave.executor.state import GraphRun, Outputs
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import LINK, Arrival, Channel, DataValue, Edge, Graph, Json, Node
+from planwave.graph.model import LINK, Arrival, Channel, Edge, Graph, Json, Node
+from planwave.graph.outputs import Outputs
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import Catalogue, FlowContext
 
@@ -54,7 +51,7 @@ class Host(Protocol):
         runtime: GraphRuntime,
         key: str,
         graph: Graph,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]: ...
     async def resolve_data(
@@ -65,7 +62,7 @@ class Host(Protocol):
     ) -> Json: ...
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext: ...
     def current_node(self) -> int:
-        """Give the number of the node whose task this is called in."""
+        """Return the number of the node whose task this is called in."""
         ...
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
@@ -118,13 +115,13 @@ class GraphRuntime:
     # -- lookups -----------------------------------------------------------------------------------
 
     def get_node(self, node_id: str) -> Node:
-        """Give a node; InputError ``unknown-node`` if there is none."""
+        """Return a node; InputError ``unknown-node`` if there is none."""
         return self.program.steps[self._node_number(node_id)].node
 
     def incoming_edges(
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
     ) -> Sequence[Edge]:
-        """Give the edges into a node in graph order, of one channel or handle if asked."""
+        """Return the edges into a node in graph order, of one channel or handle if asked."""
         into, _ = self.program.edges_of(self._node_number(node_id))
         return [
             e
@@ -135,7 +132,7 @@ class GraphRuntime:
     def outgoing_edges(
         self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
     ) -> Sequence[Edge]:
-        """Give the edges out of a node in graph order, of one channel or handle if asked."""
+        """Return the edges out of a node in graph order, of one channel or handle if asked."""
         _, out = self.program.edges_of(self._node_number(node_id))
         return [
             e
@@ -144,14 +141,14 @@ class GraphRuntime:
         ]
 
     def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
-        """Give what reached a node so far, in edge order; for linked nodes too."""
+        """Return what reached a node so far, in edge order; for linked nodes too."""
         found = self.arrivals_at(self._node_number(node_id))
         if target_handle is None:
             return found
         return tuple(a for a in found if a.target_handle == target_handle)
 
     def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
-        """Give arrivals by node number; of ``join: any``, the winner's alone."""
+        """Return arrivals by node number; of ``join: any``, the winner's alone."""
         program, outputs = self.program, self.outputs
         graph, sources = program.graph, program.topology.sources
         edges, nodes = graph.edges, graph.nodes
@@ -178,7 +175,7 @@ class GraphRuntime:
         return number
 
     def cache_get(self, namespace: str, key: str) -> Any:
-        """Give what a node cached for this run, or None."""
+        """Return what a node cached for this run, or None."""
         return self._cache.get((namespace, key))
 
     def cache_set(self, namespace: str, key: str, value: Any) -> None:
@@ -281,7 +278,7 @@ class GraphRuntime:
                     del self._waits_for[asking]
 
     def _cycle_through(self, step: str) -> tuple[str, ...] | None:
-        """Give the way from a step back to itself along the calls that wait, or None."""
+        """Return the way from a step back to itself along the calls that wait, or None."""
         came_from: dict[str, str] = {}
         reached = [step]
         for current in reached:
@@ -328,7 +325,7 @@ class GraphRuntime:
         return await self._host.run_nested(self, key, graph, inputs, variables or _NO_VARIABLES)
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
-        """Give a value with its expressions resolved, as in this node's data, with names added.
+        """Return a value with its expressions resolved, as in this node's data, with names added.
 
         Raises:
             TemplateError: An expression cannot be read or resolved.
@@ -342,7 +339,7 @@ class GraphRuntime:
         return self.program.catalogue
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Give the value of ``fn`` the first time this node asks for it under this key.
+        """Return the value of ``fn`` the first time this node asks for it under this key.
 
         It is stored before it is given, and found again whenever the node is entered again: after
         the end of its process, a retry, an answer. Callers at the same time share one call; where
@@ -352,41 +349,6 @@ class GraphRuntime:
             ResultNotJson: The value cannot be kept.
         """
         return await self._host.once(key, fn)
-
-
-def create_graph_run(
-    program: Program,
-    host: Host,
-    options: RunOptions,
-    inputs: Mapping[str, Mapping[str, Json]] | None,
-    prefix: str = "",
-    variables: Mapping[str, Json] | None = None,
-) -> GraphRun:
-    """Create the run of an execution's own graph, or of one nested in a node.
-
-    Args:
-        program: What is to run.
-        host: The services of the execution's nodes.
-        options: Scheduling, failure policy, and of the execution's own graph which part runs.
-        inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
-        prefix: Goes before the ids of nested nodes in their paths.
-        variables: What expressions of a nested graph may name; None for those of the execution.
-    """
-    # Node ids of options are those of the execution's own graph.
-    entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
-    runtime = GraphRuntime(
-        program, host, prefix, host.variables if variables is None else variables
-    )
-    for node, values in entry.preset.items():
-        runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
-    schedule = Schedule(
-        program.topology,
-        program.scheduling_rules(options),
-        preset={node: values.keys() for node, values in entry.preset.items()},
-        part=entry.part,
-        dropped=entry.dropped,
-    )
-    return GraphRun(program, schedule, runtime)
 
 
 def _cycle_error(path: tuple[str, ...]) -> NodeError:

@@ -24,7 +24,7 @@ class TemplateVariables:
         self._inputs, self._variables = inputs, variables
 
     def lookup(self, root: str) -> Json:
-        """Give the value of a root name; KeyError if there is none."""
+        """Return the value of a root name; KeyError if there is none."""
         if root == "inputs":
             return {handle: self._inputs[handle].value for handle in self._inputs}
         if root == "PREVIOUS_OUTPUT":
@@ -55,7 +55,7 @@ async def resolve_data(
     variables: Mapping[str, Json],
     renderer: Any,
 ) -> Mapping[str, Json]:
-    """Give a node's data with its expressions resolved; the node's own data where it has none."""
+    """Return a node's data with its expressions resolved; the node's own data where it has none."""
     step = program.steps[node]
     if step.template is None:
         return step.node.data
@@ -67,7 +67,7 @@ async def resolve_data(
 async def resolve_value(
     value: Json, runtime: GraphRuntime, node: int, variables: Mapping[str, Json], renderer: Any
 ) -> Json:
-    """Give any value with its expressions resolved as they would be in a node's data."""
+    """Return any value with its expressions resolved as they would be in a node's data."""
     template = compile_template(value)
     if template is None:
         return value

@@ -1,77 +1,44 @@
 """Stored events of one execution that is resumed, by graph run.
 
-Of a nested run only the stored events are known until its node asks for it again. They are enough to tell
-which requests are open in it, and to take answers; it runs on once its node asks for it.
+Until its node opens it again, a nested run is known by its stored events only. They are enough to
+list its open requests and to accept answers. The run goes on once its node opens it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from planwave.events import Event
-from planwave.events.paths import path_prefix
-from planwave.events.types import ONCE, RUN_GRAPH, WAITING, PauseKind, pause_kind
+from planwave.events.paths import nested_prefix, parent_path, path_prefix
+from planwave.events.types import (
+    WAITING,
+    ExecutionPaused,
+    ExecutionResumed,
+    ExecutionStarted,
+    NestedRunOpened,
+    NodeCompleted,
+    NodeWaiting,
+    PauseKind,
+    TypedEvent,
+    pause_kind,
+    typed_event,
+)
+from planwave.executor.state import StoredGraphRun
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
 
 _ENDS: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
 )
-_EMITTED: Final = frozenset({"node.event", "node.log"})
-
-
-class StoredGraphRun:
-    """What is stored of one nested run.
-
-    Attributes:
-        parent_path: The path of the node it is inside of.
-        events: What happened in it since it was opened last.
-        identity: Hashes of its graph, and of inputs and variables; None where nobody wrote them down.
-        attempt_number: The attempt of its node that opened it.
-        attempt_offset: The highest attempt its nodes could have had when it was opened.
-        highest_attempt: The highest attempt of its nodes so far.
-        must_restart: It came to nothing, and is to be made anew.
-    """
-
-    __slots__ = (
-        "attempt_number",
-        "attempt_offset",
-        "events",
-        "highest_attempt",
-        "identity",
-        "must_restart",
-        "parent_path",
-    )
-
-    def __init__(self, parent_path: str) -> None:
-        self.parent_path = parent_path
-        self.events: list[Event] = []
-        self.identity: tuple[str, str] | None = None
-        self.attempt_number = 1
-        self.attempt_offset = self.highest_attempt = 0
-        self.must_restart = False
-
-    def latest(self) -> dict[str, Event]:
-        """Give what became of each of its nodes last, by path."""
-        return {
-            event.path: event
-            for event in self.events
-            if event.path and event.type.startswith("node.") and event.type not in _EMITTED
-        }
-
-    def requests(self) -> dict[str, Event]:
-        """Give what asks for an answer in it, by request."""
-        latest = self.latest().values()
-        return {each.data["request_id"]: each for each in latest if each.type == "node.waiting"}
 
 
 class StoredNestedRuns:
-    """The stored nested runs of one execution, and the values its nodes have to find again.
+    """The stored nested runs of one execution, of each the newest, and the once values of its nodes.
 
     Attributes:
-        recorded_graphs: The hashes of the graphs that were told.
+        recorded_graphs: The hashes of the graphs that are stored.
     """
 
     def __init__(self) -> None:
@@ -84,23 +51,32 @@ class StoredNestedRuns:
         return prefix in self._runs
 
     def add(self, prefix: str, event: Event) -> None:
-        """Take in what happened in a nested run ("": what its askers did, and not in any)."""
+        """Add an event of a nested run; prefix "": an event of the execution's own graph."""
+        typed = typed_event(event)
         if prefix:
-            run = self._get_or_create(prefix)
-            run.events.append(event)
-            run.highest_attempt = max(run.highest_attempt, event.attempt or 0)
-        path = event.path or ""
-        if event.type == "node.event":
-            self._add_node_event(path, event)
-        elif event.type == "node.retrying":
-            self.mark_failed_for_restart(path)
+            self._get_or_create(prefix).add(typed)
+        path = typed.path or ""
+        match typed.type:
+            case "node.retrying":
+                self.mark_failed_for_restart(path)
+            case "once.stored":
+                values = self._once_values.setdefault(path, {})
+                values[typed.data["key"]] = typed.data["value"]
+            case "nested_run.opened":
+                self._open(path, typed)
+            case "nested_run.abandoned":
+                prefix = nested_prefix(path, typed.data["key"])
+                if prefix in self._runs:
+                    self._mark_for_restart(prefix)
+            case _:
+                pass
 
     def get(self, prefix: str) -> StoredGraphRun | None:
-        """Give what is stored of a nested run, as long as nobody has asked for it."""
+        """Return a nested run that its node has not opened again."""
         return self._runs.get(prefix)
 
     def pop(self, prefix: str) -> StoredGraphRun | None:
-        """Give what is stored of a nested run that is asked for now."""
+        """Remove a nested run that its node opens again, and return it."""
         run = self._runs.pop(prefix, None)
         if run is not None:
             self._children[run.parent_path].pop(prefix, None)
@@ -111,38 +87,38 @@ class StoredNestedRuns:
         return run
 
     def pop_once_values(self, path: str) -> dict[str, Json]:
-        """Give the values a node has to find again."""
+        """Remove the once values of a node, and return them."""
         return self._once_values.pop(path, {})
 
-    def requests(self) -> list[tuple[str, Event]]:
-        """Give what is asked in all of them, in the order it was asked."""
-        found = [each for run in self._runs.values() for each in run.requests().items()]
-        return sorted(found, key=lambda each: each[1].seq)
+    def requests(self) -> list[tuple[str, NodeWaiting]]:
+        """Return the open requests of all nested runs by id, oldest first."""
+        requests = [each for run in self._runs.values() for each in run.requests().items()]
+        return sorted(requests, key=lambda each: each[1].seq)
 
     def parked_attempt(self, path: str) -> int | None:
-        """Give the attempt of a node in one of them that is parked; None where it is not."""
+        """Return the number of the parked attempt of a nested node, None where it is not parked."""
         run = self._runs.get(path_prefix(path))
         latest = None if run is None else run.latest().get(path)
         return latest.attempt if latest is not None and latest.type == "node.parked" else None
 
-    def unfinished_inside(self, path: str) -> list[Event]:
-        """Give what became last of each node inside a node that has not ended, innermost first."""
-        found: list[Event] = []
+    def unfinished_inside(self, path: str) -> list[TypedEvent]:
+        """Return the last event of each unfinished node inside a node, innermost first."""
+        unfinished: list[TypedEvent] = []
         for prefix in self._children.get(path, ()):
             for inner, event in self._runs[prefix].latest().items():
-                found += self.unfinished_inside(inner)
+                unfinished += self.unfinished_inside(inner)
                 if event.type not in _ENDS:
-                    found.append(event)
-        return found
+                    unfinished.append(event)
+        return unfinished
 
     def mark_failed_for_restart(self, path: str) -> None:
-        """Have a node's next attempt make anew what came to nothing."""
+        """Mark the failed nested runs of a node: its next attempt begins them anew."""
         for prefix in list(self._children.get(path, ())):
             if any(_is_unsuccessful(event) for event in self._runs[prefix].events):
                 self._mark_for_restart(prefix)
 
     def discard(self, path: str) -> None:
-        """Forget all that is inside a node."""
+        """Remove the nested runs and once values of a node."""
         self._once_values.pop(path, None)
         for prefix in self._children.pop(path, ()):
             run = self._runs.pop(prefix, None)
@@ -152,36 +128,27 @@ class StoredNestedRuns:
     def _get_or_create(self, prefix: str) -> StoredGraphRun:
         run = self._runs.get(prefix)
         if run is None:
-            asker = prefix[: prefix.rfind("[")]
-            run = self._runs[prefix] = StoredGraphRun(asker)
-            self._children.setdefault(asker, {})[prefix] = None
+            parent = parent_path(prefix)
+            run = self._runs[prefix] = StoredGraphRun(parent)
+            self._children.setdefault(parent, {})[prefix] = None
         return run
 
-    def _add_node_event(self, path: str, event: Event) -> None:
-        kind = event.data.get("event_type")
-        if kind == ONCE:
-            said = event.data["data"]
-            self._once_values.setdefault(path, {})[said["key"]] = said["value"]
-        elif kind == RUN_GRAPH:
-            self._open(f"{path}[{event.data['data']['key']}]/", event)
-
-    def _open(self, prefix: str, event: Event) -> None:
-        said: dict[str, Any] = event.data["data"]
+    def _open(self, path: str, event: NestedRunOpened) -> None:
+        data = event.data
+        prefix = nested_prefix(path, data["key"])
         if prefix in self._runs:
             self._mark_for_restart(prefix)
-        if said.get("dropped"):
-            return
-        if "document" in said:
-            self.recorded_graphs.add(said["graph"])
+        if "document" in data:
+            self.recorded_graphs.add(data["graph"])
         run = self._get_or_create(prefix)
-        run.identity = (said["graph"], said["inputs"])
+        run.identity = (data["graph"], data["inputs"])
         run.attempt_number = event.attempt or 1
-        run.attempt_offset = said.get("before", 0)
+        run.attempt_offset = data.get("before", 0)
         run.highest_attempt = max(run.highest_attempt, run.attempt_offset)
         run.must_restart = False
 
     def _mark_for_restart(self, prefix: str) -> None:
-        """Note that a nested run is to be made anew."""
+        """Drop the events of a nested run that begins anew; its attempts go on counting."""
         run = self._runs[prefix]
         for inner in {event.path or "" for event in run.events}:
             run.highest_attempt = max([run.highest_attempt, *self._attempts_inside(inner)])
@@ -197,32 +164,32 @@ class StoredNestedRuns:
                 yield from self._attempts_inside(inner)
 
 
-def _is_unsuccessful(event: Event) -> bool:
+def _is_unsuccessful(event: TypedEvent) -> bool:
     if event.type == "node.failed":
         return not event.data.get("handled")
     return event.type == "node.cancelled"
 
 
 _NOT_RUN: Final = frozenset({"given", "reused", "changed"})
-"""What ``node.completed`` says of a result that no run of the node gave."""
+"""Keys of a ``node.completed`` whose node did not run."""
 
 
 def is_paused_by_request(reason: PauseKind | None) -> bool:
-    """Say whether an execution that is paused goes on only when it is told to."""
+    """Return whether a paused execution goes on only after a command to resume."""
     return reason is not None and reason != WAITING
 
 
 class History:
-    """The stored events of one execution, ready to be told to a new driver.
+    """The stored events of one execution, for a driver that resumes it.
 
     Attributes:
-        last_seq: Number of the last one.
-        is_started: ``execution.started`` is among them.
-        pause_reason: How it is paused, or None where it is not.
-        active_s: Seconds it was neither paused nor left alone, by the times of its events.
-        result_bytes: Size of all results that nodes gave by running, and of what they kept.
-        start_count: How often a node was started.
-        nested_runs: What happened in nested runs.
+        last_seq: Number of the last event.
+        is_started: ``execution.started`` is stored.
+        pause_reason: How the execution is paused, None where it is not.
+        active_s: Seconds the execution was neither paused nor without a process, by event times.
+        result_bytes: Size of all results of nodes that ran, and of all once values.
+        start_count: Number of ``node.started`` events.
+        nested_runs: The nested runs.
     """
 
     __slots__ = (
@@ -248,21 +215,27 @@ class History:
         self._since: datetime | None = None
         last: Event | None = None
         for event in events:
-            if event.path is None and event.type.startswith("execution."):
-                self._add_execution_event(event, last)
-            else:
-                self._add_node_event(event)
+            typed = typed_event(event)
+            match typed.type:
+                case "execution.started" | "execution.paused" | "execution.resumed":
+                    self._add_execution_event(typed, last)
+                case _ if event.path is None and event.type.startswith("execution."):
+                    pass
+                case _:
+                    self._add_node_event(typed)
             last = event
         if last is not None:
             self.last_seq = last.seq
             self._stop_clock(last)
 
     def take_own_events(self) -> list[Event]:
-        """Give what happened in the execution's own graph, once."""
-        facts, self._own_events = self._own_events, []
-        return facts
+        """Return the events of the execution's own graph, and drop them."""
+        events, self._own_events = self._own_events, []
+        return events
 
-    def _add_execution_event(self, event: Event, last: Event | None) -> None:
+    def _add_execution_event(
+        self, event: ExecutionStarted | ExecutionPaused | ExecutionResumed, last: Event | None
+    ) -> None:
         if event.type == "execution.started":
             self.is_started = True
             self._since = datetime.fromisoformat(event.at)
@@ -281,23 +254,33 @@ class History:
             self.active_s += max(passed.total_seconds(), 0.0)
             self._since = None
 
-    def _add_node_event(self, event: Event) -> None:
+    def _add_node_event(self, event: TypedEvent) -> None:
         path = event.path or ""
-        of_graph = event.type.startswith("wave.")
-        prefix = path and path + "/" if of_graph else path_prefix(path)
+        is_of_graph = event.type.startswith("wave.")
+        prefix = path and path + "/" if is_of_graph else path_prefix(path)
         if not prefix:
             self._own_events.append(event)
         self.nested_runs.add(prefix, event)
-        if event.type == "node.started":
-            self.start_count += 1
-        elif event.type == "node.completed" and not _NOT_RUN & event.data.keys():
-            outputs: dict[str, dict[str, Any]] = event.data.get("outputs") or {}
-            self.result_bytes += sum(size_of(each.get("value")) for each in outputs.values())
-        elif event.type == "node.event" and event.data.get("event_type") == ONCE:
-            self.result_bytes += size_of(event.data["data"]["value"])
+        match event.type:
+            case "node.started":
+                self.start_count += 1
+            case "node.completed":
+                self.result_bytes += _result_bytes(event)
+            case "once.stored":
+                self.result_bytes += size_of(event.data["value"])
+            case _:
+                pass
+
+
+def _result_bytes(event: NodeCompleted) -> int:
+    """Return the size of a result, 0 where its node did not run."""
+    if _NOT_RUN & event.data.keys():
+        return 0
+    outputs = event.data.get("outputs") or {}
+    return sum(size_of(output.get("value")) for output in outputs.values())
 
 
 def seconds_between(earlier: str, later: str) -> float:
-    """Give the seconds between two event times, 0 where the clock went back."""
+    """Return the seconds between two event times, 0 where the clock went back."""
     passed = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
     return max(passed.total_seconds(), 0.0)

@@ -1,7 +1,8 @@
-"""Tells a new schedule what is known to have become of its nodes, in the order it happened.
+"""Replay of stored events: brings a new graph run to the state in which its events leave it.
 
-The kernel decides alike on the same facts in the same order, so what followed from them need not be
-told: only outcomes, answers and starts are. What had no outcome yet is left to be taken up.
+The schedule makes the same decisions after the same outcomes in the same order. So only outcomes,
+answers and starts are replayed; what followed from them follows again. Attempts without an outcome
+are returned, for the driver to resume.
 """
 
 from __future__ import annotations
@@ -10,21 +11,32 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from planwave.events import Event
-from planwave.executor.node_api.runtime import Outputs
+from planwave.events.types import (
+    NodeAnswered,
+    NodeCancelled,
+    NodeCompleted,
+    NodeFailed,
+    NodeParked,
+    NodeRetrying,
+    NodeStarted,
+    NodeUnparked,
+    NodeWaiting,
+    typed_events,
+)
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequests, request_from_event
 from planwave.executor.scheduling.decisions import Decisions, NodeStatus
 from planwave.executor.state import PARKED, QUEUED, Attempt, GraphRun
-from planwave.graph.model import DataValue
+from planwave.graph.outputs import Outputs, outputs_from_json
 
 
 class Unfinished(NamedTuple):
-    """What had not ended, each list in the order the nodes became ready.
+    """The attempts without an outcome, each list in the order in which the nodes became ready.
 
     Attributes:
-        interrupted: Attempts that had begun.
-        ready: Attempts that had not.
-        retries: Attempts that wait for their time, and for how many seconds more.
+        interrupted: Attempts that were running.
+        ready: Attempts that had not started.
+        retries: Attempts that wait for their backoff, with the seconds that are left.
     """
 
     interrupted: list[Attempt]
@@ -35,162 +47,167 @@ class Unfinished(NamedTuple):
 def replay(
     graph_run: GraphRun, events: Iterable[Event], requests: PendingRequests, now: str
 ) -> Unfinished:
-    """Bring a new scope to where the stored events of its graph leave it.
+    """Apply the stored events of a graph run to it, and return its unfinished attempts.
 
     Args:
-        graph_run: The graph, nothing of which has been started.
-        events: Its own events, in order.
-        requests: Gets those that are still open.
+        graph_run: A new graph run.
+        events: Its stored events, in order.
+        requests: Open requests are added to these.
         now: The time, as events carry it.
     """
-    told = _Replay(graph_run, requests)
-    told.add_starts(graph_run.schedule.start())
-    for event in events:
+    replayed = _Replay(graph_run, requests)
+    replayed.add_starts(graph_run.schedule.start())
+    for event in typed_events(events):
         if event.type == "wave.started":
             graph_run.unstarted_waves.pop(event.data["wave"], None)
-        elif event.type in _APPLY:
-            told.apply(event)
-    told.add_starts(graph_run.schedule.decide())
-    return told.unfinished(now)
+        elif (apply := _APPLY.get(event.type)) is not None:
+            replayed.add_starts(graph_run.schedule.decide())
+            apply(replayed, replayed.node_at(event.path or ""), event)
+    replayed.add_starts(graph_run.schedule.decide())
+    return replayed.unfinished(now)
 
 
 class _Replay:
     def __init__(self, graph_run: GraphRun, requests: PendingRequests) -> None:
-        self._scope = graph_run
+        self._graph_run = graph_run
         self._requests = requests
         self._index = graph_run.program.topology.index
-        self._begun: set[int] = set()
+        self._started: set[int] = set()
         self._retry_times: dict[int, tuple[str, float]] = {}
 
     def add_starts(self, decisions: Decisions) -> None:
-        """Take note of what may start; all else that follows is in the events."""
+        """Create the attempts that the schedule starts; its other decisions are in the events."""
         for node, via in decisions.starts:
             if via is not None:
-                self._scope.runtime.join_winners[node] = via
-            self._scope.attempts[node] = Attempt(self._scope, node, self._scope.attempt_offset + 1)
+                self._graph_run.runtime.join_winners[node] = via
+            self._graph_run.attempts[node] = Attempt(
+                self._graph_run, node, self._graph_run.attempt_offset + 1
+            )
 
-    def apply(self, event: Event) -> None:
-        """Tell one fact about a node."""
-        self.add_starts(self._scope.schedule.decide())
-        path = event.path or ""
-        _APPLY[event.type](self, self._index[path[len(self._scope.prefix) :]], event)
+    def node_at(self, path: str) -> int:
+        """Return the number of a node."""
+        return self._index[path[len(self._graph_run.prefix) :]]
 
     def unfinished(self, now: str) -> Unfinished:
-        """Say what had no outcome."""
-        left = Unfinished([], [], [])
-        for node, attempt in self._scope.attempts.items():
+        """Return the attempts without an outcome."""
+        unfinished = Unfinished([], [], [])
+        for node, attempt in self._graph_run.attempts.items():
             if attempt.phase is PARKED:
                 continue
             if node in self._retry_times:
                 since, delay_s = self._retry_times[node]
                 passed = seconds_between(since, now)
-                left.retries.append((attempt, max(delay_s - passed, 0.0)))
-            elif node in self._begun:
-                left.interrupted.append(attempt)
+                unfinished.retries.append((attempt, max(delay_s - passed, 0.0)))
+            elif node in self._started:
+                unfinished.interrupted.append(attempt)
             else:
-                left.ready.append(attempt)
-        return left
+                unfinished.ready.append(attempt)
+        return unfinished
 
-    # -- facts -------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
-    def started(self, node: int, event: Event) -> None:
-        """An attempt had begun; the arrival that won a ``join: any`` is obeyed."""
-        attempt = self._scope.attempts[node]
+    def started(self, node: int, event: NodeStarted) -> None:
+        """Mark an attempt as started, with the stored winner of its ``join: any``."""
+        attempt = self._graph_run.attempts[node]
         attempt.number = event.attempt or 1
         attempt.reentries = event.data.get("reentry", 0)
         via = event.data.get("via")
         if via is not None:
-            edges = self._scope.program.graph.edges
-            feeds = self._scope.program.topology.incoming[node]
-            self._scope.runtime.join_winners[node] = next(e for e in feeds if edges[e].id == via)
-        self._begun.add(node)
+            edges = self._graph_run.program.graph.edges
+            incoming = self._graph_run.program.topology.incoming[node]
+            self._graph_run.runtime.join_winners[node] = next(
+                e for e in incoming if edges[e].id == via
+            )
+        self._started.add(node)
         self._retry_times.pop(node, None)
 
-    def completed(self, node: int, event: Event) -> None:
-        """It had a result; one that was given from outside is settled already."""
+    def completed(self, node: int, event: NodeCompleted) -> None:
+        """Complete a node; a preset node is completed already."""
         if event.data.get("given"):
             return
-        outputs = self._scope.runtime.outputs[node] = _outputs_from_json(event.data)
+        outputs = self._graph_run.runtime.outputs[node] = outputs_from_json(
+            event.data.get("outputs")
+        )
         self._end(node)
-        self._scope.schedule.completed(node, outputs)
+        self._graph_run.schedule.completed(node, outputs)
 
-    def failed(self, node: int, event: Event) -> None:
-        """It had failed for good."""
-        graph_run, error, path = self._scope, event.data["error"], event.path or ""
+    def failed(self, node: int, event: NodeFailed) -> None:
+        """Fail a node."""
+        graph_run, error, path = self._graph_run, event.data["error"], event.path or ""
         outputs: Outputs | None = None
         if event.data.get("handled"):
-            outputs = graph_run.runtime.outputs[node] = _outputs_from_json(event.data)
+            outputs = graph_run.runtime.outputs[node] = outputs_from_json(event.data.get("outputs"))
             graph_run.handled_failures.append(path)
         else:
-            graph_run.record_failure(path, error, bool(event.data.get("retryable")))
+            graph_run.record_failure(path, {**error}, bool(event.data.get("retryable")))
         self._end(node)
         graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
-    def retrying(self, node: int, event: Event) -> None:
-        """It was to be tried again."""
-        following = Attempt(self._scope, node, event.data["next_attempt"])
-        self._scope.attempts[node] = following
-        self._begun.discard(node)
+    def retrying(self, node: int, event: NodeRetrying) -> None:
+        """Schedule the next attempt of a node."""
+        following = Attempt(self._graph_run, node, event.data["next_attempt"])
+        self._graph_run.attempts[node] = following
+        self._started.discard(node)
         self._retry_times[node] = (event.at, event.data["delay_s"])
 
-    def waiting(self, node: int, event: Event) -> None:
-        """It waited for an answer."""
-        attempt = self._scope.attempts[node]
+    def waiting(self, node: int, event: NodeWaiting) -> None:
+        """Make a node wait for an answer."""
+        attempt = self._graph_run.attempts[node]
         attempt.number = event.attempt or 1
         attempt.elapsed_s = event.data.get("duration_s", 0.0)
         attempt.own_s = event.data.get("own_time_s", attempt.elapsed_s)
         self._requests.add(event.data["request_id"], request_from_event(event, attempt))
         self._end(node)
-        self._scope.schedule.waits(node)
+        self._graph_run.schedule.waits(node)
 
-    def answered(self, node: int, event: Event) -> None:
-        """It was answered."""
+    def answered(self, node: int, event: NodeAnswered) -> None:
+        """Make a node go on after its answer."""
         request = self._requests.close(event.data["request_id"])
         if request is None or request.attempt is None:
             return
-        asked = request.attempt
+        waiting = request.attempt
         if request.is_interrupted:
-            following = reenter(asked)
+            following = reenter(waiting)
             following.decision = event.data["answer"]
         else:
-            following = continue_with(asked, request.suspension.state, event.data["answer"])
-        self._scope.attempts[node] = following
-        self._scope.schedule.answered(node)
+            following = continue_with(waiting, request.suspension.state, event.data["answer"])
+        self._graph_run.attempts[node] = following
+        self._graph_run.schedule.answered(node)
 
-    def parked(self, node: int, event: Event) -> None:
-        """It waited for what is inside it."""
-        attempt = self._scope.attempts[node]
+    def parked(self, node: int, event: NodeParked) -> None:
+        """Park a node whose nested runs wait for answers."""
+        attempt = self._graph_run.attempts[node]
         attempt.number = event.attempt or 1
         attempt.elapsed_s = event.data.get("duration_s", 0.0)
         attempt.own_s = event.data.get("own_time_s", 0.0)
         attempt.phase = PARKED
         attempt.was_started = True
-        self._begun.discard(node)
+        self._started.discard(node)
         self._retry_times.pop(node, None)
-        self._scope.schedule.waits(node)
+        self._graph_run.schedule.waits(node)
 
-    def unparked(self, node: int, event: Event) -> None:
-        """It went on."""
-        self._scope.attempts[node].phase = QUEUED
-        self._scope.schedule.answered(node)
+    def unparked(self, node: int, event: NodeUnparked) -> None:
+        """Unpark a node."""
+        self._graph_run.attempts[node].phase = QUEUED
+        self._graph_run.schedule.answered(node)
 
-    def cancelled(self, node: int, event: Event) -> None:
-        """It was cancelled by itself; where that followed from something else, it is known."""
+    def cancelled(self, node: int, event: NodeCancelled) -> None:
+        """Cancel a node, unless an earlier event has cancelled it already."""
         self._requests.cancel(event.path or "")
-        if self._scope.schedule.status[node] not in (NodeStatus.RUNNING, NodeStatus.WAITING):
+        if self._graph_run.schedule.status[node] not in (NodeStatus.RUNNING, NodeStatus.WAITING):
             return
         self._end(node)
-        self._scope.record_cancelled(event.path or "", event.data.get("cause") or "")
-        self._scope.schedule.cancelled(node, event.data.get("cause") or "")
+        self._graph_run.record_cancelled(event.path or "", event.data.get("cause") or "")
+        self._graph_run.schedule.cancelled(node, event.data.get("cause") or "")
 
     def _end(self, node: int) -> None:
-        self._scope.attempts.pop(node, None)
-        self._begun.discard(node)
+        self._graph_run.attempts.pop(node, None)
+        self._started.discard(node)
         self._retry_times.pop(node, None)
 
 
 def continue_with(waiting: Attempt, state: Any, answer: Any) -> Attempt:
-    """Give the flight that goes on after an answer."""
+    """Return the attempt that goes on after an answer."""
     following = Attempt(
         waiting.graph_run,
         waiting.node,
@@ -203,7 +220,7 @@ def continue_with(waiting: Attempt, state: Any, answer: Any) -> Attempt:
 
 
 def reenter(interrupted: Attempt) -> Attempt:
-    """Give the flight that makes an attempt that was cut off once more."""
+    """Return the attempt that runs an interrupted attempt again."""
     following = Attempt(
         interrupted.graph_run, interrupted.node, interrupted.number, interrupted.resume_args, interrupted.answer_count,
         interrupted.reentries + 1,
@@ -211,12 +228,7 @@ def reenter(interrupted: Attempt) -> Attempt:
     return interrupted.replaced_by(following)
 
 
-def _outputs_from_json(data: Mapping[str, Any]) -> Outputs:
-    given: Mapping[str, Any] = data.get("outputs") or {}
-    return {handle: DataValue(each["type"], each["value"]) for handle, each in given.items()}
-
-
-_APPLY: Final[Mapping[str, Callable[[_Replay, int, Event], None]]] = {
+_APPLY: Final[Mapping[str, Callable[[_Replay, int, Any], None]]] = {
     "node.started": _Replay.started,
     "node.completed": _Replay.completed,
     "node.failed": _Replay.failed,

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import PlanwaveError
 from planwave.events.unreadable import guard_stored
-from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs, create_graph_run
+from planwave.executor.node_api.graph_runs import create_graph_run
+from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.recovery.replay import replay
@@ -27,9 +28,9 @@ from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.state import (
     Attempt,
     GraphRun,
-    GraphRunRecord,
     HowMade,
     ParentGraphRun,
+    StoredGraphRun,
 )
 from planwave.graph.model import DataValue, Json
 from planwave.graph.protocols import Catalogue
@@ -152,7 +153,7 @@ class Reuse:
                     break  # nothing older has more
         return found
 
-    def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, GraphRunRecord]]:
+    def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, StoredGraphRun]]:
         """Give what ran under a key with the same inputs, by generation, the latest first."""
         for number, before in enumerate(self._parents):
             for record in before.history.records_at(prefix):

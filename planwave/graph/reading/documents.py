@@ -7,7 +7,7 @@ report its findings together with those made here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, filterfalse
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -181,7 +181,5 @@ def _read_edges(
 
 
 def _unused_edge_ids(used_ids: set[str]) -> Iterator[str]:
-    """Yield ``e1``, ``e2``, … for edges without an id, skipping ids that are in use."""
-    for number in count(1):
-        if (edge_id := f"e{number}") not in used_ids:
-            yield edge_id
+    """Return ``e1``, ``e2``, … for edges without an id, skipping ids that are in use."""
+    return filterfalse(used_ids.__contains__, map("e{}".format, count(1)))

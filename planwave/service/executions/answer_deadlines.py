@@ -70,11 +70,11 @@ class AnswerDeadlines:
 
 
 def deadline_of(request: OpenRequest) -> datetime | None:
-    """Give when the time for an answer is over; None where there is no such time."""
+    """Return the deadline of a request, or None."""
     if request.timeout_s is None:
         return None
     since = datetime.fromisoformat(request.since)
     try:
         return since + timedelta(seconds=request.timeout_s)
-    except (OverflowError, TypeError):  # in thousands of years, or written by somebody else
+    except (OverflowError, TypeError):  # too far in the future, or changed from outside
         return None

@@ -32,7 +32,7 @@ class InvalidAnswer(GraphInvalid):
 
 
 def validate_answer(request: Json, answer: Json) -> Json:
-    """Give an answer as it is to be stored.
+    """Return an answer in the form in which it is stored.
 
     A request that has ``actions`` (or ``form``, or ``editable``) is answered with ``{"decision",
     "note"?, "value"?, "form"?}``: the decision is one of its actions, the value may only be given
@@ -42,7 +42,7 @@ def validate_answer(request: Json, answer: Json) -> Json:
 
     Args:
         request: As in ``node.waiting``.
-        answer: What somebody sent. How large it may be is for the caller to say.
+        answer: The JSON value of the answer. The caller checks its size.
 
     Returns:
         ``{"decision", "note", "value"?, "form"?}``, ``note`` always there (``decision`` where there
@@ -75,7 +75,7 @@ def validate_answer(request: Json, answer: Json) -> Json:
 
 
 def _expected_fields(request: Json) -> dict[str, Json] | None:
-    """Give what a request asks for: ``actions``, ``form``, ``editable``; None where it is free."""
+    """Return ``actions``, ``form`` and ``editable`` of a request; None if any answer is valid."""
     if not isinstance(request, dict):
         return None
     named = cast("dict[str, Json]", request)

@@ -1,4 +1,4 @@
-"""Commands for executions, whether they run here, wait for their turn, or rest."""
+"""Commands for executions that run, are queued, or are stored only."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ExecutionCommands:
         await self.tasks.__aexit__(None, None, None)
 
     def position(self, execution_id: str) -> int | None:
-        """Give the place in the queue, 1 for the next one; None for what is not queued."""
+        """Return the position in the queue, 1 for the next execution; None if it is not queued."""
         return self.runner.position(execution_id)
 
     async def wait(self, execution_id: str) -> ExecutionRecord:
@@ -91,16 +91,16 @@ class ExecutionCommands:
         await self._document_writer.wait_written(execution_id)
         return await load_record(self._store, execution_id)
 
-    # -- what an earlier process left --------------------------------------------------------------
+    # -- recovery ----------------------------------------------------------------------------------
 
     async def recover(self) -> int:
-        """Take up, one after the other, what was accepted and has neither ended nor been paused.
+        """Recover, one after the other, the accepted executions that neither ended nor paused.
 
         Settled nodes do not run again; nodes that were cut off do, and are served the calls they
         had finished. One whose process ends again and again without progress is set aside.
 
         Returns:
-            How many executions there are to be taken up or watched.
+            The number of executions to be recovered or watched.
         """
         left = await self._store.open_executions()
         recovery = Recovery(
@@ -113,13 +113,13 @@ class ExecutionCommands:
         return len(left)
 
     def stop_recovery(self) -> None:
-        """Take up nothing more of what an earlier process left."""
+        """Recover no further execution of an earlier process."""
         if self._recovery is not None:
             self._recovery.cancel()
         self._answer_deadlines.close()
 
     async def _requeue(self, execution_id: str) -> bool:
-        """Queue an execution that was left, or watch its requests; say whether it is queued."""
+        """Queue an interrupted execution, or watch its requests; return whether it is queued."""
         async with self._live_executions.acquire(execution_id) as live, live.commands:
             if live.queue_entry is not None or live.is_over:
                 return False
@@ -155,7 +155,7 @@ class ExecutionCommands:
         async with AsyncExitStack() as held:
             try:
                 live = await held.enter_async_context(self._live_executions.acquire(execution_id))
-            except (Conflict, NotFound):  # what is stored makes no sense, or its events are lost
+            except (Conflict, NotFound):  # the stored events are unreadable or lost
                 record = await self._cancel_unreadable(execution_id, cause)
             else:
                 record = await self._cancel(live, cause)
@@ -194,7 +194,7 @@ class ExecutionCommands:
         )
 
     async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
-        """Cancel an execution that nobody runs."""
+        """Cancel an execution that is not running."""
         self.runner.dequeue(live.execution_id)
         epoch = await self._store.claim(live.execution_id)
         # Someone else may have ended it before the claim.
@@ -208,7 +208,7 @@ class ExecutionCommands:
         live.mark_finished()
 
     def _cancel_events(self, state: ExecutionState, cause: str) -> list[Event]:
-        """Give the events that end an execution nobody runs, and each node of it that is open."""
+        """Return the events that cancel an execution that is not running, and its open nodes."""
         at, seq, execution_id = (
             self._dependencies.timestamp(),
             count(state.last_seq + 1),
@@ -225,7 +225,7 @@ class ExecutionCommands:
         return [*ended, last]
 
     async def pause(self, execution_id: str) -> ExecutionRecord:
-        """Have nothing more of an execution started; nodes at work go on to their end.
+        """Pause an execution: start no further node; running nodes continue to their end.
 
         Raises:
             NotFound: There is none of that id.
@@ -235,7 +235,7 @@ class ExecutionCommands:
         return await self._send_command(execution_id, lambda execution: execution.pause())
 
     async def resume(self, execution_id: str) -> ExecutionRecord:
-        """Have an execution go on that was paused by request or set aside, or that nobody runs.
+        """Resume a paused or set-aside execution, or one that is not running.
 
         Raises:
             NotFound: There is none of that id.
@@ -254,7 +254,7 @@ class ExecutionCommands:
         return await self._send_command(execution_id, lambda execution: execution.resume())
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
-        """Give what an execution waits to be answered, oldest first.
+        """Return the open requests of an execution, oldest first.
 
         Raises:
             NotFound: There is none of that id.
@@ -287,12 +287,12 @@ class ExecutionCommands:
                     execution_id, lambda told: told.answer(request_id, checked)
                 )
             except Gone:
-                # A driver knows not always what closed the requests inside of nodes; the facts do.
+                # The driver may not know why a request of a nested run was closed; its events do.
                 _open_request(live.state, request_id)
                 raise
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
-        """Give an execution a command, where it runs or in what is stored of it."""
+        """Send a command to an execution, running or stored."""
         from planwave.executor.driver.execution import ALREADY_ENDED
 
         self._require_writable()
@@ -313,11 +313,11 @@ class ExecutionCommands:
                 except Conflict as error:
                     if error.code != ALREADY_ENDED:
                         raise
-                await asyncio.sleep(0)  # it has come to rest meanwhile
+                await asyncio.sleep(0)  # it has stopped running meanwhile
         return await load_record(self._store, execution_id)
 
     def _require_writable(self) -> None:
-        """Refuse a command that would have to wait until there is room on the disk.
+        """Raise if the store cannot write now.
 
         Raises:
             StoreError: ``disk-full``, ``store-busy``.
@@ -326,7 +326,7 @@ class ExecutionCommands:
         if trouble is not None:
             raise trouble.with_traceback(None)
 
-    # -- what comes by itself ----------------------------------------------------------------------
+    # -- deadlines ---------------------------------------------------------------------------------
 
     def _watch_deadlines(self, live: LiveExecution) -> None:
         self._answer_deadlines.watch(live.state)
@@ -335,7 +335,7 @@ class ExecutionCommands:
         self.tasks.create_task(self._expire(execution_id, until))
 
     async def _expire(self, execution_id: str, until: datetime) -> None:
-        """Have the nodes go on whose time for an answer was to be over by then."""
+        """Expire the requests whose deadline is not later than ``until``."""
         try:
             async with self._live_executions.acquire(execution_id) as live:
 
@@ -355,7 +355,7 @@ class ExecutionCommands:
 
 
 def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
-    """Give an open request.
+    """Return an open request.
 
     Raises:
         NotFound, Conflict, Gone: As in :meth:`Control.answer`.
@@ -376,12 +376,12 @@ def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
 
 
 def _must_run(state: ExecutionState) -> bool:
-    """Say whether an execution that waits for an answer cannot rest: no request is open any more."""
+    """Return whether an execution that waits for an answer has no open request left."""
     return state.pause == WAITING and not state.requests
 
 
 def require_not_ended(record: ExecutionRecord) -> None:
-    """Refuse what only makes sense before the end.
+    """Raise if an execution has ended.
 
     Raises:
         Conflict: The execution has ended.

@@ -71,7 +71,7 @@ class DocumentWriter:
         try:
             await self._tasks.__aexit__(None, None, None)
         finally:
-            self._release_waiters()  # also where the writer never came to begin
+            self._release_waiters()  # also if the writer never started
 
     async def catch_up(self) -> None:
         """Write what an earlier process did not get to."""
@@ -90,7 +90,7 @@ class DocumentWriter:
 
         Args:
             execution_id: Which.
-            release_after: What is left of it in memory and is to be let go of then: taking thousands of
+            release_after: An object to be released from memory afterwards: freeing thousands of
                 objects apart is work that others need not wait for either. It should not be large.
         """
         if self._directory is None or (self._is_leaving and self._writer is None):
@@ -126,7 +126,7 @@ class DocumentWriter:
             self._release_waiters()
 
     def _release_waiters(self) -> None:
-        """Have nobody wait for what is not written any more."""
+        """Release the callers that wait for documents that will not be written."""
         self._writer = None
         self._released_after_write.clear()
         for left in (*self._in_progress.values(), *self._due.values()):
@@ -189,7 +189,7 @@ class DocumentWriter:
 
 
 def _is_transient(error: Exception) -> bool:
-    """Say whether an execution may be shown yet: it was the store or the disk that failed."""
+    """Return whether to try again: the store or the disk failed, not the execution."""
     from planwave.storage.sqlite.errors import is_store_failure
 
     return isinstance(error, StoreError) or is_store_failure(error)

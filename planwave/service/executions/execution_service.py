@@ -1,4 +1,4 @@
-"""Creating executions: what is durable before anything of them runs."""
+"""Creation and start of executions: the record and the first event are durable before a run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _Amount = TypeVar("_Amount", int, float)
 
 
 class CreatedExecution(NamedTuple):
-    """An execution that was just made."""
+    """A new execution."""
 
     record: ExecutionRecord
     created: Event
@@ -54,10 +54,10 @@ class CreatedExecution(NamedTuple):
 
 
 class ResolvedPlan(NamedTuple):
-    """What is to be executed.
+    """A plan that is ready to be executed.
 
     Attributes:
-        plan: Its graph and what is said of it.
+        plan: The graph with its goal and title.
         plan_to_store: The plan, where it is to be stored with the execution.
         flow: Which version of which flow it is.
         report: What this service has found of ``plan.graph`` just now.
@@ -98,7 +98,7 @@ class ExecutionService:
         trigger: Json = None,
         execution_id: str | None = None,
     ) -> ExecutionRecord:
-        """Make an execution of a plan; it is durable when this returns, and not yet queued.
+        """Create an execution of a plan; it is durable when this returns, and not yet queued.
 
         Args:
             plan: The id of a stored plan, or one that :meth:`read_plan` or :meth:`parse_and_check`
@@ -109,7 +109,8 @@ class ExecutionService:
             policies: Node policies of this execution, over those of the plan; see
                 :func:`planwave.service.plans.policies.apply_policies`.
             trigger: What expressions see as ``trigger``.
-            execution_id: Its id, chosen by who may ask twice: what there is by then is given.
+            execution_id: The id of the execution, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             NotFound: No such plan, flow or version.
@@ -125,13 +126,13 @@ class ExecutionService:
         return made.record
 
     async def start(self, execution_id: str) -> ExecutionRecord:
-        """Queue an execution that was made before, perhaps by an earlier process.
+        """Queue an execution that was created before, perhaps by an earlier process.
 
         Raises:
             NotFound: There is none of that id.
             Conflict: ``already-started``: it is queued, runs or has ended.
             QueueFull, ShuttingDown: It stays as it is.
-            GraphInvalid: What is stored of it cannot be read.
+            GraphInvalid: The stored graph cannot be read.
         """
         record = await load_record(self._store, execution_id)
         async with self._live_executions.acquire(execution_id) as live, live.commands:
@@ -154,7 +155,7 @@ class ExecutionService:
         trigger: Json = None,
         execution_id: str | None = None,
     ) -> ExecutionRecord:
-        """Make an execution and queue it; it is accepted (durable) when this returns.
+        """Create an execution and queue it; it is accepted (durable) when this returns.
 
         Arguments and errors are those of :meth:`create_execution`, and
 
@@ -162,7 +163,7 @@ class ExecutionService:
             QueueFull, ShuttingDown: Nothing was created.
         """
         if execution_id is not None and await self._store.execution(execution_id):
-            with suppress(Conflict):  # who asked first had it started
+            with suppress(Conflict):  # an earlier request started it
                 await self.start(execution_id)
             return await load_record(self._store, execution_id)
         with self._commands.runner.reserve_slot():
@@ -174,7 +175,7 @@ class ExecutionService:
     async def retry(
         self, execution_id: str, *, start: bool = True, new_id: str | None = None
     ) -> ExecutionRecord:
-        """Make a new execution that runs what failed, was blocked or was cancelled; see :meth:`fork`.
+        """Create a fork that runs the failed, blocked and cancelled nodes; see :meth:`fork`.
 
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
@@ -195,10 +196,10 @@ class ExecutionService:
         start: bool = True,
         new_id: str | None = None,
     ) -> ExecutionRecord:
-        """Make a new execution of the same graph that takes over every result it still holds.
+        """Create an execution of the same graph that reuses every result that is still valid.
 
-        A node's result is taken over where it follows from the same: type, data, what arrived,
-        what is linked, the goal where it is read (``executor/identity.py``). So are results inside
+        A node's result is reused if nothing it depends on changed: type, data, inputs,
+        links, and the goal if it is read (``executor/reuse/result_key.py``); so are results inside
         nodes that run again.
 
         Args:
@@ -207,7 +208,8 @@ class ExecutionService:
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
             options: How to run; those of the execution before by default.
             start: Queue it; else it is made only.
-            new_id: Its id, chosen by who may ask twice: what there is by then is given.
+            new_id: The id of the fork, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             NotFound: There is none of that id.
@@ -334,7 +336,7 @@ class ExecutionService:
         )
 
     async def _resolve(self, source: Executable) -> ResolvedPlan:
-        """Give what is to be executed; a plan that was only read is to be stored with it."""
+        """Return the plan to be executed; a plan that is not stored yet is stored with it."""
         match source:
             case FlowRef():
                 flow = await self._flows.flow(*source)
@@ -352,7 +354,7 @@ class ExecutionService:
                 )
 
     def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
-        """Find what stops a graph from running; a report of this very graph says so already."""
+        """Return the diagnostics of a graph; reuse a report of this very graph."""
         if report is not None and report.graph is graph:
             return report.diagnostics
         return self._plans.check_graph(graph)
@@ -367,9 +369,9 @@ class ExecutionService:
         flow: FlowRef | None = None,
         plan_to_store: Plan | None = None,
     ) -> CreatedExecution:
-        """Keep a new execution, and in the same commit the plan ``keeps`` where that is new.
+        """Store a new execution, and ``plan_to_store`` in the same commit.
 
-        ``order`` becomes its own: what was kept is noted there.
+        The epoch and last sequence number are set in ``spec``.
         """
         from planwave.ids import new_id
 
@@ -405,11 +407,11 @@ class ExecutionService:
             raise
 
     async def _abandon(self, execution_id: str, cause: str) -> None:
-        """End an execution that was kept, or is about to be, and will never be started."""
+        """Cancel a stored execution, or one being stored, that will never be started."""
         try:
             await self._store.claim(execution_id)  # queued behind its creation
             await self._commands.cancel(execution_id, cause)
-        except Exception as error:  # noqa: BLE001 - a task boundary: nobody is left to be told
+        except Exception as error:  # noqa: BLE001 - a task boundary: no caller is left
             _log.warning("execution %s was abandoned: %s", execution_id, error)
 
 
@@ -426,7 +428,7 @@ def new_execution(
     queued: bool = False,
     flow: FlowRef | None = None,
 ) -> tuple[ExecutionRecord, Event]:
-    """Give the row and the first event of a new execution of a plan, or of a flow's graph.
+    """Return the record and the first event of a new execution of a plan or a flow.
 
     Args:
         plan: The plan; of a flow one without an id.

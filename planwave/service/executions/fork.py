@@ -37,15 +37,15 @@ class InvalidChanges(GraphInvalid):
 
 
 class ForkRequest(NamedTuple):
-    """What a fork of an execution is asked to be.
+    """The request for a fork of an execution.
 
     Attributes:
         rerun: Ids of nodes that must run again.
         changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
-            what it is settled with instead of running.
+            the results that are set instead of running the node.
         options: How to run; None for as before.
-        is_retry: The nodes of ``rerun`` go on with what holds of what ran inside them; else they
-            begin anew.
+        is_retry: The nodes of ``rerun`` keep the valid results of their nested runs; otherwise
+            they start from the beginning.
     """
 
     rerun: Sequence[str] = ()
@@ -62,7 +62,7 @@ class Fork(NamedTuple):
         inputs: The inputs of the execution before it, with the outputs changed of those nodes.
         preset: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
             Not inputs: these would say where the graph is entered.
-        rerun: Ids of nodes that run again even where the result they had could be taken over.
+        rerun: Ids of nodes that run again even if their results could be reused.
     """
 
     graph: Graph
@@ -78,14 +78,14 @@ def build_fork(
     *,
     limits: Limits | None = None,
 ) -> Fork:
-    """Say what a fork of an execution runs.
+    """Return the graph, the inputs and the nodes that a fork runs.
 
     Whether the graph can still run, and whether types have changed outputs, is for others to check.
 
     Args:
         parent: The execution; it has ended or is paused.
         parent_graph: Its graph, read.
-        request: What is asked for.
+        request: The requested changes.
         limits: What values may not pass.
 
     Raises:
@@ -106,7 +106,7 @@ def build_fork(
     inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
     inputs |= {node_id: given for node_id, given in reading.preset.items() if node_id in inputs}
     given = {node_id: given for node_id, given in reading.preset.items() if node_id not in inputs}
-    if request.is_retry:  # what the one before was to have set, and perhaps never came to
+    if request.is_retry:  # results that the parent was to set, and perhaps did not reach
         asked = cast("Mapping[str, Any]", parent.parent or {})
         given = {**asked.get("given", {}), **given}
     nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
@@ -129,7 +129,7 @@ def require_settled(parent: ExecutionState) -> None:
 
 
 def apply_merge_patch(target: Json, patch: Json) -> Json:
-    """Give what an RFC 7396 merge patch makes of a value; neither is changed.
+    """Return a value with an RFC 7396 merge patch applied; neither argument is changed.
 
     Null takes a field away, an object is merged field by field, anything else takes the place.
     """
@@ -225,7 +225,7 @@ def _is_object(value: Json) -> bool:
 def _change_fields(
     change: Json, pointer: str, node_id: str
 ) -> tuple[Mapping[str, Json], list[Diagnostic]]:
-    """Give the one field of a node's change, or what is wrong with its form."""
+    """Return the one field of a node's change, or a diagnostic of its form."""
     hint = 'write {"data": {…}} or {"outputs": {handle: value}}'
     if not isinstance(change, Mapping):
         message = f"the change of node {node_id!r} is {short_repr(change)}, must be an object"

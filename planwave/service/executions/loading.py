@@ -27,7 +27,7 @@ PROGRESS_EVENTS: Final = frozenset(
 
 
 async def claim(store: Store, execution_id: str, entry: QueuedExecution) -> None:
-    """Become the owner of an execution whose turn has come, where nobody is as yet."""
+    """Claim an execution whose turn has come, unless it is claimed already."""
     if entry.epoch is None:
         entry.epoch = await store.claim(execution_id)
 
@@ -35,7 +35,7 @@ async def claim(store: Store, execution_id: str, entry: QueuedExecution) -> None
 async def load_run_spec(
     store: Store, execution_id: str, entry: QueuedExecution, limits: Limits
 ) -> RunSpec:
-    """Give what an execution needs to run on, read from what is stored; its owner is the caller.
+    """Return the run spec of an execution that the caller owns, read from its stored events.
 
     Raises:
         GraphInvalid: It was tampered with, or passes limits that were lowered since.
@@ -49,7 +49,7 @@ async def load_run_spec(
     epoch = entry.epoch or 1
     with guard_stored(execution_id):
         events = await store.events(execution_id)
-        if events and events[-1].type in TERMINAL:  # whoever asks for it has missed its end
+        if events and events[-1].type in TERMINAL:  # the caller has missed its end
             raise Conflict(f"execution {execution_id} has ended already")
         met = attempts_without_progress(events, epoch) if entry.is_recovery else 0
         order, past = run_spec_from_event(events[0], limits), History(events)
@@ -69,7 +69,7 @@ async def load_run_spec(
 
 
 def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
-    """Give how many owners an execution has had since the one under whom a node came on last.
+    """Return the number of owners since the last owner under which a node made progress.
 
     An owner says its epoch when it takes an execution up; one that did not get to that counts too.
     """
@@ -77,7 +77,7 @@ def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
     for event in events:
         if event.type == "execution.resumed":
             said = event.data.get("epoch", said)
-            if event.data.get("reason") != "recovery":  # somebody wants it to go on
+            if event.data.get("reason") != "recovery":  # a command continued it
                 of_progress = said
         elif event.type in PROGRESS_EVENTS:
             of_progress = said
@@ -85,7 +85,7 @@ def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
 
 
 def run_spec_from_event(created: Event, limits: Limits) -> RunSpec:
-    """Give what an execution needs to run, from its first event.
+    """Return the run spec of an execution, read from its first event.
 
     Raises:
         GraphInvalid: The event was tampered with, or passes limits that were lowered since.

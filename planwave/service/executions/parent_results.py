@@ -1,4 +1,4 @@
-"""What a fork reuses of the executions before it: their results, and their recorded model calls."""
+"""The results and recorded model calls that a fork reuses from its parent executions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
 _MAX_ANCESTORS: Final = 8
-"""So many executions before a fork are read for what it may take over."""
+"""The number of ancestors whose results a fork may reuse."""
 
 
 def parent_data(
@@ -32,7 +32,7 @@ def parent_data(
     *,
     is_retry: bool = False,
 ) -> dict[str, Any]:
-    """Give what the first event of a fork says of the execution before it."""
+    """Return the ``parent`` field of a fork's first event."""
     facts: dict[str, Any] = {_ID: execution_id}
     if is_retry:
         facts[_RETRY] = True
@@ -46,13 +46,13 @@ def parent_data(
 async def load_reuse(
     dependencies: ServiceDependencies, execution_id: str, spec: RunSpec
 ) -> Reuse | None:
-    """Give what an execution takes over; None where it is no fork.
+    """Return the results that an execution reuses; None if it is not a fork.
 
-    An execution that is gone, or that cannot be read any more, leaves nothing to be taken over:
+    A parent that is deleted or unreadable has no results to reuse:
     all of the fork runs.
 
     Raises:
-        StoreError: It cannot be read just now; what it has paid for is not to be paid again for that.
+        StoreError: The parent cannot be read now; running all again would pay its calls twice.
     """
     from planwave.executor.reuse.reuse import Reuse
 
@@ -70,7 +70,7 @@ async def load_reuse(
 async def _load_ancestors(
     dependencies: ServiceDependencies, parent: Mapping[str, Any]
 ) -> AsyncGenerator[ParentExecution]:
-    """Give the execution before a fork, that before it where it was one too, and so on."""
+    """Yield the parent of a fork, then the parent's parent if that is a fork too, and so on."""
     facts: Mapping[str, Any] | None = parent
     passed_over = frozenset[str]()
     for _ in range(_MAX_ANCESTORS):
@@ -113,25 +113,25 @@ def _load_ancestor(
 
 
 class ParentCallRecorder:
-    """A recorder that also finds what the execution before a fork had recorded; over another one.
+    """A recorder that also finds the calls recorded by the parent of a fork, over another recorder.
 
-    A node that had come to no end there, as it was cancelled or cut off, goes on in the fork as one
-    that is entered again does: what it asks the same in the same order, it was answered. One that had
-    failed begins anew: what it was answered may be why.
-    Where a node was cut off between a call and the word of what that took, who borrows it tells.
+    A node that the parent left unfinished, as it was cancelled or interrupted, continues in the fork
+    as after a restart: it gets the recorded replies of equal requests in the same order. A node that
+    failed starts again without them, as a reply may be the reason of the failure.
+    If a node was interrupted before the usage of a call was reported, the fork reports that usage.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        # A fork holds what it takes over for as long as it runs.
+        # A running fork keeps its ``Reuse`` alive.
         self._forks = WeakValueDictionary[str, "Reuse"]()
 
     def share(self, execution_id: str, reuse: Reuse) -> None:
-        """Let an execution have the calls of the one it is a fork of, as far as that says so."""
+        """Let a fork find the recorded calls of its parent, as far as ``reuse`` allows."""
         self._forks[execution_id] = reuse
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        """Give the recorded reply, or None; one that is lent is recorded for who borrows it too."""
+        """Return the recorded reply, or None; a reply of the parent is recorded for the fork too."""
         found = await self._recorder.recorded(key)
         reuse = self._forks.get(key.execution_id)
         if found is not None or reuse is None:
@@ -148,5 +148,5 @@ class ParentCallRecorder:
         return lent if is_told else {**lent, USAGE_UNREPORTED: True}
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        """Keep a reply; see ``Recorder``."""
+        """Record a reply; see ``Recorder``."""
         await self._recorder.record(key, reply)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class QueuedExecution:
-    """An execution's place in the queue; what it needs to run is read from what is stored.
+    """An execution's entry in the queue; its run spec is read from the stored events later.
 
     Attributes:
         epoch: Its owner's; None where it has yet to be claimed.
-        is_recovery: It runs, by what is stored, in a process that has ended.
+        is_recovery: Whether the stored events show it running in a process that has ended.
         accepted_at: When it was queued, event loop time.
         cancel_cause: Why it is to be cancelled as soon as it runs, or None.
     """
@@ -38,7 +38,7 @@ class RunSpec(QueuedExecution):
     Attributes:
         last_seq: The last event that is stored.
         history: All that is stored, where it was started before.
-        parent: What it has to do with the execution it is a fork of; see ``service/reusing.py``.
+        parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
         program: The graph made ready to run, where it was just now.
         is_checked: The graph was checked against the providers there are just now.
     """

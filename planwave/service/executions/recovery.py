@@ -64,7 +64,7 @@ class Recovery:
                 await self._wait_for_progress(record)
 
     async def _attempts_without_progress(self, record: ExecutionRecord) -> int:
-        """Give how often it was taken up in a row without any progress."""
+        """Return the number of recoveries in a row without any progress."""
         if record.epoch - 1 < self._suspect_threshold:  # it had no more owners than that in all
             return 0
         return attempts_without_progress(

@@ -12,13 +12,13 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 
 
 def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
-    """Give the nodes that a retry runs again: all that failed or were cancelled.
+    """Return the nodes that a retry runs again: all that failed or were cancelled.
 
-    What they blocked has no result and runs anyway, as does what had not started at the end; where
-    there is nothing but that, the answer is empty.
+    Nodes that were blocked or never started have no result and run in any case. If there are only
+    such nodes, the result is empty.
 
     Raises:
-        Conflict: ``still-running``; ``nothing-to-retry`` where every node did what it could.
+        Conflict: ``still-running``; ``nothing-to-retry`` if no node can be retried.
     """
     require_settled(parent)
     own = [node["id"] for node in (parent.graph or {}).get("nodes", ())]

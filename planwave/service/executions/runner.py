@@ -1,4 +1,4 @@
-"""Carries executions in this process: so many at once, the others in a queue, first come first."""
+"""The runner of executions: a bounded number at once, the others queued in order of arrival."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Command = Callable[["Execution"], "asyncio.Future[None] | None"]
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
-"""What a caller is told to wait when the queue is full; nobody knows how long executions take."""
+"""The Retry-After of a full queue; how long executions take is unknown."""
 _LIGHT_BYTES: Final = 65_536
-"""What is left of an execution waits to be let go of where its results are no larger than that."""
+"""Executions with larger results are released from memory at once, not in a batch."""
 
 
 class ExecutionRunner:
@@ -75,27 +75,27 @@ class ExecutionRunner:
 
     @property
     def running(self) -> int:
-        """How many executions run."""
+        """The number of running executions."""
         return len(self._running)
 
     @property
     def queued(self) -> int:
-        """How many wait for their start."""
+        """The number of queued executions."""
         return len(self._queue)
 
     @property
     def is_draining(self) -> bool:
-        """Whether nothing new is taken."""
+        """Whether new executions are refused."""
         return self._is_draining
 
     def position(self, execution_id: str) -> int | None:
-        """Give the place in the queue, 1 for the next one; None for what is not queued."""
+        """Return the position in the queue, 1 for the next execution; None if it is not queued."""
         if execution_id not in self._queue:
             return None
         return 1 + list(self._queue).index(execution_id)
 
     def check_open(self) -> None:
-        """Refuse what is new.
+        """Raise if the service is shutting down.
 
         Raises:
             ShuttingDown: The service is going down.
@@ -123,7 +123,7 @@ class ExecutionRunner:
 
     @contextmanager
     def reserve_slot(self) -> Generator[None]:
-        """Keep a place for an execution that is about to be submitted.
+        """Reserve a slot for an execution that is about to be submitted.
 
         Raises:
             ShuttingDown, QueueFull: See :meth:`check_capacity`.
@@ -136,7 +136,7 @@ class ExecutionRunner:
             self._reserved -= 1
 
     def submit(self, live: LiveExecution, spec: RunSpec) -> None:
-        """Queue an execution for which :meth:`room` was kept; it starts when its turn comes.
+        """Queue an execution with a reserved slot (:meth:`reserve_slot`).
 
         Raises:
             ShuttingDown: The service is going down (by now).
@@ -147,7 +147,7 @@ class ExecutionRunner:
             spec.is_checked, spec.program = False, None
 
     def requeue(self, live: LiveExecution, entry: QueuedExecution) -> None:
-        """Queue an execution that was accepted before; there is always room for those."""
+        """Queue an execution that was accepted before, whatever the length of the queue."""
         if self._is_draining:
             live.mark_finished()
         else:
@@ -163,7 +163,7 @@ class ExecutionRunner:
         self._start_queued()
 
     async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
-        """Have an execution that does not run take a command; what it can do then is queued.
+        """Apply a command to an execution that is not running, and queue it if it can continue.
 
         The caller holds ``live.commands``. Nothing of it is started here, so it needs no slot.
 
@@ -172,7 +172,7 @@ class ExecutionRunner:
         """
         queued = None if live.is_unscheduled else live.queue_entry
         was_left = queued is None and live.state.status == "executing"
-        # One owner, however much it is told: those without progress are counted.
+        # One owner for all commands, as owners without progress are counted.
         turn = QueuedExecution(epoch=None if queued is None else queued.epoch)
         order = await load_run_spec(
             self._dependencies.store, live.execution_id, turn, self._dependencies.limits
@@ -218,7 +218,7 @@ class ExecutionRunner:
         return live is not None
 
     def close_queue(self) -> None:
-        """Take nothing new; what waits stays stored as it is."""
+        """Accept nothing new; queued executions stay stored as they are."""
         self._is_draining = True
         for live in list(self._queue.values()):
             self.dequeue(live.execution_id)
@@ -227,7 +227,7 @@ class ExecutionRunner:
     async def drain(self, timeout_s: float) -> None:
         """Let running nodes finish for so many seconds; then leave everything as it is stored.
 
-        No terminal event is written: what was cut off can be resumed.
+        No terminal event is written, so that interrupted executions can be resumed.
         """
         self.close_queue()
         for live in self._running.values():
@@ -239,7 +239,7 @@ class ExecutionRunner:
         await self._idle.wait()
 
     def abort(self) -> None:
-        """Cut off what still runs; nothing more is stored of it."""
+        """Interrupt every running execution; no further event of it is stored."""
         self._journal.stop()
         for live in self._running.values():
             if live.execution is not None:
@@ -250,7 +250,7 @@ class ExecutionRunner:
             execution_id = next(iter(self._queue))
             live = self._running[execution_id] = self._queue.pop(execution_id)
             self._starting[execution_id] = live
-            live.holders += 1  # till then nobody makes a second projection of it, and runs that too
+            live.holders += 1  # no second projection may be created and run until then
             self._tasks.create_task(self._run_task(live))
 
     def _update_idle(self) -> None:
@@ -271,7 +271,7 @@ class ExecutionRunner:
             self.observer.execution_left(live.execution_id)
         is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
         self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
-        # All at once, before anybody can tell it to go on.
+        # Without an await, so that no command comes in between.
         del self._running[live.execution_id]
         if rests:
             live.mark_idle()
@@ -290,11 +290,11 @@ class ExecutionRunner:
             self.observer.link_cache_used(execution.host.links.hits, execution.host.links.misses)
 
     async def _run(self, live: LiveExecution) -> bool:
-        """Run an execution; say whether it rests, so that a command can make it go on."""
+        """Run an execution; return whether it is paused, so that a command can continue it."""
         async with live.commands:
             self._starting.pop(live.execution_id, None)
             if live.queue_entry is None or live.is_over:
-                return live.state.status == "paused"  # it was told something first
+                return live.state.status == "paused"  # a command came first
             if self._is_draining and live.queue_entry.cancel_cause is None:
                 return False
             execution = await self._prepare(live, live.queue_entry)
@@ -305,7 +305,7 @@ class ExecutionRunner:
             execution.cancel(live.queue_entry.cancel_cause)
         try:
             return await execution.run() == "paused"
-        except Conflict as error:  # what is stored of it makes no sense
+        except Conflict as error:  # the stored events are unreadable
             await self._store_refusal(live, live.queue_entry, error)
             return live.state.status == "paused"
         finally:
@@ -313,7 +313,7 @@ class ExecutionRunner:
             live.execution = None
 
     async def _prepare(self, live: LiveExecution, entry: QueuedExecution) -> Execution | None:
-        """Give an execution, ready to run; None where it cannot, which is stored then."""
+        """Return an execution that is ready to run; None if it cannot run, and store the reason."""
         order: RunSpec | None = None
         try:
             if isinstance(entry, RunSpec):
@@ -340,9 +340,9 @@ class ExecutionRunner:
     async def _store_refusal(
         self, live: LiveExecution, entry: QueuedExecution, error: PlanwaveError
     ) -> None:
-        """Keep why an execution cannot be run: as its end, or, once it was started, set it aside.
+        """Store why an execution cannot run: as its end, or, if it has started, as a pause.
 
-        Nothing of it has run by that; what was done before stays, and can be gone on with.
+        No node has run by then; earlier results stay, and the execution can be resumed.
         """
         store, seq, at = self._dependencies.store, live.last_seq + 1, self._dependencies.timestamp()
         if live.state.started_at is None:
@@ -391,7 +391,7 @@ class ExecutionRunner:
         )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
-        """Tell watchers, and who counts, what is durable by now."""
+        """Publish durable events to the watchers and the observer."""
         live.publish(events)
         if self.observer is not None:
             self.observer.published(events)

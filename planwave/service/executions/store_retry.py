@@ -1,4 +1,4 @@
-"""Writes that wait for the disk: what runs stands still while there is no room, then goes on."""
+"""Retries of store writes: executions wait while the disk is full, then continue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_WAIT_S: Final = 2.0
 class StoreRetry:
     """Tries a write again for as long as the store says that it may work later.
 
-    One is shared by all who write to a store: it is logged once that they begin to wait, and once
+    All writers of a store share one instance, which logs once that they begin to wait, and once
     that they go on.
 
     Args:
@@ -37,7 +37,7 @@ class StoreRetry:
         self._is_logged = False
 
     def stop(self) -> None:
-        """Wait no more: who waits tries once again, who comes tries once, and is told the error.
+        """Stop waiting: present and later writers try once more and raise the error.
 
         For a service that goes down: it cannot wait for room that may never come.
         """
@@ -122,7 +122,7 @@ class RetryingRecorder:
         self._store_retry = store_retry or StoreRetry()
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        """Give the recorded reply, or None."""
+        """Return the recorded reply, or None."""
         return await self._recorder.recorded(key)
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:

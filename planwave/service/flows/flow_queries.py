@@ -32,7 +32,7 @@ class Flow:
     """A flow with one of its graphs.
 
     Attributes:
-        description: What it is for; its executions have it as their goal.
+        description: The purpose of the flow, and the goal of its executions.
         version: The hash of the graph.
         revision: Of the flow: counts its changes. Of an older version: the one it came with.
         updated_at: When that was, UTC.
@@ -49,7 +49,7 @@ class Flow:
     graph: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """Give the flow as the API shows it."""
+        """Return the flow in the JSON form of the API."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -60,7 +60,7 @@ class FlowQueries:
         self._store = store
 
     async def flow(self, flow_id: str, version: str | None = None) -> Flow:
-        """Give a flow as it is, or with the graph of one of its versions.
+        """Return a flow with its present graph, or that of one of its versions.
 
         Raises:
             NotFound: There is none of that id, or it has no such version.
@@ -92,13 +92,13 @@ class FlowQueries:
     async def flows(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
-        """Give flows, newest first; ``text`` is looked for in name and description."""
+        """Return flows, newest first; ``text`` is searched in name and description."""
         return await self._store.flows.page(text=text, before=before, limit=limit)
 
     async def flow_versions(
         self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
-        """Give the versions of a flow, newest first, without their graphs.
+        """Return the versions of a flow, newest first, without their graphs.
 
         Raises:
             NotFound: There is none of that id.
@@ -126,10 +126,10 @@ def _version_not_found(flow_id: str, version: str) -> NotFound:
 
 
 def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
-    """Give what executing a flow means: a plan that is stored nowhere, with its description as goal.
+    """Return the plan of a flow, not stored, with the flow's description as its goal.
 
     Raises:
-        GraphInvalid: What is stored was tampered with, or passes limits that were lowered since.
+        GraphInvalid: The stored graph was changed from outside, or exceeds lowered limits.
     """
     from planwave.graph.reading.documents import read_graph
 

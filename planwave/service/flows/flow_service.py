@@ -61,8 +61,9 @@ class FlowService:
             name: What people call it; others may be called the same.
             graph: A graph or a plan document: JSON text, or read strictly.
             plan_id: A stored plan, in place of a graph.
-            description: What it is for; by default the goal of the plan.
-            flow_id: Its id, chosen by who may ask twice: what there is by then is given.
+            description: The purpose of the flow; by default the goal of the plan.
+            flow_id: The id of the flow, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             GraphInvalid: The graph can run nowhere; all diagnostics are attached.
@@ -103,7 +104,7 @@ class FlowService:
         description: str | None = None,
         expected: Collection[str] | None = None,
     ) -> Flow:
-        """Change a flow; what is None stays as it is. Durable when this returns.
+        """Change a flow; arguments that are None change nothing. Durable when this returns.
 
         A graph it never had before becomes a new version; the ones before stay.
 
@@ -150,7 +151,7 @@ class FlowService:
         await self._store.flows.delete(flow_id)
 
     async def _save_next(self, present: Flow, wanted: Flow) -> bool:
-        """Save the next revision, unless somebody else did first."""
+        """Save the next revision, unless another caller saved it first."""
         record = FlowRecord(
             flow_id=present.flow_id,
             name=wanted.name,
@@ -194,7 +195,7 @@ class FlowService:
 class FlowResolver:
     """Flows as nodes run them: the port ``NodeServices.flows`` over a store.
 
-    A version is read and checked once, and the same ``GraphDocument`` given to all who run it.
+    A version is read and checked once; all runs share the same ``Graph``.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, limits: Limits) -> None:
@@ -204,7 +205,7 @@ class FlowResolver:
         self._ready: OrderedDict[tuple[str, str], Graph] = OrderedDict()
 
     async def get(self, flow_id: str, version: str | None = None) -> Graph:
-        """Give the graph of a flow, or of one of its versions.
+        """Return the graph of a flow, or of one of its versions.
 
         Raises:
             NotFound: There is none of that id, or it has no such version.
@@ -217,7 +218,7 @@ class FlowResolver:
         if graph is None:
             flow = await self._queries.flow_of(record, key[1])
             checked = await asyncio.to_thread(self._read_and_check, flow)
-            graph = self._ready.setdefault(key, checked)  # somebody else may have been faster
+            graph = self._ready.setdefault(key, checked)  # another task may have been faster
             if len(self._ready) > _READY:
                 self._ready.popitem(last=False)
         self._ready.move_to_end(key)
@@ -236,7 +237,7 @@ class FlowResolver:
 
 
 def _validate_name(name: str) -> str:
-    """Give a name without space around it.
+    """Return a name without surrounding space.
 
     Raises:
         InputError: ``invalid-name``.

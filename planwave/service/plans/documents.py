@@ -42,7 +42,7 @@ _PROVIDER_ERRORS: Final[dict[str, type[InputError]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was found in a document.
+    """The result of checking a document.
 
     Attributes:
         graph: The graph, or None where not all of it could be read.
@@ -65,7 +65,7 @@ class CheckedPlan(NamedTuple):
 
     Attributes:
         plan: The plan.
-        report: What was found, of ``report.graph``; another graph is checked in any case.
+        report: The check of ``report.graph``; any other graph is checked again.
         checked_by: The object whose node types, limits and providers the plan was checked against.
     """
 
@@ -84,11 +84,12 @@ def check_source(
     """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
 
     Args:
-        source: JSON text, or what :func:`planwave.graph.reading.strict_json.parse_strict_json` made of some.
+        source: JSON text, or JSON parsed by
+            :func:`planwave.graph.reading.strict_json.parse_strict_json`.
         catalogue: The node types.
-        limits: What may not be passed.
-        own_depth: How deep such JSON was allowed to nest, where it was made just now and is nobody
-            else's: within the limits it is neither searched again nor copied.
+        limits: The limits of graphs and JSON.
+        own_depth: The nesting limit that was applied to ``source`` when the caller parsed it; with
+            a depth within the limits, ``source`` is neither checked again nor copied.
     """
     from planwave.graph.checking.checker import read_and_check
 
@@ -107,7 +108,7 @@ def check_source(
 
 
 def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Mapping[str, Json]]:
-    """Give the graph's own text, and what stands around it in a plan."""
+    """Return the graph's own text, and the other fields of the plan around it."""
     from planwave.graph.reading.documents import parse_strict_json
 
     document: Json = parse_strict_json(source, max_depth=limits.json_depth)
@@ -118,7 +119,7 @@ def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Ma
 
 
 def _size_of(graph: Mapping[str, Json], limits: Limits) -> int:
-    """Give the bytes that a graph has as text.
+    """Return the size of a graph as text, in bytes.
 
     Raises:
         GraphInvalid: They are too many, as they would be where it comes as text.
@@ -135,7 +136,7 @@ def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], di
 
 
 def is_provider_error(found: Diagnostic) -> bool:
-    """Say whether a finding is about this machine's providers, not about the graph."""
+    """Return whether a diagnostic is about this machine's providers, not about the graph."""
     return found.code in _PROVIDER_ERRORS
 
 
@@ -192,7 +193,7 @@ def plan_from_graph(
 
 
 def record_of(plan: Plan) -> PlanRecord:
-    """Give the row a plan is stored as."""
+    """Return the record of a plan."""
     document = plan.as_json(graph=plan.graph.document)
     around = [value for name, value in document.items() if name not in _GRAPH_FIELDS]
     return PlanRecord(
@@ -207,7 +208,7 @@ def record_of(plan: Plan) -> PlanRecord:
 
 
 def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
-    """Give the plan a row holds.
+    """Return the plan of a record.
 
     Raises:
         GraphInvalid: The row was tampered with, or passes limits that were lowered since.

@@ -1,4 +1,4 @@
-"""Plans: writing them, taking them in, checking them."""
+"""Plans: creation by the planner, import from JSON, checks and forecasts."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ class PlannerService:
             prompt: The goal in the user's words.
             provider: Who plans, and runs the nodes the plan leaves open; None for the default.
             model: See ``provider``.
-            on_progress: Told what happens while the plan is written; it must not block.
-            plan_id: Its id, chosen by who may ask twice: what there is by then is given.
+            on_progress: Called with each progress event while the plan is written; must not block.
+            plan_id: The id of the plan, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
 
         Raises:
             InputError: The goal is empty or too long.
-            UnknownProvider, UnavailableProvider, UnknownModel: Nothing was asked of any model.
+            UnknownProvider, UnavailableProvider, UnknownModel: No model was called.
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
             ProviderError: The model could not be reached.
         """
@@ -66,7 +67,7 @@ class PlannerService:
     def check_document(
         self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
     ) -> CheckReport:
-        """Find every fault of a graph or plan; nothing is stored.
+        """Return every diagnostic of a graph or plan; nothing is stored.
 
         Args:
             source: JSON text, or such as was read strictly.
@@ -125,11 +126,11 @@ class PlannerService:
     async def forecast(self, plan_id: str) -> dict[str, Any]:
         """Forecast a stored plan with the providers and prices there are now.
 
-        Gives waves, critical path, calls, tokens and cost range, as ``Plan.forecast`` has them.
+        The result has waves, critical path, calls, tokens and cost range, as ``Plan.forecast``.
 
         Raises:
             NotFound: There is none of that id.
-            GraphInvalid: What is stored of it cannot be read (any more).
+            GraphInvalid: The stored graph cannot be read (any more).
         """
         record = await load_plan(self._store, plan_id)
         return await asyncio.to_thread(

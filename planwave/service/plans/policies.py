@@ -21,7 +21,7 @@ POLICIES: Final = "/policies"
 
 
 def apply_policies(graph: Graph, policies: Policies | None, limits: Limits | None = None) -> Graph:
-    """Give a graph whose nodes have these policies over their own; the graph given stays as it is.
+    """Return a graph with policies applied over those of its nodes; the argument is not changed.
 
     A field that is named takes the place of the node's own one, whole; null takes it away. Whether
     the graph can run with them is for the checker to say.
@@ -50,7 +50,7 @@ def apply_policies(graph: Graph, policies: Policies | None, limits: Limits | Non
 
 
 def json_limits(limits: Limits | None) -> JsonLimits:
-    """Give how much JSON that comes from outside may hold."""
+    """Return the limits of JSON from outside."""
     if limits is None:
         return JsonLimits()
     return JsonLimits(min(limits.json_depth, MAX_JSON_DEPTH), limits.string_bytes)

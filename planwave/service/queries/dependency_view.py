@@ -19,7 +19,7 @@ class Dependency(NamedTuple):
 
     Attributes:
         node: Where the edge comes from.
-        settled: What became of the edge; ``open`` while nothing did.
+        settled: The outcome of the edge; ``open`` while it is not decided.
         edge, source_handle, handle: The edge's id and its ends.
         through: The linked node it leads into; the node itself gets no value from it.
     """
@@ -32,7 +32,7 @@ class Dependency(NamedTuple):
     through: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Give the need as JSON, with the handles that carried a value where others did not."""
+        """Return the dependency as JSON, with the handles that carried a value where others did not."""
         shown: dict[str, Any] = {
             "node": self.node.path,
             "status": self.node.status,
@@ -51,11 +51,11 @@ class Dependency(NamedTuple):
 
 
 class DependencyView:
-    """An execution's state, what happened to each node of its graph, and what that needs.
+    """An execution's state with the history and the dependencies of each node of its graph.
 
     Attributes:
         state: The state; it is not changed.
-        node_histories: What happened to each node, by path.
+        node_histories: The events of each node, by path.
         feeds: What reached each node, and where each node is.
         own_nodes: The nodes of its graph; all others are of nested runs.
     """
@@ -67,7 +67,7 @@ class DependencyView:
         self.own_nodes = {node["id"] for node in (state.graph or {}).get("nodes", ())}
 
     def consumers(self, path: str) -> list[dict[str, Any]]:
-        """Give the nodes that a linked node is linked to."""
+        """Return the consumers of a linked node."""
         prefix, graph, own_id = self.location_of(path)
         return [
             {
@@ -80,7 +80,7 @@ class DependencyView:
         ]
 
     def dependencies(self, path: str, through: str | None = None) -> list[Dependency]:
-        """Give what a node needs, in edge order; what a linked node needs its consumers need."""
+        """Return the dependencies of a node in edge order; consumers inherit those of linked nodes."""
         found: list[Dependency] = []
         prefix, graph, own_id = self.location_of(path)
         for edge in graph.incoming.get(own_id, ()):
@@ -96,18 +96,18 @@ class DependencyView:
         return found
 
     def _is_linked(self, path: str) -> bool:
-        """Say whether a node is never run by itself; of nested ones their graph alone tells it."""
+        """Return whether a node only runs through a link; for nested nodes their graph decides."""
         place = self.location_of(path)
         if place.parent is None:
             return self.node(path).status == "linked"
         return place.graph.is_linked(place.id)
 
     def location_of(self, path: str) -> NodeLocation:
-        """Give where a node is."""
+        """Return the status of a node."""
         return self.feeds.graphs.locate(path)
 
     def blockers(self, path: str) -> list[NodeState]:
-        """Give the nodes at work or waiting that everything open before a node hangs on."""
+        """Return the running or waiting nodes that block everything open before a node."""
         found: dict[str, NodeState] = {}
         seen = {path}
         stack = [path]
@@ -123,30 +123,30 @@ class DependencyView:
         return [node for each, node in self.state.nodes.items() if each in found]
 
     def reused(self, path: str) -> Mapping[str, Any] | None:
-        """Give ``{"execution_id"}`` of the result a node took over, None where it did not."""
+        """Return ``{"execution_id"}`` of the execution whose result a node reused, or None."""
         course = self.node_histories.get(path, ())
         return next((step.details["reused"] for step in course if step.what == "reused"), None)
 
     def was_changed(self, path: str) -> bool:
-        """Say whether a fork was asked to settle a node with a result of its own."""
+        """Return whether the fork request set the result of a node."""
         return any(step.what == "changed" for step in self.node_histories.get(path, ()))
 
     def was_cancelled_at_work(self, path: str) -> bool:
-        """Say whether a node was cancelled while it ran or waited, and not on the way there."""
+        """Return whether a node was cancelled while it ran or waited, not before its start."""
         course = self.node_histories.get(path, ())
         return any(step.what == "cancelled" and step.attempt is not None for step in course)
 
     def failures(self) -> list[NodeState]:
-        """Give the nodes that failed uncaught."""
+        """Return the nodes that failed uncaught."""
         return [n for n in self.state.nodes.values() if n.status == "failed" and not n.handled]
 
     def node(self, path: str) -> NodeState:
-        """Give a node's state; a new one for a node no event has named."""
+        """Return a node's state; a new state for a node that no event names."""
         return self.state.nodes.get(path) or NodeState(path)
 
 
 def _edge_status(source: NodeState, handle: str) -> EdgeStatus:
-    """Say what became of an edge that leaves a node by a handle."""
+    """Return the outcome of an edge that leaves a node by a handle."""
     if source.status == "completed" or (source.status == "failed" and source.handled):
         return "delivered" if handle in (source.outputs or {}) else "skipped"
     if source.status in ("skipped", "not_reached"):

@@ -41,11 +41,10 @@ _Document = Mapping[str, Any]
 
 
 def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
-    """Say what differs between two executions.
+    """Return the differences between two executions.
 
-    A node counts as changed where its status, its error, its outputs, or what is written of it in
-    the graph differ. Time and usage are told beside, but make no change: what was taken over into a
-    fork took none.
+    A node is changed if its status, its error, its outputs or its part of the graph document
+    differ. Time and usage are reported, but do not count as a change: a reused result has none.
 
     Returns:
         ``{"a", "b", "status", "duration_s", "usage", "counts", "nodes", "left_off"}``: the ids; a
@@ -127,7 +126,7 @@ def _node(
 
 
 def text_diff(a: str, b: str) -> str:
-    """Give the unified diff of two texts, without its two header lines; cut where it is long."""
+    """Return the unified diff of two texts, without its header lines; a long diff is cut."""
     lines: list[str] = []
     left = DIFF_CHARS
     for line in islice(unified_diff(_lines(a), _lines(b), lineterm=""), 2, None):
@@ -153,14 +152,14 @@ def _cut(text: str, most: int = VALUE_CHARS) -> str:
 
 
 def _main_output_text(outputs: _Document) -> str | None:
-    """Give what a node gave as its main result, where that is text."""
+    """Return a node's main result if it is text."""
     main: Any = outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()), None)
     value = main["value"] if main else None
     return value if isinstance(value, str) else None
 
 
 def _preview(output: Any) -> dict[str, Json] | None:
-    """Give an output, cut where its JSON is long; None where there is none."""
+    """Return an output, cut if its JSON is long; None without an output."""
     if output is None:
         return None
     kind, value = output["type"], output["value"]

@@ -1,7 +1,7 @@
-"""Why a node is what it is, what it read, and what happened to it: from the events alone.
+"""Explanations of a node's status, inputs and history, computed from the events alone.
 
-The kernel decided it and is gone; but what it decided by is in the events: what became of the nodes
-a node depends on, and which handles they gave a value on. So every reason is worked out anew.
+The kernel's decisions are not stored, but the events hold their inputs: the outcomes of a node's
+sources and the handles on which they emitted a value. Each reason is computed from these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OVERRIDDEN_TEXT: Final = {INLINE: "what is written in it"}
 
 
 def wired_parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, Any]]:
-    """Give the wired parameters of a node, as its last attempt met them.
+    """Return the wired parameters of a node, as its last attempt read them.
 
     Returns:
         ``{name: {"channel", "edge", "source", "handle"?, "over"}}``. ``handle`` is where the wire
@@ -173,7 +173,7 @@ def _started(picture: DependencyView, node: NodeState) -> Reason:
 
 
 def _nested(picture: DependencyView, node: NodeState, what: str) -> Reason:
-    """Explain a node of a nested run by the node it is inside of."""
+    """Explain a node of a nested run by the node that contains the run."""
     asker = picture.location_of(node.path).parent or ""
     found = picture.state.nodes.get(asker)
     because = [{"node": asker, "status": found.status}] if found is not None else []
@@ -313,7 +313,7 @@ _NOT_RUN: Final[Mapping[str, Callable[[DependencyView, NodeState], Reason]]] = {
 
 
 def _edges_text(needs: Sequence[Dependency]) -> str:
-    """Tell what became of edges: ``'a' and 'b' delivered; 'c' gave 'true', not 'false'``."""
+    """Describe the outcomes of edges: ``'a' and 'b' delivered; 'c' gave 'true', not 'false'``."""
     told: list[str] = []
     for settled in ("delivered", "failed", "skipped", "open"):
         alike = [need for need in needs if need.settled == settled]
@@ -340,19 +340,19 @@ def _node_names(needs: Iterable[Dependency]) -> str:
 
 
 def quoted_list(names: Iterable[str], most: int = 5) -> str:
-    """Give quoted names as a list in a sentence."""
+    """Return quoted names as a list for a sentence."""
     return join_words([repr(name) for name in names], most)
 
 
 def join_words(words: Sequence[str], most: int = 5) -> str:
-    """Give words as a list in a sentence."""
+    """Return words as a list for a sentence."""
     if len(words) > most:
         return f"{', '.join(words[:most])} and {len(words) - most} more"
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def error_text(error: Any) -> str:
-    """Give an error or cause as it fits into a sentence."""
+    """Return an error or cause in the form of a clause."""
     if isinstance(error, Mapping):
         error = error.get("message") or error.get("code")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return str(error or "no cause was given").rstrip(".")  # pyright: ignore[reportUnknownArgumentType]
@@ -441,7 +441,7 @@ def _inputs_json(inputs: Inputs) -> dict[str, Any]:
 
 
 def _history_sentences(course: Sequence[TimelineEntry]) -> Iterator[str]:
-    """Tell what a node went through on its way: failed attempts, answers, ends of its process."""
+    """Describe a node's history: failed attempts, answers, ends of its process."""
     failed = [
         f"attempt {step.attempt} ({error_text(step.details['error'])})"
         for step in course

@@ -1,4 +1,4 @@
-"""What was planned and what ran: everything that can be read without running anything."""
+"""Queries: stored plans, flows and executions, read without running anything."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class QueryService:
         await self._store.close()
 
     async def plan(self, plan_id: str) -> PlanRecord:
-        """Give a stored plan.
+        """Return a stored plan.
 
         Raises:
             NotFound: There is none of that id.
@@ -63,11 +63,11 @@ class QueryService:
     async def plans(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
-        """Give plans, newest first."""
+        """Return plans, newest first."""
         return await self._store.plans(text=text, before=before, limit=limit)
 
     async def execution(self, execution_id: str) -> ExecutionRecord:
-        """Give an execution as lists show it.
+        """Return the record of an execution.
 
         Raises:
             NotFound: There is none of that id.
@@ -85,7 +85,7 @@ class QueryService:
         plan_id: str | None = None,
         flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        """Give executions, newest first.
+        """Return executions, newest first.
 
         Args:
             status: Only those that are this.
@@ -98,7 +98,7 @@ class QueryService:
 
         Raises:
             InputError: ``invalid-time``.
-            NotFound: ``before`` is nobody's id.
+            NotFound: No execution has the id ``before``.
         """
         return await self._store.executions(
             status=status,
@@ -113,16 +113,16 @@ class QueryService:
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
-        """Give the stored events of an execution with ``seq`` above ``after``, ``limit`` at most.
+        """Return the stored events of an execution with ``seq`` above ``after``, at most ``limit``.
 
         Raises:
             NotFound: There is no execution of that id.
-            Conflict: ``unreadable_error``: what is stored of it was changed from outside; so in all below.
+            Conflict: ``unreadable``: the stored events were changed from outside.
         """
         return await load_events(self._store, execution_id, after=after, limit=limit)
 
     async def state(self, execution_id: str) -> ExecutionState:
-        """Give the state of an execution; to be read at once, not kept and not changed.
+        """Return the state of an execution; the caller must not change it.
 
         Raises:
             NotFound: There is none of that id.
@@ -130,7 +130,7 @@ class QueryService:
         return await load_state(self._store, execution_id)
 
     async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
-        """Say why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.
+        """Explain why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.
 
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
@@ -142,7 +142,7 @@ class QueryService:
             return await asyncio.to_thread(explain, events, path)
 
     async def diff(self, a: str, b: str) -> dict[str, Any]:
-        """Say what differs between two executions; see :func:`planwave.service.queries.diff.diff`.
+        """Return the differences between two executions; see :func:`planwave.service.queries.diff.diff`.
 
         Raises:
             NotFound: There is no execution of one of these ids.
@@ -155,7 +155,7 @@ class QueryService:
             return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
     async def document(self, execution_id: str) -> dict[str, Any]:
-        """Give the JSON document of an execution, projected from its events as they are now."""
+        """Return the JSON document of an execution, projected from its present events."""
         from planwave.storage.documents import build_document
 
         record = await self.execution(execution_id)
@@ -164,7 +164,7 @@ class QueryService:
             return await asyncio.to_thread(build_document, events, record)
 
     def document_path(self, execution_id: str) -> Path | None:
-        """Give where the document of an execution lies once it has paused or ended."""
+        """Return the path of an execution's document, written once it has paused or ended."""
         return None if self.directory is None else self.directory / f"{execution_id}.json"
 
     async def backup(self, file: Path) -> Backup:
@@ -179,11 +179,11 @@ class QueryService:
         return await asyncio.to_thread(back_up, self.directory, file)
 
     async def plan_status(self, plan_id: str) -> str:
-        """Give the status of a plan: that of its newest execution, ``draft`` without one."""
+        """Return the status of a plan: that of its newest execution, ``draft`` without one."""
         return (await self.plan_statuses([plan_id]))[plan_id]
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
-        """Give the status of each of these plans; one query for all."""
+        """Return the status of each plan, with one query for all."""
         newest = await self._store.plan_statuses(plan_ids)
         return {
             plan_id: status_of_plan(newest[plan_id]) if plan_id in newest else "draft"
@@ -192,7 +192,7 @@ class QueryService:
 
 
 def utc_time(text: str) -> str:
-    """Give a time as stores keep it, so that texts compare as times.
+    """Return a time in the format of the store, in which texts compare as times.
 
     Raises:
         InputError: ``invalid-time``: it is not ISO 8601.
@@ -210,7 +210,7 @@ def utc_time(text: str) -> str:
 
 
 def status_of_plan(execution_status: str) -> str:
-    """Give the plan status that an execution status stands for."""
+    """Return the plan status for an execution status."""
     if execution_status in ("starting", "executing", "paused"):
         return "executing"
     return "completed" if execution_status == "completed" else "failed"

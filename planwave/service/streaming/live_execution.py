@@ -1,10 +1,10 @@
-"""What watchers of an execution see: one projection of it, and frames that all of them share.
+"""The live projection of an execution, and the event batches that all its watchers share.
 
-A :class:`LiveExecution` is told every published event once. It folds them into the execution's state (with
-the text streamed so far), when somebody wants to see that, and gathers them into frames: what
-happened within some 50 ms, streamed text joined. Every follower gets the same frames, so a thousand
-watchers cost a thousand queue entries, not a thousand projections. One that cannot keep up is
-dropped, with the cursor to go on from; the execution never waits for anybody.
+A :class:`LiveExecution` receives every published event once. It folds the events into the
+execution's state on demand (with the text streamed so far), and collects them into batches of about
+50 ms with streamed text joined. Every subscriber gets the same batches, so a thousand watchers cost
+a thousand queue entries, not a thousand projections. A subscriber that cannot keep up is
+disconnected, with the cursor to continue from; the execution never waits for a subscriber.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _SLICE: Final = 16
 
 
 class JoinPoint(NamedTuple):
-    """How an execution stood when a watcher joined; shared by all who join at that moment.
+    """The state of an execution when a watcher joined; shared by watchers that join together.
 
     Attributes:
         seq: The last stored event by then.
         is_over: No further event can come.
         texts: What open nodes had streamed by then, as deltas from offset 0; None without any.
-        snapshot: The whole state as JSON, where it was asked for.
+        snapshot: The whole state as JSON, if requested.
     """
 
     seq: int
@@ -71,7 +71,7 @@ class _Joining(NamedTuple):
 
 
 class _Broadcast(NamedTuple):
-    """A frame, who has yet to be given it, when that began, and when its first event came."""
+    """A batch with the subscribers that still wait for it, its start, and its first event's time."""
 
     batch: EventBatch
     subscribers: deque[Subscriber]
@@ -83,19 +83,19 @@ class LiveExecution:
     """One execution as this process sees it, whether it runs already or is only being watched.
 
     Attributes:
-        last_seq: The last stored event it was told.
-        is_over: The execution has ended for good.
+        last_seq: The last stored event that was published.
+        is_over: Whether the execution has ended.
         has_streamed: There was streamed text.
         held_bytes: The size of its results when this process had run it, as far as that is bounded.
-        commands: Held while it is told to do something, or made ready to run: one at a time.
-        holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
-        polls: How many look at it now and then.
-        queue_entry: What it needs to run, from when it is queued until it has come to rest.
+        commands: A lock, held during a command and during the preparation of a run.
+        holders: The number of watchers and commands; see :meth:`LiveExecutions.acquire`.
+        polls: The number of callers that poll its status.
+        queue_entry: The queue entry, from its queueing until the execution ends or pauses.
         execution: Set while it runs.
-        finished: Set when it has come to rest: it has ended, or it is paused and nothing is at work.
-        error: Why the run itself broke (store gone), or None.
-        disconnect_reason: Why watchers were sent away before its end, or None.
-        observer: Counts what watchers are told.
+        finished: Set when it has ended, or is paused with no running node.
+        error: The error that broke the run (such as a lost store), or None.
+        disconnect_reason: Why watchers were disconnected before its end, or None.
+        observer: Counts deliveries to watchers.
     """
 
     def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
@@ -140,8 +140,8 @@ class LiveExecution:
     def state(self) -> ExecutionState:
         """The fold of all published events, streamed text included.
 
-        Of most executions hardly anybody looks at it while they run. It stands for the moment it is
-        asked for; whoever waits in between asks again.
+        It is folded on demand, as most executions are not looked at while they run. A caller that
+        awaits something must read it again afterwards.
         """
         if self._unfolded:
             self.fold()
@@ -151,7 +151,7 @@ class LiveExecution:
         """Bring the state up to date.
 
         Raises:
-            Exception: An event makes no sense; that is told once, and costs none of the others.
+            Exception: An event is invalid. It is raised once; the other events stay valid.
         """
         events, self._unfolded = iter(self._unfolded), []
         try:
@@ -167,7 +167,7 @@ class LiveExecution:
         return self._logs
 
     def render_log(self) -> None:
-        """Put events into sentences, which hardly anybody asks for."""
+        """Render events as log sentences, only on demand."""
         unworded, self._unrendered = self._unrendered, []
         for event in unworded:
             if (
@@ -178,18 +178,18 @@ class LiveExecution:
 
     @property
     def is_unscheduled(self) -> bool:
-        """Whether nobody runs it, and its turn is not to come."""
+        """Whether it is neither running nor queued."""
         return self.queue_entry is None or self.finished.is_set()
 
     @property
     def is_unused(self) -> bool:
-        """Whether this process neither runs it nor has an eye on it."""
+        """Whether this process neither runs nor watches it."""
         return not self.holders and self.is_unscheduled
 
-    # -- what is told ------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Take in published events, and have every follower told of them soon."""
+        """Add published events, and schedule their delivery to every subscriber."""
         self._published_count += len(events)
         self._snapshot = None
         self._unfolded += events
@@ -215,13 +215,13 @@ class LiveExecution:
             self._published_seq = self.last_seq
 
     def load_history(self, events: Sequence[Event]) -> None:
-        """Take in a history; what makes no sense in it is found here, not by who looks at it."""
+        """Add stored events, and fold them at once, so that invalid ones are found here."""
         self.publish(events)
         self.fold()
         self.render_log()
 
     def disconnect_all(self, error: Exception) -> None:
-        """Send every watcher away with ``error``, once it has read what there is."""
+        """Disconnect every subscriber with ``error``, once it has read its queue."""
         self.disconnect_reason = error
         self._ended.set()
         self._start_broadcast()
@@ -231,33 +231,33 @@ class LiveExecution:
         self._subscribers.clear()
 
     def mark_queued(self, entry: QueuedExecution) -> None:
-        """Say that it is to be run."""
+        """Mark the execution as queued."""
         self.queue_entry = entry
         self.error = self.disconnect_reason = None
         self.finished.clear()
         self._ended.clear()
 
     def mark_idle(self) -> None:
-        """Say that it is paused and nothing is at work: it goes on when it is told to."""
+        """Mark the execution as paused with no running node; a command can continue it."""
         self.queue_entry = self.execution = None
         self.finished.set()
 
     def mark_finished(self) -> None:
-        """Say that this process does nothing more about it."""
+        """Mark the execution as finished in this process."""
         self.execution = None
         self.finished.set()
         if not self.is_over:
             self.disconnect_all(self.error or ShuttingDown())
 
-    # -- who watches -------------------------------------------------------------------------------
+    # -- subscribers -------------------------------------------------------------------------------
 
     async def subscribe(
         self, bounds: BacklogLimits, *, with_snapshot: bool = False
     ) -> tuple[Subscriber, JoinPoint]:
-        """Open a follower that gets everything after a moment, and give how things stood then.
+        """Open a subscriber, and return it with the state at the moment from which it gets events.
 
-        Where watchers are about to be told something, that moment is when they have been: however
-        many join, nobody is sent more frames for it.
+        If events are pending, that moment is after their delivery, so that new subscribers do not
+        cause additional batches.
         """
         if not self._pending:
             return self._add_subscriber(bounds, with_snapshot)
@@ -275,13 +275,13 @@ class LiveExecution:
         self._subscribers.discard(follower)
 
     async def wait_for_end(self, seconds: float) -> None:
-        """Wait so long, or until there is nothing more to be told."""
+        """Wait for a time, or until the execution is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
 
     def status_summary(self) -> bytes:
-        """Give ``{status, node_states, logs, wave}`` as JSON: made once for all who ask."""
+        """Return ``{status, node_states, logs, wave}`` as JSON, cached for all callers."""
         if self._status_summary is None or self._status_summary[0] != self.last_seq:
             self._status_summary = (
                 self.last_seq,
@@ -290,7 +290,7 @@ class LiveExecution:
         return self._status_summary[1]
 
     def snapshot(self) -> bytes:
-        """Give the whole state as JSON, with the text streamed so far and the last sentences."""
+        """Return the whole state as JSON, with the text streamed so far and the last log sentences."""
         if self._snapshot is None:
             self._snapshot = snapshot_of(self.state, self.logs)
         return self._snapshot
@@ -340,7 +340,7 @@ class LiveExecution:
             self._flush = loop.call_at(self._next_flush_at, self._start_broadcast)
 
     def _start_broadcast(self) -> None:
-        """Make a frame of what is pending, and begin to hand it out."""
+        """Build a batch of the pending events, and start to deliver it."""
         self._finish_broadcast()
         if self._flush is not None:
             self._flush.cancel()

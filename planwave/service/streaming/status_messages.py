@@ -1,4 +1,4 @@
-"""How an execution stands, as JSON for those who watch it: a glance, or the whole of it."""
+"""Status messages for watchers: a summary or a whole snapshot of an execution, as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planwave.jsonio import dumps_trusted
 
 
 def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
-    """Give what a poll shows of an execution."""
+    """Return the summary that a poll shows of an execution."""
     return {
         "status": state.status,
         "node_states": {path: node.status for path, node in state.nodes.items()},
@@ -22,10 +22,10 @@ def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, A
 
 
 def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
-    """Give the whole state as JSON, with the text streamed so far and the last sentences.
+    """Return the whole state as JSON, with the text streamed so far and the last log sentences.
 
-    Who watches from the start is shown a graph of which nearly nothing has run. What is told of
-    those nodes differs by their path alone, so it is not put together anew for each.
+    Early snapshots hold many nodes that have not run. The JSON of those nodes differs only in the
+    path, so it is built from a template.
     """
     around = {"type": "snapshot", **state.as_json(nodes=False), "logs": list(logs)}
     try:
@@ -37,7 +37,7 @@ def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
 
 
 def streamed_text(state: ExecutionState, node: NodeState) -> list[Event]:
-    """Give what a node's newest attempt has streamed, as deltas from offset 0."""
+    """Return the text streamed by a node's newest attempt, as deltas from offset 0."""
     at = node.started_at or ""
     return [
         Event(

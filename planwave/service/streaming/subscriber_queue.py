@@ -30,12 +30,12 @@ class EventBatch:
 
     @cached_property
     def json_array(self) -> bytes:
-        """The events as one JSON array, for those who send them together."""
+        """The events as one JSON array."""
         return dumps_trusted([event.as_json() for event in self.events])
 
     @cached_property
     def json_events(self) -> tuple[bytes, ...]:
-        """Each event as JSON, for those who send them one by one."""
+        """Each event as JSON."""
         return tuple(dumps_trusted(event.as_json()) for event in self.events)
 
     @cached_property
@@ -49,7 +49,7 @@ class EventBatch:
         return bool(self.events) and self.events[-1].type in TERMINAL
 
     def render_once(self, render: Callable[[EventBatch], _T]) -> _T:
-        """Give what ``render`` makes of the frame; called once for all who send that."""
+        """Return the result of ``render`` for the batch; it is called once for all subscribers."""
         if render not in self._rendered:
             self._rendered[render] = render(self)
         made: _T = self._rendered[render]
@@ -57,19 +57,19 @@ class EventBatch:
 
 
 class BacklogLimits(NamedTuple):
-    """How far a follower may fall behind before it is dropped; None is as far as it likes."""
+    """The backlog after which a subscriber is disconnected; None for no limit."""
 
     events: int | None = None
     bytes: int | None = None
 
 
 class Subscriber:
-    """One watcher's queue of frames. See :meth:`Live.subscribe`.
+    """One subscriber's queue of batches. See :meth:`LiveExecution.subscribe`.
 
     Attributes:
-        cursor: The last stored event the watcher is done with. It is done with a frame when it asks
-            for the next one: who hangs while sending a frame has not been given it.
-        on_drop: Called when it is dropped.
+        cursor: The last stored event of the last batch that was processed. A batch counts as
+            processed when the subscriber takes the next one.
+        on_drop: Called when the subscriber is disconnected.
         sink: Takes a frame at once while the watcher waits for one, without waking it; where it
             gives False, and for the last frame, the watcher is woken.
     """
@@ -95,7 +95,7 @@ class Subscriber:
         return isinstance(self._ended, SlowConsumer)
 
     def put(self, batch: EventBatch) -> None:
-        """Give a frame to the sink, or queue it; one too many drops the follower.
+        """Pass a batch to the sink or queue it; disconnect the subscriber if the queue is full.
 
         A frame by itself is never too many, whatever its size.
         """
@@ -135,7 +135,7 @@ class Subscriber:
             wake.set_result(None)
 
     async def next(self) -> EventBatch:
-        """Give the next frame, waiting for one; may be cancelled and called again.
+        """Wait for the next batch and return it; may be cancelled and called again.
 
         Raises:
             SlowConsumer: It fell too far behind; ``cursor`` says where to go on.
@@ -146,7 +146,7 @@ class Subscriber:
             raise SlowConsumer(self.cursor)
         while not self._frames:
             if self._ended is not None:
-                # Many may be told the same error: it must not gather a traceback of each of them.
+                # Many subscribers may get the same error, which must not collect a traceback of each.
                 raise self._ended.with_traceback(None)
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake

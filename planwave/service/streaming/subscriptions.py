@@ -1,7 +1,7 @@
 """Subscriptions: from any event of an execution's history to its present, and on without a gap.
 
-A subscriber joins the live projection first; what it missed is then read from the store, up to the
-moment it joined. So nothing is sent twice and nothing is missed. Streamed text is not stored: the
+A subscriber joins the live projection first; earlier events are then read from the store, up to
+the moment it joined. So no event is sent twice or missed. Streamed text is not stored: the
 projection has it, and a new subscriber gets each open text whole, from offset 0. A consumer that
 puts pieces at their offsets has every character once.
 """
@@ -41,10 +41,10 @@ _NODE_END_TYPES: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
 
 
 class HistoryPages:
-    """What is stored of one execution, as frames that all who read the same share.
+    """The stored events of one execution, as batches that all readers share.
 
-    A frame is kept as long as somebody sends it, so any number of watchers that come back at once
-    cost one reading each page.
+    A batch is cached while it is being sent, so many watchers that reconnect together cost one
+    read per page.
     """
 
     def __init__(self, store: Store, live: LiveExecution) -> None:
@@ -54,7 +54,7 @@ class HistoryPages:
         self._reading = asyncio.Lock()
 
     async def after(self, seq: int, last: int) -> EventBatch:
-        """Give some events from ``seq + 1`` on, none above ``last``, with the text of their nodes.
+        """Return some events from ``seq + 1`` on, none above ``last``, with the text of their nodes.
 
         Raises:
             NotFound: The execution was deleted meanwhile.
@@ -88,7 +88,7 @@ class ExecutionSubscription:
 
     Attributes:
         live: The projection it shares with all others.
-        snapshot: The whole state as JSON when it joined, where that was asked for.
+        snapshot: The whole state as JSON when the watcher joined, if requested.
 
     Raises (while iterating):
         SlowConsumer: The watcher fell too far behind.
@@ -116,7 +116,7 @@ class ExecutionSubscription:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to be told."""
+        """Whether every event was delivered."""
         return self._is_over and self._texts is None and self._sent >= self._joined
 
     @property
@@ -125,15 +125,15 @@ class ExecutionSubscription:
         return self._done if self._done < self._joined else max(self._done, self._subscriber.cursor)
 
     def on_drop(self, call: Callable[[], object]) -> None:
-        """Have something called when the watcher falls too far behind, though it is not asking."""
+        """Set a callback for a watcher that falls too far behind while it reads nothing."""
         self._subscriber.on_drop = call
 
     def sink(self, take: Callable[[EventBatch], bool]) -> None:
-        """Have frames taken at once while :meth:`next_hint` waits for one; see :class:`Subscriber`."""
+        """Set a sink that takes batches while :meth:`next` waits; see :class:`Subscriber`."""
         self._subscriber.sink = take
 
     async def next(self) -> EventBatch | None:
-        """Give the next frame, None after the last one; may be cancelled and called again."""
+        """Return the next batch, None after the last one; may be cancelled and called again."""
         self._done = self._sent
         if self._sent < self._joined:
             frame = await self._pages.after(self._sent, self._joined)
@@ -177,17 +177,17 @@ class LiveExecutions:
         return sum(live.watchers for live in self._by_id.values())
 
     def set_observer(self, observer: Observer) -> None:
-        """Have what watchers are told from now on counted."""
+        """Report deliveries to watchers from now on to an observer."""
         self._observer = observer
         for live in self:
             live.observer = observer
 
     def get(self, execution_id: str) -> LiveExecution | None:
-        """Give the projection of an execution, where there is one."""
+        """Return the projection of an execution, or None."""
         return self._by_id.get(execution_id)
 
     def create(self, created: Event) -> LiveExecution:
-        """Give the projection of an execution that was just made."""
+        """Return the projection of a new execution."""
         live = LiveExecution(created.execution_id, self._observer)
         self._by_id[created.execution_id] = live
         live.publish([created])
@@ -226,9 +226,9 @@ class LiveExecutions:
                 live.unsubscribe(follower)
 
     def retain(self, live: LiveExecution) -> None:
-        """Keep the projection of an execution that was left, for those who come back.
+        """Keep the projection of an execution that has finished here, for watchers that reconnect.
 
-        They may ask for its text, where any was streamed, or why it broke; all else is stored.
+        Only streamed text and the error of a broken run are not in the store.
         """
         if live.error is not None or live.has_streamed:
             weight = len(dumps_trusted(live.state.as_json()))
@@ -241,7 +241,7 @@ class LiveExecutions:
         self._release(live)
 
     def discard(self, execution_id: str) -> None:
-        """Forget an execution that was deleted; who watches it still is told to its end."""
+        """Drop the projection of a deleted execution; present watchers still get all its events."""
         if execution_id in self._retained:
             self._end_retention(execution_id)
         self._by_id.pop(execution_id, None)
@@ -256,7 +256,7 @@ class LiveExecutions:
         lock = self._loading.get(execution_id)
         if lock is None:
             lock = self._loading[execution_id] = asyncio.Lock()
-        # One at a time: two that each read half of what is being written would go separate ways.
+        # One at a time: two readers during a write would build two different projections.
         async with lock:
             live = self._by_id.get(execution_id)
             if live is None:
@@ -282,7 +282,7 @@ class LiveExecutions:
             self._release(live)
 
     def _release(self, live: LiveExecution) -> None:
-        """Forget a projection that nobody runs, watches or may come back for."""
+        """Drop a projection that is neither running, watched nor retained."""
         execution_id = live.execution_id
         is_kept = not live.is_unused or execution_id in self._retained
         if not is_kept and self._by_id.get(execution_id) is live:
@@ -336,14 +336,14 @@ class StreamingService:
             yield following
 
     async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """Give every stored event above ``after`` and streamed text, as it happens, to the end."""
+        """Yield every stored event above ``after`` and streamed text, as it happens, to the end."""
         async with self.subscribe(execution_id, after) as following:
             async for frame in following:
                 for event in frame.events:
                     yield event
 
     async def status_updates(self, execution_id: str, interval_s: float) -> AsyncGenerator[bytes]:
-        """Give ``{status, node_states, logs, wave}`` as JSON now, then every so often, to the end.
+        """Yield ``{status, node_states, logs, wave}`` as JSON now, then at an interval, to the end.
 
         ``logs`` are the last 10 sentences, ``wave`` is ``{current, total}``. The last one has the
         final status and comes at once.
@@ -367,7 +367,7 @@ class StreamingService:
                 live.polls -= 1
 
     async def state(self, execution_id: str) -> ExecutionState:
-        """Give the state of an execution by now, with the text streamed so far where it runs here.
+        """Return the present state of an execution, with the streamed text if it runs here.
 
         Raises:
             NotFound: There is none of that id.

@@ -256,7 +256,7 @@ def planning_server() -> Iterator[RunningServer]:
     types = library_registry(providers)
     planner = Planner(ScriptedModels([PLAN] * 9), providers, types, Limits())
     changes = {"planner": planner, "providers": providers, "catalogue": types}
-    with running_server(changes=changes) as running:
+    with running_server(overrides=changes) as running:
         yield running
 
 

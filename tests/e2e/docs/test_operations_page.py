@@ -211,8 +211,8 @@ def test_compose_keeps_what_the_image_keeps_and_lets_nothing_else_be_written() -
 PACKAGE = """
 from planwave.errors import NodeError
 from planwave.graph.protocols import ExecutionResult
-from planwave.graph.values import DataValue
-from tests.support.nodes.linked_nodes import Drinker, Well
+from planwave.graph.model import DataValue
+from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource
 
 class Flaky:
     node_type = "flaky"
@@ -221,7 +221,7 @@ class Flaky:
             raise NodeError("not yet", retryable=True)
         return ExecutionResult({"output": DataValue("text", "there")})
 
-types = [Well(), Drinker(), Flaky()]
+types = [LinkedSource(), LinkConsumer(), Flaky()]
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +219,7 @@ EVERYTHING = graph(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
     tmp_path: Path, when: str
 ) -> None:
@@ -242,14 +242,26 @@ INSIDE = graph(
 )
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+QUICK = {
+    ("after", "run_graph", 1),
+    ("before", "once", 1),  # the only crash after which a value is made again
+    ("after", "node.parked", 1),
+    ("before", "node.answered", 1),
+}
+
+
 @pytest.mark.parametrize(
-    ("what", "number"),
+    ("when", "what", "number"),
     [
-        ("run_graph", 1), ("run_graph", 2), ("once", 1), ("node.parked", 1), ("node.answered", 1),
-        ("node.unparked", 1),
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for case in product(
+            ("before", "after"),
+            ("run_graph", "once", "node.parked", "node.answered", "node.unparked"),
+            (1, 2),
+        )
+        if case[1] == "run_graph" or case[2] == 1
     ],
-)  # fmt: skip
+)
 def test_f12_what_is_told_of_graphs_inside_nodes_is_told_or_was_not(
     tmp_path: Path, when: str, what: str, number: int
 ) -> None:
@@ -278,7 +290,14 @@ def _answered(events: list[Event]) -> list[Any]:
 # -- while it recovers
 
 
-@pytest.mark.parametrize("point", ["before:claim:1", "after:claim:1", "before:append:1"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "before:claim:1",
+        pytest.param("after:claim:1", marks=pytest.mark.slow),
+        pytest.param("before:append:1", marks=pytest.mark.slow),
+    ],
+)
 def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
     tmp_path: Path, point: str
 ) -> None:

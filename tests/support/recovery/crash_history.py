@@ -8,6 +8,7 @@ it with ``kill -9``, and looks after each life at what is stored and at what the
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -247,19 +249,38 @@ def settled_in(directory: Path) -> SettledWork:
 
 @contextmanager
 def crash_history(directory: Path) -> Iterator[CrashHistory]:
-    """Start what starts the lives of a directory, and leave no process behind."""
-    with subprocess.Popen(
+    """Yield a history over ``directory/storage``.
+
+    The process that forks the children has imported everything, so all tests of a process share
+    it. After a failure a new one is started: the old one may be in the middle of a child.
+    """
+    parent = _forking_parent()
+    try:
+        yield CrashHistory(directory / "storage", parent)
+    except BaseException:
+        _forking_parent.cache_clear()
+        _stop(parent)
+        raise
+
+
+@cache
+def _forking_parent() -> subprocess.Popen[str]:
+    """Start the process that forks the children; it ends with the tests."""
+    process = subprocess.Popen(
         [sys.executable, "-m", MODULE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-    ) as process:
-        lives = CrashHistory(directory / "storage", process)
-        try:
-            yield lives
-        finally:
-            process.kill()
+    )
+    atexit.register(_stop, process)
+    return process
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    with process:  # closes the pipes and waits
+        pass
 
 
 def _kill(pid: int) -> None:

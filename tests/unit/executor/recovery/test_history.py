@@ -11,11 +11,11 @@ from planwave.events.paths import ancestor_paths
 from planwave.events.types import PAUSE_REASONS, REQUESTED, SET_ASIDE, WAITING
 from planwave.executor.recovery.history import (
     History,
-    StoredGraphRun,
     StoredNestedRuns,
     is_paused_by_request,
     seconds_between,
 )
+from planwave.executor.state import StoredGraphRun
 
 
 def at(second: float) -> str:

@@ -152,7 +152,7 @@ async def test_a_follower_is_dropped_one_past_its_bounds_and_not_at_them(what: s
     assert follower.is_dropped
     with pytest.raises(SlowConsumer) as caught:
         await follower.next()
-    assert (caught.value.cursor, caught.value.hint) == (0, "go on from there with after=0")
+    assert (caught.value.cursor, caught.value.hint) == (0, "resume with after=0")
 
 
 async def test_what_was_read_does_not_count_as_behind() -> None:

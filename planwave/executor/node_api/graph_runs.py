@@ -1,0 +1,48 @@
+"""Creation of graph runs: a program with its preset nodes, a new schedule and a runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planwave.executor.inputs import plan_inputs
+from planwave.executor.node_api.runtime import GraphRuntime, Host
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.state import GraphRun
+from planwave.graph.model import DataValue, Json
+
+
+def create_graph_run(
+    program: Program,
+    host: Host,
+    options: RunOptions,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    prefix: str = "",
+    variables: Mapping[str, Json] | None = None,
+) -> GraphRun:
+    """Create the run of an execution's own graph, or of one nested in a node.
+
+    Args:
+        program: What is to run.
+        host: The services of the execution's nodes.
+        options: Scheduling, failure policy, and of the execution's own graph which part runs.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+        prefix: Goes before the ids of nested nodes in their paths.
+        variables: What expressions of a nested graph may name; None for those of the execution.
+    """
+    # Node ids of options are those of the execution's own graph.
+    entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
+    runtime = GraphRuntime(
+        program, host, prefix, host.variables if variables is None else variables
+    )
+    for node, values in entry.preset.items():
+        runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
+    schedule = Schedule(
+        program.topology,
+        program.scheduling_rules(options),
+        preset={node: values.keys() for node, values in entry.preset.items()},
+        part=entry.part,
+        dropped=entry.dropped,
+    )
+    return GraphRun(program, schedule, runtime)

@@ -134,5 +134,5 @@ async def test_events_survive_connections_that_break(server: RunningServer) -> N
 
 async def test_nothing_listening_is_said_so(unused_tcp_port: int) -> None:
     async with AsyncClient(f"http://127.0.0.1:{unused_tcp_port}") as client:
-        with pytest.raises(Unreachable, match="no planwave service answers"):
+        with pytest.raises(Unreachable, match="no planwave service responds"):
             await client.plans()

@@ -136,24 +136,14 @@ class Planner:
         types = plannable_types(self._catalogue, self._rules.restricted_to(node_types))
         questions = self._start_conversation(prompt, provider, model, types, max_nodes)
         questions = replace(questions, first=settings.of(questions.first))
-        reader = ParseContext(
-            self._catalogue,
-            self._providers,
-            ModelDefaults(provider, model),
-            self._limits,
-            read_small_reply if questions.small else None,
-            types,
-            max_nodes,
+        translate, steps = (read_small_reply, read_steps) if questions.small else (None, None)
+        defaults = ModelDefaults(provider, model)
+        context = ParseContext(
+            self._catalogue, self._providers, defaults, self._limits, translate, types, max_nodes
         )
-        ask = partial(
-            self._ask,
-            on_progress=on_progress or _ignore_progress,
-            scope=scope,
-            steps=read_steps if questions.small else None,
-        )
-        return await self._ask_until_valid(
-            prompt, questions, reader, on_progress or _ignore_progress, ask
-        )
+        report = on_progress or _ignore_progress
+        ask = partial(self._ask, on_progress=report, scope=scope, steps=steps)
+        return await self._ask_until_valid(prompt, questions, context, report, ask)
 
     async def _ask_until_valid(
         self,

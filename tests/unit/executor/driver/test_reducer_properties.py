@@ -37,8 +37,8 @@ from planwave.executor.messages import (
     Timer,
     TimerFired,
 )
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
-from planwave.executor.node_api.runtime import create_graph_run
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.state import Attempt, ReplyTo

@@ -40,7 +40,7 @@ def test_a_bug_of_ours_is_told_as_one(bug: Any) -> None:
         bug()
     assert caught.value.code == UNREADABLE
     assert "report" in str(caught.value.hint)
-    assert "test_reading" in caught.value.message
+    assert "test_unreadable" in caught.value.message
     assert "changed" not in caught.value.message + str(caught.value.hint)
 
 

@@ -40,7 +40,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class ResultReused:
-    """A fork's node takes over its result; ``event_data`` is added to its ``node.completed``."""
+    """A fork's node reuses a parent's result; ``event_data`` is added to its ``node.completed``."""
 
     attempt: Attempt
     outputs: Outputs

@@ -50,7 +50,7 @@ class AttemptTasks:
 
     Args:
         host: The services of the nodes; its mailbox gets the results.
-        reuse: Results that a fork takes over.
+        reuse: For a fork: the results to reuse from its parent execution.
         publish_delta: Publishes a piece of streamed text at once.
     """
 
@@ -97,7 +97,7 @@ class AttemptTasks:
         post = self._host.mailbox.post
         current_attempt.set(attempt)
         try:
-            # After an answer the node goes on with that, whatever the parent's result was.
+            # After an answer the node resumes with the answer, whatever the parent's result was.
             if self._reuse is not None and not attempt.was_started:
                 taken = await result_to_reuse(self._reuse, attempt, self._host)
                 if taken is not None:
@@ -145,7 +145,7 @@ class AttemptTasks:
             return step.implementation.resume(data, inputs, context, *attempt.resume_args)
         returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         returned = step.implementation.execute(data, inputs, context)
-        if type(returned) is CoroutineType:  # most nodes: nothing to read on the way
+        if type(returned) is CoroutineType:  # most nodes: no events to read
             return cast("Awaitable[ExecutionResult | Suspension]", returned)
         return read_result(returned, self._emit, attempt)
 

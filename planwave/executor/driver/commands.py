@@ -222,13 +222,13 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
 def _record_stored(
     run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
 ) -> None:
-    """Emit an event of a stored nested node; the parked nodes around it go on."""
+    """Emit an event of a stored nested node, and unpark the nodes around it."""
     record_stored(run, event_type, data, path, attempt)
     unpark(run, path)
 
 
 def apply_decision(run: RunState, attempt: Attempt, answer: Json) -> None:
-    """Do with an interrupted attempt what a person decided: take a result, fail it, or run it."""
+    """Apply a person's decision on an interrupted attempt: set its result, fail it, or run it."""
     decision = cast("Mapping[str, Json]", answer if isinstance(answer, Mapping) else {})
     match decision.get("decision"):
         case "give_result":

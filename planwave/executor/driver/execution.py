@@ -228,7 +228,7 @@ class Execution:
         return done
 
     def pause(self, reason: str = PAUSE_REASONS[REQUESTED]) -> asyncio.Future[None]:
-        """Start nothing more until :meth:`resume`; running nodes go on to their end."""
+        """Start no more nodes until :meth:`resume`; running nodes finish."""
         reply, done = self._mailbox.expect_command_reply()
         self._mailbox.post(PauseExecution(reason, reply))
         return done
@@ -274,8 +274,8 @@ class Execution:
 
         Returns:
             ``completed``, ``failed`` or ``cancelled``; the terminal event is durable by then.
-            ``interrupted`` after :meth:`interrupt`, where it had not ended by itself. ``paused``
-            where it parks: nothing can go on before a command, which has to find it in the store.
+            ``interrupted`` after :meth:`interrupt`, unless it had ended before. ``paused`` if it
+            parks: only a command can resume it, and has to load it from the store.
 
         Raises:
             StoreError: The journal refused a batch; nothing of it was published.

@@ -146,9 +146,9 @@ def cancel_stored(run: RunState, path: str, cause: str) -> None:
 def record_stored(
     run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
 ) -> None:
-    """Emit an event of a stored nested node whose graph its node has not asked for again yet.
+    """Emit an event of a stored nested node whose nested run has not been opened again yet.
 
-    Once the node asks, the nested run goes on from this event.
+    Once the run is opened again, it resumes from this event.
     """
     run.emit(event_type, data, path, attempt)
     if run.history is not None:
@@ -170,7 +170,7 @@ def cancel_request(run: RunState, path: str) -> PendingRequest | None:
 def _end_nested_run(
     run: RunState, graph_run: GraphRun, nested_run: NestedRun, outcome: RunOutcome
 ) -> None:
-    """End a nested run: its node may go on."""
+    """End a nested run, so that its node may proceed."""
     if nested_run.graph_run is not graph_run:
         return
     node_run, attempt = nested_run.node_run, nested_run.node_run.attempt
@@ -242,6 +242,6 @@ def mark_active(graph_run: GraphRun) -> None:
 
 
 def check_idle(run: RunState, attempt: Attempt) -> None:
-    """Free a node's slot, or park it, if it still only waits once its code had time to go on."""
+    """Schedule a check that frees the slot of a node, or parks the node, if it still only waits."""
     if attempt.only_nests or attempt.only_waits:
         run.effects.append(CheckIdle(attempt, attempt.activity))

@@ -52,7 +52,7 @@ class Slots:
 
     @property
     def has_returns(self) -> bool:
-        """Whether any node is to go on with what its nested runs gave."""
+        """Whether any nested outcome waits for delivery to its node."""
         return bool(self._returns)
 
     def close(self) -> None:

@@ -23,8 +23,8 @@ class Subscription:
     """An unbounded queue of events with one reader.
 
     The queue never slows the execution down. The service bounds subscribers over a network: the
-    service drops a slow subscriber together with its cursor. A closed subscription cannot be
-    reopened: ``forget`` is called and the queue is dropped.
+    service drops a slow subscriber together with its cursor. A reader that stops iterating cannot
+    return: ``forget`` is called, and the queue gets no more events.
     """
 
     __slots__ = ("_batch_timer", "_closed", "_events", "_forget", "_wake")

@@ -1,7 +1,7 @@
 """Stored events of one execution that is resumed, by graph run.
 
 Until its node opens it again, a nested run is known by its stored events only. They are enough to
-list its open requests and to accept answers. The run goes on once its node opens it.
+list its open requests and to accept answers. The run resumes once its node opens it.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ _NOT_RUN: Final = frozenset({"given", "reused", "changed"})
 
 
 def is_paused_by_request(reason: PauseKind | None) -> bool:
-    """Return whether a paused execution goes on only after a command to resume."""
+    """Return whether a paused execution needs a command to resume."""
     return reason is not None and reason != WAITING
 
 

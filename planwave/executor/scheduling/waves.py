@@ -61,7 +61,7 @@ class WaveBarrier:
         self._exempt_count = [0] * (self.total + 1)
 
     def settle(self, node: int) -> int:
-        """Count a node as settled; give its wave's number if that was the wave's last, else 0."""
+        """Count a node as settled; return its wave's number if the wave is over now, else 0."""
         wave = self.number[node]
         self._left[wave] = left = self._left[wave] - 1
         if node in self._exempt:
@@ -69,7 +69,7 @@ class WaveBarrier:
         return 0 if left else wave
 
     def open_next(self) -> int:
-        """Open the next wave if the barrier lets it; give the number of the wave opened, else 0."""
+        """Open the next wave if the barrier permits; return the number of that wave, else 0."""
         wave = self.open_wave
         if wave > self.total or self._left[wave] > self._exempt_count[wave]:
             return 0

@@ -1,7 +1,7 @@
-"""The graphs of an execution, its own and those that ran inside nodes, looked through once each.
+"""The graphs of an execution, its own and those of nested runs, each indexed once.
 
-A nested run names its graph by hash; the graph itself is told with the first run of it. So a loop
-over a thousand items has one graph here, and a thousand places that share it.
+A nested run names its graph by hash; the event of the first run with that hash carries the graph. So
+a loop over a thousand items has one graph here, shared by a thousand runs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _Document = Mapping[str, Any]
 
 @dataclass(slots=True)
 class NestedGraphs:
-    """The graphs that ran inside nodes, as ``run_graph`` events tell them.
+    """The graphs of nested runs, as recorded by ``run_graph`` events.
 
     Attributes:
-        documents: Each of them once, by its hash.
-        runs: The hash of the graph of each run, by what goes before the ids of its nodes.
+        documents: The graph documents by hash.
+        runs: The hash of each run's graph, by the path prefix of the run.
     """
 
     documents: dict[str, _Document] = field(default_factory=dict[str, _Document])
@@ -37,11 +37,11 @@ class NestedGraphs:
 
 
 class DocumentIndex:
-    """One graph, by its nodes.
+    """One graph, indexed by node.
 
     Attributes:
-        nodes: The documents of its nodes by id.
-        incoming, outgoing: Its edges by the node they lead to, or come from, in edge order.
+        nodes: The node documents by id.
+        incoming, outgoing: The edges by target and by source node, in edge order.
     """
 
     __slots__ = ("incoming", "nodes", "outgoing")
@@ -55,16 +55,16 @@ class DocumentIndex:
             self.outgoing.setdefault(edge["source"], []).append(edge)
 
     def flow_edges_into(self, node_id: str) -> list[_Document]:
-        """Give the flow edges into a node, in edge order."""
+        """Return the flow edges into a node, in edge order."""
         return [e for e in self.incoming.get(node_id, ()) if e["data"]["channel"] == FLOW]
 
     def is_linked(self, node_id: str) -> bool:
-        """Say whether a node is used by others, and never run by itself."""
+        """Return whether a node is only used by other nodes, so that the driver never runs it."""
         out = self.outgoing.get(node_id, ())
         return bool(out) and all(edge["data"]["channel"] != FLOW for edge in out)
 
     def name_of(self, node_id: str) -> str:
-        """Give what a node is called."""
+        """Return the name of a node, its id where it has none."""
         return self.nodes.get(node_id, _NOTHING).get("name") or node_id
 
 
@@ -73,13 +73,12 @@ _UNKNOWN: Final = DocumentIndex(_NOTHING)
 
 
 class NodeLocation(NamedTuple):
-    """Where a node is.
+    """The location of a node.
 
     Attributes:
-        prefix: Goes before the ids of the nodes beside it in their paths; "" in the execution's own
-            graph.
-        graph: The graph it is part of; one without nodes where that was never told.
-        id: Its id in there.
+        prefix: The path prefix of the run that the node is part of; "" in the execution's own graph.
+        graph: The graph that the node is part of; an empty graph where no event carried it.
+        id: The node's id in that graph.
     """
 
     prefix: str
@@ -88,17 +87,17 @@ class NodeLocation(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether its graph was told."""
+        """Whether the node's graph is known."""
         return self.id in self.graph.nodes
 
     @property
     def parent(self) -> str | None:
-        """The node it is inside of; None in the execution's own graph."""
+        """The path of the node that opened the run; None in the execution's own graph."""
         return parent_path(self.prefix) if self.prefix else None
 
     @property
     def document(self) -> _Document:
-        """What the graph says of it: nothing where that was never told."""
+        """The node's document; empty where the graph is not known."""
         return self.graph.nodes.get(self.id, _NOTHING)
 
 
@@ -107,7 +106,7 @@ class GraphLookup:
 
     Args:
         own: The execution's own graph, None where it is not known.
-        nested: Those that ran inside nodes; more may be told as time goes on.
+        nested: The graphs of nested runs; later events may add more.
     """
 
     def __init__(self, own: _Document | None, nested: NestedGraphs) -> None:
@@ -116,7 +115,7 @@ class GraphLookup:
         self._indexes: dict[str, DocumentIndex] = {}
 
     def locate(self, path: str) -> NodeLocation:
-        """Give where a node is."""
+        """Return the location of a node."""
         prefix = path_prefix(path)
         graph = self._graph_at(prefix) if prefix else self._own
         return NodeLocation(prefix, graph, path[len(prefix) :])

@@ -1,4 +1,4 @@
-"""What reached each node of an execution along its flow edges, exactly as it read it."""
+"""The values that reached each node of an execution along its flow edges, as the node read them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from planwave.graph.outputs import outputs_from_json
 
 
 class NodeInputs:
-    """The flow edges of an execution's graphs, by where they lead, and what came along them.
+    """The inputs of an execution's nodes, from the flow edges and the results of their sources.
 
-    Nothing is known of what reached nodes inside others whose graph was never told. The state is not
-    to change meanwhile: results are read once.
+    Nodes of a nested run whose graph is not known have no inputs here. The state must not change while
+    this object is in use: the results of each node are read once and kept.
 
     Attributes:
-        graphs: Where each node is.
+        graphs: The location of each node.
     """
 
     def __init__(self, state: ExecutionState) -> None:
@@ -27,15 +27,15 @@ class NodeInputs:
         self.graphs = GraphLookup(state.graph, state.nested_graphs)
 
     def upstream(self, path: str) -> list[str]:
-        """Give the paths of the nodes that lead into a node, in edge order."""
+        """Return the paths of the nodes with a flow edge into a node, in edge order."""
         place = self.graphs.locate(path)
         edges = place.graph.flow_edges_into(place.id)
         return list(dict.fromkeys(place.prefix + edge["source"] for edge in edges))
 
     def inputs(self, path: str) -> Inputs:
-        """Give what a node that has started read; of a ``join: any``, its winner alone.
+        """Return the inputs of a node that has started; of a ``join: any``, the winning edge alone.
 
-        For a linked node, what has arrived for it by now.
+        For a linked node, return the values that its sources have produced so far.
         """
         node = self._state.nodes.get(path)
         if node is None:
@@ -54,7 +54,7 @@ class NodeInputs:
                 yield Arrival(edge.get("id", ""), edge["source"], name, leaves, enters, value)
 
     def _outputs_of(self, path: str) -> dict[str, DataValue]:
-        """Give the results of a node, however many nodes they lead to."""
+        """Return the results of a node by handle; they are parsed once, however many nodes read them."""
         given = self._values.get(path)
         if given is None:
             node = self._state.nodes.get(path)

@@ -1,4 +1,4 @@
-"""State of one node as far as the events tell, with its streamed text and its open request."""
+"""State of one node according to its events, with its streamed text and its open request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDED_NODE: Final = frozenset(
 )
 """Node statuses that never change again within an execution."""
 _STORED_KINDS: Final = ("text", "reasoning")
-"""Kinds of streamed text that are kept to be shown again."""
+"""Kinds of streamed text that the state keeps."""
 
 
 class StreamedText:
@@ -28,9 +28,9 @@ class StreamedText:
         self._length = 0
 
     def put(self, offset: int, piece: str) -> None:
-        """Put a piece at its offset. What stood there and after it goes.
+        """Put a piece at its offset, in place of all text from that offset on.
 
-        A piece beyond the end is dropped: what is shown never has a hole.
+        A piece that begins beyond the end is dropped, so that the text never has a gap.
         """
         if offset != self._length:
             if offset > self._length:
@@ -48,11 +48,11 @@ class StreamedText:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A question a node waits on.
+    """A request that a node waits for.
 
     Attributes:
-        since: When it was asked, UTC.
-        timeout_s: Seconds from then on after which the node goes on without an answer, or None.
+        since: When the node made the request, UTC.
+        timeout_s: Seconds after ``since`` at which the node continues without an answer, or None.
     """
 
     request_id: str
@@ -62,7 +62,7 @@ class OpenRequest:
     timeout_s: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Give the request as JSON."""
+        """Return the request as JSON."""
         return {
             "request_id": self.request_id,
             "path": self.path,
@@ -74,26 +74,26 @@ class OpenRequest:
 
 @dataclass(slots=True)
 class NodeState:
-    """One node, nested or not, as far as the events tell.
+    """One node, nested or not, according to its events.
 
     Attributes:
         path: The node's id; ``loop[2]/summarise`` for a nested one.
-        name: What it is called, of a nested one that is called anything; others are in the graph.
+        name: The name of a nested node that has one; the graph has the names of the others.
         status: One of ``pending running retrying waiting completed failed skipped blocked
             cancelled linked not_reached``.
         attempt: Number of the newest attempt, 0 before the first.
         started_at: Start of the first attempt, UTC.
-        duration_s: What ended the node said it took.
+        duration_s: The newest duration that an event of the node reported.
         outputs: ``{handle: {"type", "value"}}``, None before there are any.
         error: ``{"code", "message", "hint"?}`` of the failure, also while retrying.
         handled: The failure was caught by the node's policy.
-        reason: Why it was skipped.
-        handle: The required handle that got nothing, for a skipped node.
-        cause: Why it was blocked or cancelled.
+        reason: Why the node was skipped.
+        handle: The required handle that got no value, for a skipped node.
+        cause: Why the node was blocked or cancelled.
         via: The edge that won ``join: any``.
-        answer: What it was answered last, where it asked for something.
+        answer: The newest answer to a request of the node.
         prompt: The data of the last ``node.event`` of type ``prompt``, whole.
-        provider, model: Of the newest usage.
+        provider, model: From the newest usage event.
     """
 
     path: str
@@ -117,11 +117,11 @@ class NodeState:
     model: str | None = None
     usage: UsageTotal = NO_USAGE
     _streamed: dict[str, StreamedText] | None = field(default=None, repr=False, compare=False)
-    """By kind; None until there is any: most nodes never stream."""
+    """By kind; None before the first piece, as most nodes never stream."""
 
     @property
     def attempts(self) -> int:
-        """How many attempts were made."""
+        """The number of attempts made."""
         return self.attempt
 
     @property
@@ -136,31 +136,31 @@ class NodeState:
 
     @property
     def has_streamed(self) -> bool:
-        """Whether the newest attempt may have streamed text or reasoning; cheap to ask."""
+        """Whether the newest attempt may have streamed text or reasoning; O(1)."""
         return self._streamed is not None
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing is known of it but that it is there: what every such node shows."""
+        """Whether no event has changed the node: every field but ``path`` has its default."""
         return _field_values(self) == _UNTOUCHED
 
     def _streamed_text(self, kind: str) -> str:
         return "" if self._streamed is None else str(self._streamed[kind])
 
     def begin_attempt(self, attempt: int | None) -> None:
-        """Go to an attempt: the text of the one before is dropped."""
+        """Begin an attempt; the text of the attempt before is dropped."""
         self.attempt = attempt or max(self.attempt, 1)
         self._streamed = None
 
     def stream(self, kind: str, offset: int, piece: str) -> None:
-        """Put a piece of streamed text; only text and reasoning are kept to be shown again."""
+        """Add a piece of streamed text; kinds other than text and reasoning are dropped."""
         if kind in _STORED_KINDS:
             if self._streamed is None:
                 self._streamed = {each: StreamedText() for each in _STORED_KINDS}
             self._streamed[kind].put(offset, piece)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the node as JSON, every field, with the text streamed so far."""
+        """Return the node as JSON, every field, with the text streamed so far."""
         return {
             "path": self.path,
             "name": self.name,

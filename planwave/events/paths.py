@@ -27,5 +27,5 @@ def parent_path(prefix: str) -> NodePath:
 
 
 def ancestor_paths(path: NodePath) -> list[NodePath]:
-    """Return the paths of the nodes that a node is inside of, outermost first."""
+    """Return the paths of the nodes whose nested runs contain a node, outermost first."""
     return [path[:at] for at, character in enumerate(path) if character == "["]

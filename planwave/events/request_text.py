@@ -7,12 +7,12 @@ from typing import Any, Final, cast
 from planwave.expressions.json_text import to_text
 
 TIMEOUT: Final = "timeout"
-"""Stands for who answered where nobody did in time."""
+"""``by`` of an answer that the request's timeout gave."""
 PERSON: Final = "person"
 
 
 def answer_text(answer: Any) -> str:
-    """Give an answer for people: the decision with its note, or any other answer as text."""
+    """Return an answer as text: the decision with its note, or any other answer."""
     decision = field_of(answer, "decision")
     if not isinstance(decision, str):
         return to_text(answer) or "nothing"
@@ -22,7 +22,7 @@ def answer_text(answer: Any) -> str:
 
 
 def request_text(request: Any) -> str:
-    """Give a request for people: its question, or all of it as text."""
+    """Return a request as text: its question where it has one, else the whole request."""
     for name in ("prompt", "message", "question"):
         if isinstance(found := field_of(request, name), str) and found:
             return found
@@ -30,18 +30,18 @@ def request_text(request: Any) -> str:
 
 
 def is_timer(request: Any) -> bool:
-    """Say whether a request waits for a time, not for a person."""
+    """Return whether a request waits for a time, not for a person."""
     return field_of(request, "kind") == "timer"
 
 
 def end_of_timer(request: Any) -> str:
-    """Give the time that a timer waits for, as it says it; its text where it does not."""
+    """Return the ``until`` of a timer request; without one, the request as text."""
     until = field_of(request, "until")
     return until if isinstance(until, str) else request_text(request)
 
 
 def is_decision(request: Any) -> bool:
-    """Say whether a request is planwave's own, about a node that was cut off and may act but once."""
+    """Return whether the driver made a request, about an interrupted node that must not act twice."""
     return field_of(request, "kind") == "interrupted"
 
 

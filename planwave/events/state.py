@@ -1,7 +1,7 @@
-"""State is the fold of events: what an execution looks like after the facts told so far.
+"""State of an execution: the fold of its events.
 
 ``ExecutionState.apply`` is one table look-up and a few assignments an event, so folding is linear
-and a live state costs its owner little. The same events always give the same state.
+and a live state is cheap to keep. The same events always give the same state.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
 
 @dataclass(slots=True)
 class ExecutionState:
-    """One execution as far as the events tell; ``nodes`` by path, in graph order, nested ones last.
+    """One execution according to its events; ``nodes`` by path, in graph order, nested nodes last.
 
-    ``requests`` holds the open ones, oldest first; ``closed_requests`` says of the others what
-    closed them: ``answered``, ``timeout`` or ``cancelled``. ``created_at``, ``started_at`` and
-    ``completed_at`` are UTC. ``charges`` knows which usage was paid.
+    ``requests`` are the open requests, oldest first; ``closed_requests`` has how each other request
+    was closed: ``answered``, ``timeout`` or ``cancelled``. ``created_at``, ``started_at`` and
+    ``completed_at`` are UTC. ``usage_ledger`` decides which usage was paid.
     """
 
     execution_id: str = ""
@@ -99,7 +99,7 @@ class ExecutionState:
     def waves(self) -> dict[str, int]:
         """``{"current", "total"}``: the lowest unfinished wave (the last one when all are).
 
-        A wave of which nothing ran, as all of it was skipped, is passed over.
+        A wave in which no node ran, because all were skipped, is passed over.
         """
         if self.status == "completed":
             return {"current": self.waves_total, "total": self.waves_total}
@@ -112,17 +112,17 @@ class ExecutionState:
 
     @property
     def is_over(self) -> bool:
-        """Whether the execution has ended for good."""
+        """Whether the execution has ended."""
         return self.status in ENDED_STATUS
 
     @property
     def waiting_for_input(self) -> bool:
-        """Whether somebody is asked something; who waits for a time asks nobody."""
+        """Whether a node waits for a person's answer; timers do not count."""
         return next(self._user_requests(), None) is not None
 
     @property
     def current_node_id(self) -> str | None:
-        """The node of the oldest open request that asks somebody."""
+        """The node of the oldest open request to a person, None without one."""
         first = next(self._user_requests(), None)
         return None if first is None else first.path
 
@@ -130,7 +130,7 @@ class ExecutionState:
         return (each for each in self.requests.values() if not is_timer(each.request))
 
     def apply(self, event: Event) -> None:
-        """Take in the next fact.
+        """Apply the next event.
 
         Raises:
             InvalidTransition: ``seq`` does not follow, or the event is of another execution.
@@ -159,7 +159,7 @@ class ExecutionState:
             )
 
     def node(self, path: str | None) -> NodeState:
-        """Give a node's state, making it if the events had not named it yet.
+        """Return a node's state; create it where no event has named the node yet.
 
         Raises:
             InvalidTransition: ``path`` is None.
@@ -172,21 +172,21 @@ class ExecutionState:
         return state
 
     def open_request(self, request: OpenRequest) -> None:
-        """Note that a node asks something."""
+        """Record a request of a node."""
         self.requests[request.request_id] = request
         self._requests_by_path.setdefault(request.path, set()).add(request.request_id)
 
     def has_open_request(self, path: str) -> bool:
-        """Say whether a node has an open request."""
+        """Return whether a node has an open request."""
         return path in self._requests_by_path
 
     def close_requests_of(self, path: str) -> None:
-        """Forget the open requests of a node that has ended."""
+        """Close the open requests of a node that has ended, as cancelled."""
         for request_id in sorted(self._requests_by_path.get(path, ())):
             self.close_request(request_id, "cancelled")
 
     def close_request(self, request_id: str, by: str) -> None:
-        """Note that a request is not open any more."""
+        """Close a request and record what closed it."""
         request = self.requests.pop(request_id, None)
         if request is None:
             return
@@ -197,7 +197,7 @@ class ExecutionState:
             del self._requests_by_path[request.path]
 
     def end(self, status: str, at: str) -> None:
-        """End the execution; nothing waits any more."""
+        """End the execution and cancel its open requests."""
         self.status = status
         self.completed_at = at
         self.reason = self.pause = None
@@ -205,15 +205,15 @@ class ExecutionState:
             self.close_request(request_id, "cancelled")
 
     def record_wave_started(self, wave: int) -> None:
-        """Note that the first node of a wave has started."""
+        """Record that the first node of a wave has started."""
         self._waves_begun.add(wave)
 
     def record_wave_completed(self, wave: int) -> None:
-        """Note that all of a wave is settled."""
+        """Record that all nodes of a wave have ended."""
         self._waves_done.add(wave)
 
     def as_json(self, *, nodes: bool = True) -> dict[str, Any]:
-        """Give the whole state as JSON, or with ``nodes=False`` all but what is told of nodes."""
+        """Return the state as JSON; with ``nodes=False`` without the nodes."""
         told: dict[str, Any] = {
             "execution_id": self.execution_id,
             "status": self.status,
@@ -248,7 +248,7 @@ class ExecutionState:
 
 
 def fold(events: Iterable[Event]) -> ExecutionState:
-    """Give the state of an execution after these events.
+    """Return the state of an execution after these events.
 
     Raises:
         InvalidTransition: The events are not one execution's, numbered 1, 2, 3 … (deltas 0).
@@ -334,7 +334,10 @@ def _node_unparked(state: ExecutionState, event: NodeUnparked) -> None:
 
 
 def _begin_node(state: ExecutionState, event: NodeStarted | NodeCompleted) -> NodeState:
-    """Give a node that begins; of one in a nested run that is made anew, what it used stays."""
+    """Return the state of a node that begins; if it had ended, a new state that keeps its usage.
+
+    A nested node begins again after its end where its run is opened again.
+    """
     node = state.node(event.path)
     if node.status in ENDED_NODE:
         node = state.nodes[node.path] = NodeState(node.path, usage=node.usage)
@@ -446,7 +449,7 @@ def _delta(state: ExecutionState, event: NodeDelta) -> None:
     node = state.node(event.path)
     attempt = event.attempt or node.attempt
     if attempt < node.attempt or node.status in ENDED_NODE:
-        return  # a straggler of an attempt whose text was dropped
+        return  # a late delta of an attempt whose text was dropped
     if attempt > node.attempt:
         node.begin_attempt(attempt)
     node.stream(event.data["kind"], event.data["offset"], event.data["text"])
@@ -478,4 +481,4 @@ REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Any], None]]] = {
     "usage": _usage,
     "node.delta": _delta,
 }
-"""Each takes the event of its own type. Types without a reducer (``node.log``) are only counted."""
+"""Reducers by event type. Events without a reducer (``node.log``) only advance ``last_seq``."""

@@ -1,7 +1,7 @@
-"""Timeline of a node: everything that happened to it, in order.
+"""Timeline of a node: the events that changed its status, in order.
 
-The state of a node is its latest situation; its timeline is how it got there: every start, every failed
-attempt, every request and who answered it.
+The state of a node shows only its present status. The timeline lists every start, every failed
+attempt, every request and every answer.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from planwave.events.types import Event
 
 
 class TimelineEntry(NamedTuple):
-    """One thing that happened to a node.
+    """One entry of a node's timeline.
 
     Attributes:
-        seq: Number of the event that says so.
-        at: When, UTC.
+        seq: Number of the event that the entry was made from.
+        at: Time of the event, UTC.
         what: ``started entered-again tried-again asked answered parked unparked completed failed
-            skipped blocked cancelled``; ``given reused changed`` for a result without a run: from the inputs, from
-            the execution before a fork, or as the fork was asked to change it.
-        attempt: In which attempt, None where there was none.
-        details: What there is to say about it, by name; as JSON.
+            skipped blocked cancelled``; ``given reused changed`` for a result without a run: preset by
+            the client, reused from the parent of the fork, or changed by the client in the fork.
+        attempt: Number of the attempt, None where there was none.
+        details: More fields of the entry, as JSON.
     """
 
     seq: int
@@ -33,7 +33,7 @@ class TimelineEntry(NamedTuple):
     details: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """Give ``{"seq", "at", "what", "attempt"?}`` and the facts."""
+        """Return ``{"seq", "at", "what", "attempt"?}`` and the details."""
         shown: dict[str, Any] = {"seq": self.seq, "at": self.at, "what": self.what}
         if self.attempt is not None:
             shown["attempt"] = self.attempt
@@ -41,7 +41,7 @@ class TimelineEntry(NamedTuple):
 
 
 def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
-    """Give the course of every node that anything happened to, by path."""
+    """Return the timelines of all nodes that have entries, by path."""
     found: dict[str, list[TimelineEntry]] = {}
     for event in events:
         tell = _CONVERTERS.get(event.type)
@@ -53,12 +53,12 @@ def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
 
 
 def reentries(timeline: Iterable[TimelineEntry]) -> int:
-    """Say how often a node was entered again because its process had ended."""
+    """Return how often a node was entered again after its process had ended."""
     return sum(step.what == "entered-again" for step in timeline)
 
 
 def answers(timeline: Iterable[TimelineEntry]) -> list[dict[str, Any]]:
-    """Give what a node was answered: ``[{"request_id", "at", "by", "answer", …}]``."""
+    """Return the answers to a node's requests: ``[{"request_id", "at", "by", "answer", …}]``."""
     return [{"at": step.at, **step.details} for step in timeline if step.what == "answered"]
 
 

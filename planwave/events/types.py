@@ -117,7 +117,7 @@ class NoData(TypedDict):
 
 
 class CreatedData(TypedDict):
-    """What was asked for: a goal, and the plan or the flow that is run."""
+    """The request of the client: a goal, and the plan or the flow to run."""
 
     goal: NotRequired[str]
     title: NotRequired[str]
@@ -275,7 +275,7 @@ class NodeWaitingData(TypedDict):
 
 
 class NodeAnsweredData(TypedDict):
-    """An answer; ``by`` is "timeout" where nobody answered in time."""
+    """An answer; ``by`` is "timeout" where the request timed out."""
 
     request_id: str
     answer: Json
@@ -297,7 +297,7 @@ class NodeLogData(TypedDict):
 
 
 class NodeEventData(TypedDict):
-    """An event of a node's own."""
+    """An event that a node emits itself."""
 
     event_type: str
     data: NotRequired[Json]

@@ -1,4 +1,4 @@
-"""What is stored of an execution and makes no sense: told as a refusal, never as a crash."""
+"""Errors for stored executions that cannot be read: a ``Conflict``, never a crash."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ UNREADABLE: Final = "unreadable"
 _OF_DATA: Final = (
     ArithmeticError, InvalidTransition, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-"""What code that reads stored data raises where they have another form than planwave gives them."""
+"""Errors that reading code raises when stored data has a form that planwave never writes."""
 _JSON: Final = (dict, list, str, int, float, type(None))
 
 
 @contextmanager
 def guard_stored(execution_id: str) -> Generator[None]:
-    """Make sense of what is stored of an execution: somebody may have written to it, or the disk.
+    """Turn errors of code that reads a stored execution into a ``Conflict``.
 
-    An error that no data can cause is a bug of planwave's, or of a node type's. It is a refusal too,
-    so that it stops this execution alone, but it is told as what it is.
+    The stored data may be damaged, or changed from outside. An error that no data can cause is a bug
+    of planwave or of a node type. It is a ``Conflict`` too, so that it stops this execution alone, but
+    the message calls it a bug.
 
     Raises:
-        Conflict: ``unreadable_error``: what is stored is nothing that planwave has stored, or there is a
-            bug in what reads it.
+        Conflict: ``unreadable``: planwave did not store the data in this form, or the code that reads
+            them has a bug.
     """
     try:
         yield
@@ -62,7 +63,7 @@ def _place_of(error: Exception) -> str:
 
 
 def unreadable_error(execution_id: str, why: str) -> Conflict:
-    """Give the error for what somebody has changed or removed, and its way out."""
+    """Return the error for stored data that were changed or removed from outside."""
     return Conflict(
         f"what is stored of execution {execution_id} cannot be read: {why}",
         code=UNREADABLE,

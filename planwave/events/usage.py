@@ -1,9 +1,9 @@
 """Usage of an execution: the totals, and which usage was paid and which is only reported again.
 
-An attempt that is entered again makes its calls anew. Those it had made before are served from the
-record, and it tells their usage a second time, as ``recorded``. That is nothing new, unless it was
-cut off between a call and telling of it: then nobody has heard of it yet. So what an attempt tells
-as recorded counts as far as it had not told it before; what it does not tell as recorded was paid.
+An attempt that is entered again repeats its calls. Calls made before are served from the record, and
+the attempt emits their usage a second time, with ``recorded``. Recorded usage counts only where the
+attempt has not emitted the usage before: its process may have ended between a call and the event.
+Usage without ``recorded`` was always paid.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planwave.events.types import Event
 
 
 def _amount(value: Any) -> Any:
-    """Give a number that is not negative, or None."""
+    """Return a number that is not negative, or None."""
     return value if type(value) in (int, float) and value >= 0 else None
 
 
@@ -31,9 +31,9 @@ class UsageTotal:
     estimated: bool = False
 
     def plus(self, data: Mapping[str, Any]) -> UsageTotal:
-        """Give the sum with one ``usage`` event's data; what is no amount there adds nothing.
+        """Return the sum with the data of one ``usage`` event; invalid amounts add nothing.
 
-        Any node may say what it used: a made-up value must not make a stored run unreadable.
+        Any node may emit usage: an invalid value must not make a stored run unreadable.
         """
         cost = _amount(data.get("cost_usd"))
         return UsageTotal(
@@ -45,7 +45,7 @@ class UsageTotal:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Give the sum as JSON."""
+        """Return the sum as JSON."""
         return {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
@@ -64,16 +64,16 @@ _LEFT: Final = frozenset(
 
 
 _USAGE_KEY: Final = ("provider", "model", "input_tokens", "output_tokens")
-"""What tells usages apart; two calls that are alike in these cost the same."""
+"""Fields that identify a usage; two calls that are equal in these cost the same."""
 
 
 class _AttemptUsage:
-    """What an attempt has told it used, since it began, or was answered last.
+    """The usage that an attempt has emitted since it began or was last answered.
 
     Attributes:
-        generation: In which life of the execution it was when it was last heard of.
-        recorded: What it told that nobody had heard of before.
-        repeatable: What of that it may tell again, in the order in which it is likely to.
+        generation: How often the execution had changed its owner at the newest event of the attempt.
+        recorded: The usage that was new.
+        repeatable: The part of it that the attempt may emit again, in the order first emitted.
     """
 
     __slots__ = ("attempt", "generation", "recorded", "repeatable")
@@ -88,7 +88,7 @@ class _AttemptUsage:
         self.repeatable = list(self.recorded)
 
     def is_new(self, usage: Any, *, is_recorded: bool) -> bool:
-        """Take in a usage; say whether it was not told before."""
+        """Record a usage and return whether the attempt had not emitted it before."""
         if is_recorded and usage in self.repeatable:
             self.repeatable.remove(usage)
             return False
@@ -97,42 +97,42 @@ class _AttemptUsage:
 
 
 class UsageLedger:
-    """Follows the events of an execution, and says of its usage what was paid."""
+    """Decides from the events of an execution which usage was paid."""
 
     __slots__ = ("_attempts", "_epoch", "_first_entries", "_generation")
 
     def __init__(self) -> None:
         self._first_entries: dict[str | None, int | None] = {}
-        """The attempts that were never entered again: what they are served was not paid here."""
+        """Attempts never entered again, by path: their recorded usage was not paid in this execution."""
         self._attempts: dict[str | None, _AttemptUsage] = {}
         self._epoch: Any = 1
         self._generation = 0
 
     def observe(self, event: Event) -> None:
-        """Take in an event; most mean nothing here."""
+        """Apply an event; most types change nothing."""
         kind = event.type
         if kind in _ENTERED:
             self._enter(event)
         elif kind in _LEFT:
-            # What goes on later has calls of its own, unless it was cut off and is to begin again.
+            # A later entry makes new calls, unless the attempt was interrupted and begins again.
             if not event.data.get("interrupted"):
                 self._first_entries.pop(event.path, None)
                 self._attempts.pop(event.path, None)
         elif kind == "execution.resumed" and event.data.get("epoch") != self._epoch:
-            # Another owner enters again all that was at work; the same one had it only paused.
+            # A new owner enters all running attempts again; the same owner only ends a pause.
             self._epoch = event.data.get("epoch")
             self._generation += 1
             self._first_entries.clear()
 
     def is_paid(self, event: Event) -> bool:
-        """Say whether a ``usage`` event tells of something that was paid and not told of before."""
+        """Return whether the usage in a ``usage`` event was paid and not emitted before."""
         path, is_recorded = event.path, bool(event.data.get("recorded"))
         found = self._attempts.get(path)
         if found is None or found.attempt != event.attempt:
             found = self._attempts[path] = _AttemptUsage(event.attempt, self._generation)
         elif found.generation != self._generation:
             found.reenter(self._generation)
-        # Any node may say anything there, so nothing is hashed.
+        # Any node may emit any JSON as usage, so the values may not be hashable.
         said = event.data
         what = [said.get(name) for name in _USAGE_KEY]
         is_new = found.is_new(what, is_recorded=is_recorded)

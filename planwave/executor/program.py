@@ -27,11 +27,11 @@ class BoundType(NamedTuple):
 
 @dataclass(slots=True)  # read several times a node, where a named tuple is slow
 class BoundNode:
-    """One node with what its type brings, looked up once; not to be changed.
+    """One node with the parts of its type, looked up once; treat as immutable.
 
     Attributes:
-        template: The expressions in ``node.data``, or None where it holds none.
-        handles: As those of its ``Kind``.
+        template: The expressions in ``node.data``, or None if there are none.
+        handles: The outputs with a fixed name, as in :class:`BoundType`.
     """
 
     node: Node
@@ -50,7 +50,7 @@ class Program:
 
     Attributes:
         types: The node types of the graph by name.
-        versions: Those of its types of which the version is not the first.
+        versions: ``{type name: version}`` of the types whose version is not 1.
 
     Raises:
         InputError: A node's type is unknown.
@@ -81,7 +81,7 @@ class Program:
         self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
 
     def scheduling_rules(self, options: RunOptions) -> SchedulingRules:
-        """Give the kernel's rules under some options."""
+        """Return the kernel's scheduling rules for some options."""
         return SchedulingRules(
             self.join_any,
             self.required,
@@ -90,11 +90,11 @@ class Program:
         )
 
     def ancestors(self, node: int) -> frozenset[int]:
-        """Give the nodes that settle before a node, along effective edges."""
+        """Return the ancestors of a node along effective edges."""
         return frozenset(self.walk({node}, forward=False) - {node})
 
     def edges_of(self, node: int) -> tuple[Sequence[Edge], Sequence[Edge]]:
-        """Give all edges into and out of a node, links included, in graph order."""
+        """Return all edges into and out of a node, links included, in graph order."""
         if self._adjacent is None:
             into: list[list[Edge]] = [[] for _ in self.steps]
             out: list[list[Edge]] = [[] for _ in self.steps]
@@ -105,7 +105,7 @@ class Program:
         return self._adjacent[0][node], self._adjacent[1][node]
 
     def linked_into(self, node: int) -> list[int]:
-        """Give a node and all that is linked into it, each after what is linked into that."""
+        """Return a node and its link dependencies, direct and indirect, dependencies first."""
         found: list[int] = []
         begun: set[int] = set()
         stack = [(node, False)]
@@ -120,11 +120,11 @@ class Program:
         return found
 
     def links_into(self, node: int) -> list[Edge]:
-        """Give the link edges into a node, in graph order."""
+        """Return the link edges into a node, in graph order."""
         return [edge for edge in self.edges_of(node)[0] if edge.channel == LINK]
 
     def type_versions(self, node: int) -> dict[str, int]:
-        """Give those of ``versions`` that a node's result follows from."""
+        """Return the entries of ``versions`` that a node's result depends on."""
         if not self.versions:
             return {}
         types = [self.steps[each].node.type for each in self.linked_into(node)]
@@ -133,9 +133,9 @@ class Program:
     def walk(
         self, starts: Collection[int], *, forward: bool, stops: Collection[int] = ()
     ) -> set[int]:
-        """Give some nodes and all that follow them, or lead to them, along effective edges.
+        """Return some nodes with their descendants or ancestors along effective edges.
 
-        The way does not lead on through ``stops``.
+        The walk includes the nodes of ``stops`` but does not continue past them.
         """
         topology = self.topology
         ends = topology.targets if forward else topology.sources
@@ -150,7 +150,7 @@ class Program:
         return seen
 
     def _flow_edges(self) -> list[list[int]]:
-        """Give the flow edges into each node, in edge order: where arrivals come from."""
+        """Return the flow edges into each node, in edge order; arrivals come along these."""
         incoming = self.topology.incoming
         if True not in self.topology.linked:
             return incoming
@@ -158,7 +158,7 @@ class Program:
         return [[e for e in numbers if edges[e].channel == FLOW] for numbers in incoming]
 
     def _nodes_of(self, types: Iterable[str]) -> list[int]:
-        """Give the nodes of some types."""
+        """Return the nodes of some types."""
         names = {*types}
         return [i for i, node in enumerate(self.graph.nodes) if node.type in names] if names else []
 

@@ -1,6 +1,6 @@
 """State of one execution: graph runs, node runs, attempts, nested runs, and how a graph run is made.
 
-Data and bookkeeping only. What changes it is in ``driver/``.
+Data and bookkeeping only. The code that changes this state is in ``driver/``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planwave.executor.node_api.runtime import GraphRuntime
 
 NestedOutcome = Mapping[str, Outputs] | NodeError
-"""What a nested run came to: the outputs of its nodes by id, or its error."""
+"""Outcome of a nested run: the outputs of its nodes by id, or its error."""
 ReplyTo = NewType("ReplyTo", int)
 """Names the caller or node that waits for the reply to a message; see ``node_api/mailbox.py``."""
 
@@ -46,15 +46,16 @@ class GraphRun:
     """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
 
     Attributes:
-        nested_run: What a nested one is to the node it is inside of; None for the execution's own.
-        depth: How many graphs it is inside of.
+        nested_run: The nested run that this graph belongs to; None for the execution's own graph.
+        depth: Number of graphs around this one.
         failures: The error of every unhandled failed node by its path, in order of failing.
-        attempt_offset: The highest attempt that its nodes, or nodes inside them, may have had before it was
-            made anew; theirs go on from there.
-        highest_attempt: The highest attempt that any of them has had by now, or is about to have.
-        is_retryable: The first of them might not come again.
-        is_idle: Nothing goes on in it before a request inside is answered.
-        parent_runs: Of a fork: what it goes by, the latest first; see ``reuse.py``.
+        attempt_offset: The highest attempt number of its nodes, nested ones included, before this
+            graph was restarted; attempt numbers continue from there.
+        highest_attempt: The highest attempt number of its nodes so far, the next attempt included.
+        is_retryable: The first failure is retryable.
+        is_idle: Nothing in it can proceed before a request of one of its nodes is answered.
+        parent_runs: For a fork: earlier runs to reuse results from, the latest first; see
+            ``reuse/reuse.py``.
         unstarted_waves: The ids of the nodes of each wave that has not begun, in graph order.
     """
 
@@ -131,12 +132,12 @@ class GraphRun:
         return {"node": path, "error": self.failures.get(path, unknown)}
 
     def has_completed(self, node: int) -> bool:
-        """Return whether a node has a result of its own, not one of its error policy."""
+        """Return whether a node completed; a result from its error policy does not count."""
         return self.schedule.status[node] is NodeStatus.COMPLETED
 
     @property
     def is_complete(self) -> bool:
-        """Whether every node that was to run has a result of its own."""
+        """Whether every node either completed or was skipped; linked nodes are ignored."""
         ran = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
         linked, statuses = self.program.topology.linked, self.schedule.status
         return all(on or each in ran for on, each in zip(linked, statuses, strict=True))
@@ -154,10 +155,10 @@ class GraphRun:
 
 
 class ParentGraphRun(NamedTuple):
-    """A graph of an execution before a fork, as it was left; what the same graph of the fork goes by.
+    """A graph run of an execution before a fork, restored from its events; a source of results.
 
     Attributes:
-        generation: How many executions lie between that one and the fork.
+        generation: Number of executions between that execution and the fork.
     """
 
     record: StoredGraphRun
@@ -171,25 +172,25 @@ class Attempt:
     Once its phase is ``DONE`` it has ended; later messages of its task are dropped.
 
     Attributes:
-        resume_args: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
-            attempt.
-        reentries: How often the end of a process interrupted it before.
-        was_started: It goes on after a wait; its ``node.started`` was emitted before.
-        started: When it was launched, by the clock of the loop; below 0 before.
-        elapsed_s: How long its attempt ran before it waited, or was parked, last.
-        own_s: How long its attempt had done its own work when its own clock was stopped last.
-        own_since: When its own clock was started, by the clock of the loop; below 0 while it stands.
-        decision: What a person decided after it was interrupted, where that was not done yet.
-        limit_s: Bounds its own time.
-        has_deadline: A deadline of its own time is set.
-        open_nested_runs: The nested runs it waits for.
-        due_outcomes: Outcomes of nested runs that its code has yet to get.
-        turn_activity: Grows with each nested run it opens, and each outcome it gets.
-        own_calls: Calls of its own that it is in. This and the next two are counted by the node's own
-            task and only read in a turn.
-        covered: Of these calls, how often one goes around the wait for a nested run.
-        own_activity: Grows with each call of its own that ends.
-        node_run: What runs inside its node, or None if nothing did.
+        resume_args: ``(state, answer)`` of an attempt that resumes after an answer; ``answer_count``
+            counts the answers of this attempt.
+        reentries: How often the end of a process has interrupted this attempt.
+        was_started: It resumes after a wait; its ``node.started`` was emitted before.
+        started: Loop time of its launch; below 0 while it does not run.
+        elapsed_s: Seconds it ran before the last wait or parking.
+        own_s: Seconds of own work, without waits for nested runs, when the own clock last stopped.
+        own_since: Loop time when the own clock started; below 0 while that clock is stopped.
+        decision: A person's decision after an interruption, until it is carried out.
+        limit_s: Limit of own work, in seconds; None for no limit.
+        has_deadline: A timer for ``limit_s`` is set.
+        open_nested_runs: Number of nested runs that the node waits for.
+        due_outcomes: Number of nested outcomes not yet delivered to the node.
+        turn_activity: Grows with each nested run opened, and each outcome delivered.
+        own_calls: Number of open :class:`OwnWork` blocks. The node's task counts this and the next
+            two; the driver only reads them.
+        covered: How many of these blocks surround a wait for a nested run, summed over the waits.
+        own_activity: Grows with each :class:`OwnWork` block that ends.
+        node_run: The nested runs and once values of its node, or None if there are none.
     """
 
     __slots__ = (
@@ -250,7 +251,7 @@ class Attempt:
         self.stream_offsets: dict[str, int] | None = None
 
     def replaced_by(self, successor: Attempt) -> Attempt:
-        """Pass the node run on to the attempt that goes on in place of this one; return that."""
+        """Pass the node run on to the attempt that replaces this one; return the successor."""
         if successor.number == self.number:
             successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
         successor.node_run, self.node_run = self.node_run, None
@@ -259,12 +260,12 @@ class Attempt:
         return successor
 
     def ended_error(self) -> NodeError:
-        """Return the error of calls that are made in the name of this attempt once it has ended."""
+        """Return the error of calls made for this attempt after it has ended."""
         return NodeError(f"attempt {self.number} of node {self.path!r} is over")
 
     @property
     def at_most_once(self) -> bool:
-        """Whether what it does must not be done twice."""
+        """Whether its effect must not happen twice."""
         step = self.graph_run.program.steps[self.node]
         return (step.node.policy.effect or step.facts.effect) == "once"
 
@@ -274,33 +275,32 @@ class Attempt:
         return _microseconds(ran_s)
 
     def stop_clock(self, now: float) -> dict[str, Json]:
-        """Stop its clocks because it waits; return its times as events carry them.
+        """Stop both clocks before a wait; return the times in the form of event data.
 
-        ``duration_s`` is how long its attempt has run, ``own_time_s`` how long of that it has done
-        its own work.
+        ``duration_s`` is the run time of the attempt, ``own_time_s`` the part spent on own work.
         """
         self.elapsed_s, self.started = self.elapsed(now), -1.0
         self.stop_own_clock(now)
         return {"duration_s": self.elapsed_s, "own_time_s": _microseconds(self.own_s)}
 
     def start_own_clock(self, now: float) -> None:
-        """Start the clock of its own time."""
+        """Start the own clock, if it is stopped."""
         if self.own_since < 0.0:
             self.own_since = now
 
     def stop_own_clock(self, now: float) -> None:
-        """Stop the clock of its own time."""
+        """Stop the own clock."""
         self.own_s, self.own_since = self.own_time(now), -1.0
 
     def own_time(self, now: float) -> float:
-        """Return how many seconds this attempt has done its own work, before its waits too."""
+        """Return the seconds of own work of this attempt, those before its waits included."""
         return self.own_s + (now - self.own_since if self.own_since >= 0.0 else 0.0)
 
     @property
     def only_nests(self) -> bool:
-        """Whether it holds a slot, and all its own code does is to wait for nested runs.
+        """Whether it holds a slot while its code only waits for nested runs.
 
-        A call of its own that goes around such a wait (``with context.own_work():``) waits too.
+        An own-work block around such a wait (``with context.own_work():``) counts as waiting.
         """
         return (
             self.phase is RUNNING
@@ -310,7 +310,7 @@ class Attempt:
 
     @property
     def only_waits(self) -> bool:
-        """Whether it holds no slot, and all nested runs it waits for wait for answers."""
+        """Whether it holds no slot, and all its open nested runs wait for answers."""
         node_run = self.node_run
         return (
             self.phase is NESTED
@@ -323,7 +323,7 @@ class Attempt:
 
     @property
     def activity(self) -> int:
-        """All it was seen to do while it waits for nested runs, as a count that grows."""
+        """A counter that grows with all activity of the node around its nested runs."""
         return self.turn_activity + self.own_activity
 
 
@@ -332,12 +332,12 @@ class NestedRun:
 
     Attributes:
         key: Its name within the node.
-        node_run: All that runs inside that node.
+        node_run: The nested runs and once values of that node.
         identity: Hashes of the graph, and of inputs and variables.
         attempt_number: The node's attempt in which it was opened.
         graph_run: The running graph, None before and after.
-        outcome: Its outcome; None where it has not ended, or ended without one.
-        attempt_offset: The highest attempt of its nodes so far, where it is to run again.
+        outcome: Its outcome; None if it has not ended, or ended without one.
+        attempt_offset: The highest attempt number of its nodes before a restart.
         waiters: The reply tokens that get its outcome.
         is_abandoned: The node stopped waiting for it while it ran.
     """
@@ -368,19 +368,19 @@ class NestedRun:
         self.is_abandoned = False
 
     def outcome_for(self, attempt_number: int) -> NestedOutcome | None:
-        """Return its outcome, or None where an attempt of its node has to run it again."""
+        """Return its outcome, or None if an attempt of its node has to run it again."""
         is_spent = isinstance(self.outcome, NodeError) and self.attempt_number < attempt_number
         return None if is_spent or self.is_abandoned else self.outcome
 
 
 class NodeRun:
-    """What runs, ran and was kept inside one node; it lasts as long as the node, over all attempts.
+    """The nested runs and once values of one node, shared by all its attempts.
 
     Attributes:
-        attempt: The attempt that is at work, or will be.
-        nested_runs: The nested runs by key, those that have ended too.
-        open_count: How many have not.
-        waiting: How many of those wait for answers, with nothing else to do.
+        attempt: The current or next attempt of the node.
+        nested_runs: The nested runs by key, including ended ones.
+        open_count: Number of nested runs that have not ended.
+        waiting: Number of open nested runs that can only wait for answers.
         once_values: The values of ``once`` by key.
     """
 
@@ -410,16 +410,16 @@ def _microseconds(seconds: float) -> float:
 
 
 current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
-"""The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
+"""The attempt that a task works for; its child tasks inherit it, so late calls are recognised."""
 
 
 class StoredGraphRun:
-    """One run of a graph as its stored events tell: the execution's own, or one nested in a node.
+    """The stored events of one graph run: the execution's own, or one nested in a node.
 
-    It begins where it was opened, and ends where it was abandoned or opened again.
+    A nested run starts when its node opens it. It ends when it is abandoned or opened again.
 
     Attributes:
-        parent: The run that its node is part of; None for the execution's own graph.
+        parent: The run that contains its node; None for the execution's own graph.
         parent_path: The path of its node; "" for the execution's own graph.
         identity: Hashes of the graph, and of inputs and variables; None for the execution's own
             graph, and for runs stored by versions that did not store them.
@@ -427,7 +427,7 @@ class StoredGraphRun:
         attempt_number: The attempt of its node that opened it.
         attempt_offset: The highest attempt its nodes could have had when it was opened.
         highest_attempt: The highest attempt of its nodes so far.
-        must_restart: It failed or was abandoned: the node's next attempt begins it anew.
+        must_restart: It failed or was abandoned; the node's next attempt restarts it.
     """
 
     __slots__ = (
@@ -493,7 +493,7 @@ class StoredGraphRun:
         return {event.data["request_id"]: event for event in latest if event.type == "node.waiting"}
 
     def how_made(self, path: str) -> HowMade:
-        """Return how a node came to its result."""
+        """Return the stored origin of a node's result."""
         return HowMade(self._type_versions.get(path), self._once_values.get(path, {}))
 
     def unfinished_attempt(self, path: str) -> int | None:
@@ -501,7 +501,7 @@ class StoredGraphRun:
         return self._unfinished.get(path)
 
     def type_versions(self) -> Iterator[tuple[str, int]]:
-        """Yield the types whose versions are stored, with these."""
+        """Yield ``(type, version)`` for every stored type version."""
         for versions in self._type_versions.values():
             yield from versions.items()
 
@@ -521,12 +521,11 @@ NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}
 
 
 class HowMade(NamedTuple):
-    """What is stored of how a node came to its result.
+    """The stored origin of a node's result.
 
     Attributes:
-        type_versions: The versions of the types it follows from, other than the first; None where that is
-            not known.
-        once_values: The values the node kept, by key.
+        type_versions: Versions other than 1 of the types that it depends on; None if unknown.
+        once_values: The once values of the node, by key.
     """
 
     type_versions: Mapping[str, int] | None = None

@@ -5,26 +5,26 @@
     async for chunk in planwave.chunks(planwave.run(graph)):
         print(chunk["choices"][0]["delta"].get("content") or "", end="")
 
-A client of that API sees one answer: in ``delta.content`` what no other node reads on, and what
-nodes say to the caller while the run goes on (``node.event`` of the type ``message``); in
-``delta.reasoning_content`` the reasoning that belongs to it; at the end ``finish_reason`` and
-``usage``. Several nodes that speak at once are heard one after the other, each to its end, as
-paragraphs. Who knows planwave finds everything else in ``extras``:
+A client of that API sees one response. ``delta.content`` has the text that no other node reads, and
+the messages of nodes to the caller (``node.event`` of the type ``message``).
+``delta.reasoning_content`` has the reasoning that belongs to that text. The last chunk has
+``finish_reason`` and ``usage``. When several nodes stream at once, their texts are emitted one after
+the other, as paragraphs. A client of planwave finds everything else in ``extras``:
 
 ``meta``
     ``{"node_id", "node_type"?, "name"?, "path", "attempt"?, "visible", "status"?}``: which node the
-    chunk is about; ``status`` where that has changed. Of nodes in nested runs only their path is
-    known, and their text is not visible: the node they run in tells what came of it. An ``inner``
-    node with its graph in its data is looked into.
+    chunk is about; ``status`` where that has changed. Text of nodes in nested runs is not visible:
+    the result of the node that opened the run is. The exception is a graph in the data of an
+    ``inner`` node. Type and name are absent where the node's graph is not known.
 ``delta``
     ``{"kind", "text", "offset"}``: streamed text of a node that is not visible.
 ``discard``
-    That many characters at the end of the content so far do not hold: the attempt that streamed
-    them failed.
+    Number of characters to remove from the end of the content so far: the attempt that streamed
+    them failed or began again.
 ``event``, ``log``
-    ``{"type", "data"}`` and ``{"message", "level"}``: what a node said besides text.
+    ``{"type", "data"}`` and ``{"message", "level"}``: what a node emitted besides text.
 ``error``, ``handled``, ``reason``, ``cause``, ``request_id``, ``request``, ``duration_s``
-    What goes with a status.
+    Fields of the event that changed the status.
 ``execution``
     ``{"id", "status", "reason"?, "usage"?}``.
 """
@@ -54,7 +54,7 @@ from planwave.graph.model import Graph
 
 _PARAGRAPH_BREAK: Final = "\n\n"
 _INTERNAL: Final = frozenset({"prompt", "wired"})
-"""Node events that are between nodes and the engine, and not for whom the answer is for."""
+"""Node events between nodes and the engine, not emitted to the client."""
 _STATUS: Final = {
     "node.started": "running",
     "node.retrying": "retrying",
@@ -72,11 +72,11 @@ _STATUS_FIELDS: Final = (
     "error", "handled", "reason", "cause", "request_id", "request", "duration_s",
 )  # fmt: skip
 _DISCARDS_TEXT: Final = frozenset({"node.started", "node.retrying", "node.failed"})
-"""Events after which the text that an attempt has streamed does not hold."""
+"""Events after which the text that an attempt has streamed is discarded."""
 _ENDED: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
 )
-"""Events after which a node has nothing more to say."""
+"""Events after which a node emits no more text."""
 _DELTA_FIELDS: Final = {"text": "content", "reasoning": "reasoning_content"}
 
 
@@ -87,19 +87,19 @@ async def chunks(
     visible: Collection[str] | None = None,
     model: str = "planwave",
 ) -> AsyncGenerator[dict[str, Any]]:
-    """Give the events of one execution as ``chat.completion.chunk`` objects; see this module.
+    """Yield the events of one execution as ``chat.completion.chunk`` objects; see this module.
 
-    The last chunk of a completed execution has ``finish_reason: "stop"``. One that failed or was
-    cancelled ends with a chunk without it, and with ``error: {"message", "type", "code", "param"}``
-    beside ``choices``, which the OpenAI SDK raises as an ``APIError``.
+    The last chunk of a completed execution has ``finish_reason: "stop"``. The last chunk of a failed
+    or cancelled execution has none, but ``error: {"message", "type", "code", "param"}`` beside
+    ``choices``, which the OpenAI SDK raises as an ``APIError``.
 
     Args:
-        events: From the first on: a ``planwave.CommandRunner``, what a client's ``events`` gives, or stored
-            ones. Leaving the chunks early leaves the events too.
-        graph: What is run; needed only where the events do not tell: not those of a ``CommandRunner``, nor
-            those that begin with ``execution.created``.
-        visible: Ids of the nodes whose text is content; by default those nobody reads on.
-        model: What stands as ``model`` in every chunk.
+        events: All events from the first: a ``planwave.Run``, the ``events`` of a client, or
+            stored events. Closing the chunks early closes an async generator of events too.
+        graph: The graph that is run. Not needed with a ``Run``, nor with events that begin
+            with ``execution.created``.
+        visible: Ids of the nodes whose text is content; by default, of nodes that no other node reads.
+        model: The ``model`` of every chunk.
 
     Raises:
         InputError: The graph is not known (``no-graph``).
@@ -123,7 +123,7 @@ async def chunks(
 
 
 class _StreamedSoFar:
-    """What the present attempt of one node has streamed, and how much of that was told."""
+    """The text that the present attempt of a node has streamed, and how much of it was emitted."""
 
     __slots__ = ("_lengths", "_pieces", "attempt", "emitted")
 
@@ -141,13 +141,13 @@ class _StreamedSoFar:
         return self._pieces[0] if self._pieces else ""
 
     def is_rewritten(self, kind: str, offset: int, piece: str) -> bool:
-        """Say whether a piece takes the place of another text: its node began again."""
+        """Return whether a piece replaces earlier text by other text, as its node began again."""
         if kind != "text" or offset >= self._lengths[kind]:
             return False
         return not piece.startswith(self.text[offset : offset + len(piece)])
 
     def new_text(self, kind: str, offset: int, piece: str) -> str:
-        """Give what is new of a piece; nothing of one behind a hole."""
+        """Return the new part of a piece, '' for a piece that begins after a gap."""
         known = self._lengths[kind]
         new = piece[known - offset :] if offset <= known else ""
         self._lengths[kind] += len(new)
@@ -157,7 +157,7 @@ class _StreamedSoFar:
 
 
 class ChunkEncoder:
-    """Turns events into chunks one after the other."""
+    """Converts events to chunks, one event at a time."""
 
     def __init__(
         self,
@@ -180,10 +180,10 @@ class ChunkEncoder:
         self._usage = NO_USAGE
         self._usage_ledger = UsageLedger()
         self._meta_cache: dict[str, tuple[dict[str, Any], bool]] = {}
-        """Nodes that are not over: looking one up for each of its tokens would cost more than these."""
+        """By path, for nodes that have not ended: a look-up for each token would be slow."""
 
     def encode(self, event: Event) -> Iterator[dict[str, Any]]:
-        """Give the chunks of the next event."""
+        """Yield the chunks of the next event."""
         self._usage_ledger.observe(event)
         created = event.data.get("graph") if event.type == "execution.created" else None
         if created is not None and self._visibility is None:
@@ -251,7 +251,7 @@ class ChunkEncoder:
         return {**facts, **attempt, "visible": visible}
 
     def _node_meta(self, path: str) -> tuple[dict[str, Any], bool]:
-        """Give what is known of a node, and whether what it streams is visible."""
+        """Return the ``meta`` of a node, and whether its streamed text is visible."""
         showing = self._require_visibility()
         place = self._graphs.locate(path)
         name = place.graph.name_of(place.id) if place.is_known else None
@@ -296,7 +296,7 @@ class ChunkEncoder:
     def _status_change(
         self, event: Event, path: str, meta: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        """Tell that a node's status has changed, and before that what it has not said so far."""
+        """Yield the chunk of a status change, then the text that the node has not emitted so far."""
         meta = {**meta, "status": _STATUS[event.type]}
         about = {
             "meta": meta,
@@ -311,11 +311,11 @@ class ChunkEncoder:
             turn, text = rest
             yield from self._push(Chunk(path, turn, "text", text, {"meta": meta}))
         if (spoken := self._streamed.get(path)) is not None:
-            spoken.emitted = 0  # others may speak now, so it is not the end of the content any more
+            spoken.emitted = 0  # other nodes may emit text now, so this text cannot be discarded
         yield from self._emit(self._turns.finish(path))
 
     def _discard(self, path: str) -> int:
-        """Take back what a node has streamed; give how many characters of it were told."""
+        """Discard the streamed text of a node and return how many characters of it were emitted."""
         spoken = self._streamed.pop(path, None)
         if spoken is None:
             return 0
@@ -325,7 +325,7 @@ class ChunkEncoder:
         return spoken.emitted
 
     def _remaining(self, event: Event, path: str) -> tuple[str, str] | None:
-        """Give what is still to be told of a node's result: all that it has not streamed."""
+        """Return the turn and the text of a node's result that the node has not streamed, or None."""
         if event.data.get("given") or path in self._messaged:
             return None
         showing = self._require_visibility()
@@ -387,7 +387,7 @@ def _execution(event: Event) -> dict[str, Any]:
 
 
 def _error(event: Event) -> dict[str, Any]:
-    """Give how an execution ended as the OpenAI API words a failure."""
+    """Return the failure or cancellation of an execution as an error of the OpenAI API."""
     failed = event.type == "execution.failed"
     error: Mapping[str, Any] = event.data.get("error") or {}
     message = error.get("message") or to_text(event.data.get("cause")) or "the execution failed"
@@ -401,5 +401,5 @@ def _error(event: Event) -> dict[str, Any]:
 
 
 def _time_parts(at: str) -> tuple[int, ...]:
-    """Give a time of an event, UTC, as numbers from the year to the second."""
+    """Return the time of an event, UTC, as numbers from the year to the second."""
     return (*map(int, at[:10].split("-")), *map(int, at[11:19].split(":")))

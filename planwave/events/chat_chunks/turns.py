@@ -1,4 +1,4 @@
-"""Many speakers, one text: who speaks is heard to the end, the others wait for their turn."""
+"""Merge the texts of several nodes into one: one node has the turn, the others are buffered."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 
 class Chunk(NamedTuple):
-    """Something to be told.
+    """A piece of text to be emitted.
 
     Attributes:
-        speaker: Path of the node that says it.
-        turn: What belongs together; two turns are two paragraphs.
-        kind: ``serialize`` or ``reasoning``.
+        speaker: Path of the node that the text is from.
+        turn: Key of the paragraph; two turns are two paragraphs.
+        kind: ``text`` or ``reasoning``.
         text: The characters.
-        extras: What else there is to say with it, by name.
+        extras: The ``extras`` of the chunk, by name.
     """
 
     speaker: str
@@ -25,7 +25,7 @@ class Chunk(NamedTuple):
 
 
 class TurnQueue:
-    """Who may speak: the first to say something, until it leaves; then the one who waited longest."""
+    """Queue of speakers: the first has the turn until it finishes, then the longest-waiting one."""
 
     def __init__(self) -> None:
         self._holder: str | None = None
@@ -33,11 +33,11 @@ class TurnQueue:
         self._finished: set[str] = set()
 
     def is_speaking(self, speaker: str) -> bool:
-        """Say whether a speaker is the one who is heard."""
+        """Return whether a speaker has the turn."""
         return speaker == self._holder
 
     def push(self, chunk: Chunk) -> list[Chunk]:
-        """Give what is to be told now: the piece, or nothing while somebody else speaks."""
+        """Return the chunk if its speaker has the turn; else buffer it and return nothing."""
         speaker = chunk.speaker
         if self._holder is None:
             self._holder = speaker
@@ -48,7 +48,7 @@ class TurnQueue:
         return []
 
     def finish(self, speaker: str) -> list[Chunk]:
-        """Give what may be told now that a speaker has no more to say."""
+        """End a speaker's turn and return the buffered chunks that may be emitted now."""
         if speaker != self._holder:
             if speaker in self._waiting:
                 self._finished.add(speaker)
@@ -64,9 +64,9 @@ class TurnQueue:
         return told
 
     def discard(self, speaker: str) -> None:
-        """Forget what a speaker waits to say."""
+        """Drop the buffered chunks of a speaker."""
         self._waiting.pop(speaker, None)
 
     def close(self) -> list[Chunk]:
-        """Give all that still waits, in the order in which it began to."""
+        """Return all buffered chunks, the longest-waiting speaker first."""
         return [piece for pieces in self._waiting.values() for piece in pieces]

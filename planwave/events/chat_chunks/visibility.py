@@ -1,4 +1,4 @@
-"""Which text of an execution is for its reader: what no other node reads on."""
+"""Decide which text of an execution is visible to the client: text that no other node reads."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW
 from planwave.graph.outputs import outputs_from_json
 
 _CLOSING_TYPES: Final = frozenset({"end"})
-"""Types that close a graph and change nothing: what leads into one is on its way out already."""
+"""Types that close a graph and only pass values on: the sources of such a node are visible."""
 _SUBGRAPH_FIELDS: Final[Mapping[str, str]] = {"inner": "graph"}
-"""Types that give what a graph inside them comes to: by the data field that holds it, under whose name
-it runs."""
+"""Types whose result is that of a graph in their data, with the data field that holds the graph. The
+field's name is also the key of the nested run."""
 
 
 class Visibility:
-    """What each node of a graph has to say to the reader.
+    """The text of each node of a graph that is visible to the client.
 
-    A node's text is visible where no flow edge reads it on. A node that only closes the graph
-    (``end``) reads nothing on: what leads into it is visible as it streams, and it says something
-    itself only where nothing before it did. A visible node that gives what a graph written in its
-    data comes to (``inner``) is one that graph speaks for in the same way. The handle ``error`` is
-    none of a node's text.
+    A node's text is visible where no flow edge leads from it to another node. A node that only closes
+    the graph (``end``) does not count as a reader: the text of its sources is visible as they stream,
+    and its own result only where no source has emitted text. For a visible node with the result of a
+    graph in its data (``inner``), the text of that graph's nodes is visible by the same rules. A value
+    at the handle ``error`` does not count as text of a node that has an edge from there.
     """
 
     def __init__(
@@ -32,12 +32,13 @@ class Visibility:
         *,
         is_subgraph: bool = False,
     ) -> None:
-        """Look through a graph.
+        """Index a graph.
 
         Args:
             graph: The document.
-            visible: Paths of the nodes that are visible, whatever the graph says.
-            is_subgraph: Whether a node gives what it comes to: where it has an ``end``, nothing else.
+            visible: Paths of the visible nodes; overrides the rules of the class.
+            is_subgraph: Whether the graph is in a node's data: its ``end`` nodes alone, if it has
+                any, are its result.
         """
         self._nodes: dict[str, Mapping[str, Any]] = {node["id"]: node for node in graph["nodes"]}
         self._outgoing: dict[str, list[tuple[str, str]]] = {}
@@ -61,17 +62,17 @@ class Visibility:
         }
 
     def type_of(self, path: str) -> str | None:
-        """Give a node's type; None for one of a graph that is not known."""
+        """Return a node's type; None where its graph is not known."""
         node = self._node(path)
         return None if node is None else node["type"]
 
     def name_of(self, path: str) -> str | None:
-        """Give a node's name; None for one of a graph that is not known."""
+        """Return a node's name; None where its graph is not known."""
         node = self._node(path)
         return None if node is None else node.get("name") or node["id"]
 
     def is_visible(self, path: str) -> bool:
-        """Say whether what a node streams is visible."""
+        """Return whether the streamed text of a node is visible."""
         if self._chosen is not None:
             return path in self._chosen
         if path in self._nodes:
@@ -83,11 +84,11 @@ class Visibility:
         return inside is not None and self._shows_result(owner) and inside.is_visible(rest)
 
     def visible_values(self, path: str, outputs: Mapping[str, Any] | None) -> list[Any]:
-        """Give the visible values of a node's result.
+        """Return the visible values of a node's result.
 
         Args:
             path: The node.
-            outputs: As they stand in events.
+            outputs: The outputs as in the node's event.
         """
         values = {handle: value.value for handle, value in outputs_from_json(outputs).items()}
         if self._chosen is None and path not in self._nodes:
@@ -105,7 +106,7 @@ class Visibility:
         return [] if main is None else [values[main]]
 
     def speakers_behind(self, path: str) -> set[str]:
-        """Give the nodes whose text a node only passes on, by path; none where it does no such."""
+        """Return the paths of the nodes whose text a node only passes on."""
         owner, inside, rest = self._resolve_path(path)
         if inside is not None:
             head = path.removesuffix(rest)
@@ -117,7 +118,7 @@ class Visibility:
         return found
 
     def paths(self) -> set[str]:
-        """Give the paths of all nodes whose graph is known."""
+        """Return the paths of all nodes whose graph is known."""
         nested = {
             f"{prefix}/{each}"
             for prefix, (_, inside) in self._subgraphs.items()
@@ -130,20 +131,20 @@ class Visibility:
         return self._nodes.get(path) if inside is None else inside._node(rest)
 
     def _resolve_path(self, path: str) -> tuple[str, Visibility | None, str]:
-        """Give the node that a path leads into, the graph inside it, and the path in there."""
+        """Return the first node of a nested path, the graph in its data, and the path in that graph."""
         head, _, rest = path.partition("/")
         owner, inside = self._subgraphs.get(head, ("", None)) if rest else ("", None)
         return owner, inside, rest
 
     def _shows_result(self, node_id: str) -> bool:
-        """Say whether what the graph inside a node comes to is visible as that node's text."""
+        """Return whether the result of the graph in a node's data is visible as the node's text."""
         shown = self._visible_handles(node_id)
         return self.is_visible(node_id) and (
             DEFAULT_SOURCE_HANDLE in shown or not self._readers(node_id)
         )
 
     def _readers(self, node_id: str) -> list[str]:
-        """Give the nodes that read what a node gives, its errors aside."""
+        """Return the nodes with a flow edge from a node, except from its ``error`` handle."""
         edges = self._outgoing.get(node_id, ())
         return [target for handle, target in edges if handle != ERROR_HANDLE]
 
@@ -155,13 +156,13 @@ class Visibility:
         return node["type"] in _CLOSING_TYPES and reads and not is_read and not joins_any
 
     def _visible_handles(self, node_id: str) -> frozenset[str]:
-        """Give the handles from which a value leaves for a node that closes the graph."""
+        """Return the handles with an edge to a node that closes the graph."""
         edges = self._outgoing.get(node_id, ())
         return frozenset(handle for handle, target in edges if target in self._closing)
 
 
 def _subgraph_of(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Give the graph that is written in a node's data and whose result the node gives."""
+    """Return the graph in a node's data whose result is the node's result, None without one."""
     field = _SUBGRAPH_FIELDS.get(node["type"])
     data: Mapping[str, Any] = node.get("data") or {}
     return data.get(field) if field is not None else None

@@ -1,6 +1,7 @@
-"""Events as log lines for people: the sentences the first service wrote, one projection of two.
+"""Events as log lines for people, one of two log projections.
 
-It had no words for what is paused, answered, entered again or cancelled; those stand here too.
+The lines have the wording of the first planwave service, which had none for pauses, answers, repeated
+entries and cancellations; this module adds those.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from planwave.events.types import MESSAGE, TERMINAL, Event, message_text
 
 
 class TextLog:
-    """Turns events into sentences one after the other.
+    """Converts events to sentences, one event at a time.
 
-    It remembers the nodes' names, which requests are timers, and which failed dependencies it has
-    named already: nodes blocked by the same one share one sentence.
+    The log keeps the nodes' names, the requests that are timers, and the failed dependencies already
+    named: nodes blocked by the same dependency share one sentence.
     """
 
     __slots__ = ("_blockers", "_names", "_timers")
@@ -27,7 +28,7 @@ class TextLog:
         self._timers: set[str] = set()
 
     def line_for(self, event: Event) -> str | None:
-        """Give the sentence of an event, or None for one that is not worth a line.
+        """Return the sentence of an event, None for an event that is not logged.
 
         Nested nodes are named by their whole path.
         """
@@ -54,7 +55,7 @@ class TextLog:
                 return f"Failed node {self._label(node)} - {_message_of(data)}"
             case "node.blocked":
                 return self._blocked_by(data)
-            case "node.cancelled" if event.attempt is not None:  # else it was not at work
+            case "node.cancelled" if event.attempt is not None:  # else the node never ran
                 return f"Cancelled node {self._label(node)} - {data.get('cause')}"
             case "node.event" if data.get("event_type") == MESSAGE:
                 return f"Message from node {self._label(node)} - {message_text(data.get('data'))}"
@@ -104,7 +105,7 @@ class TextLog:
         self._names = {n["id"]: n.get("name") or n["id"] for n in nodes}
 
     def _learn_name(self, path: str, name: str | None) -> None:
-        """Note what a nested node is called; of others the graph says it."""
+        """Record the name of a nested node; the graph has the names of the others."""
         if name is not None:
             self._names[path] = name
 
@@ -121,7 +122,7 @@ class TextLog:
 
 
 def execution_logs(events: Iterable[Event]) -> list[str]:
-    """Give the log of an execution as sentences, in the order of its events."""
+    """Return the log of an execution as sentences, in the order of its events."""
     log = TextLog()
     return [line for event in events if (line := log.line_for(event)) is not None]
 

@@ -1,12 +1,11 @@
-"""Events as typed log entries, one for each thing a node does: the other of the two log projections.
+"""Events as typed log entries, the other of the two log projections.
 
 ``type`` is one of ``step_start start_prompt logic_check wait_input input_received llm_response
 llm_error error message timer subagent_call_start subagent_call_end subagent_call_error``. ``message``
-is what a node told the caller, ``timer`` that it waits for a time, and that this has come. A failure
-is told once:
-``llm_error`` for a node that had asked a model, else ``error``. What somebody asked of the whole
-execution is told of ``system``: a pause as ``wait_input``, its end as ``input_received``, and that
-it was taken up after its process had ended as ``step_start``.
+is a node's message to the caller; ``timer`` is the start and the end of a wait for a time. A failure
+is logged once: as ``llm_error`` for a node that had prompted a model, else as ``error``. Entries
+about the whole execution have the node id ``system``: a pause is ``wait_input``, its end
+``input_received``, and a recovery after the process had ended ``step_start``.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 
 SYSTEM: Final = "system"
-"""Stands where a node id would, for what concerns the whole execution."""
+"""Node id of entries about the whole execution."""
 
 _LOGGED_EVENTS: Final = frozenset(
     {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
 )
-"""Node events that are entries as they are."""
+"""Node events that are logged under their own type."""
 _ANSWERED: Final = "answered"
-"""Why executions go on where a node has told of it."""
+"""Reason of an ``execution.resumed`` that needs no entry: ``node.answered`` has one."""
 
 
 class LogEntry(NamedTuple):
     """One line: ``timestamp`` is UTC, ``node_id`` a node's path, ``content`` for people.
 
-    ``seq`` is that of the event it tells of.
+    ``seq`` is the number of the logged event.
     """
 
     seq: int
@@ -44,7 +43,7 @@ class LogEntry(NamedTuple):
     content: str
 
     def as_json(self) -> dict[str, str]:
-        """Give ``{"timestamp", "nodeId", "type", "content"}``."""
+        """Return ``{"timestamp", "nodeId", "type", "content"}``."""
         return {
             "timestamp": self.timestamp,
             "nodeId": self.node_id,
@@ -54,9 +53,9 @@ class LogEntry(NamedTuple):
 
 
 class TypedLog:
-    """Turns events into entries one after the other.
+    """Converts events to entries, one event at a time.
 
-    It remembers names, who asked a model, and which requests are timers.
+    The log keeps the nodes' names, the nodes that have prompted a model, and the requests that are timers.
     """
 
     __slots__ = ("_prompted", "_timers", "_titles")
@@ -67,7 +66,7 @@ class TypedLog:
         self._timers: set[str] = set()
 
     def entry_for(self, event: Event) -> LogEntry | None:
-        """Give the entry of an event, or None for one that is not worth a line."""
+        """Return the entry of an event, None for an event that is not logged."""
         data, path = event.data, event.path or SYSTEM
         match event.type:
             case "execution.created":
@@ -81,7 +80,7 @@ class TypedLog:
                 return self._node_event_entry(event, path)
             case "node.waiting" | "node.answered":
                 return self._request_entry(event)
-            case "node.cancelled" if event.attempt is not None:  # else it was not at work
+            case "node.cancelled" if event.attempt is not None:  # else the node never ran
                 return _entry(event, "error", f"Cancelled: {to_text(data.get('cause'))}")
             case "node.completed" if path in self._prompted:
                 return _entry(event, "llm_response", _result_of(data))
@@ -129,7 +128,7 @@ class TypedLog:
 
 
 def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
-    """Give the log of an execution as entries, in the order of its events."""
+    """Return the log of an execution as entries, in the order of its events."""
     log = TypedLog()
     return [entry for event in events if (entry := log.entry_for(event)) is not None]
 
@@ -139,7 +138,7 @@ def _entry(event: Event, kind: str, content: str) -> LogEntry:
 
 
 def _pause_entry(event: Event) -> LogEntry | None:
-    """Give the entry of a pause or its end; where a node asked and was answered, it has told that."""
+    """Return the entry of a pause or its end, None where the node's request or answer has an entry."""
     reason = str(event.data.get("reason"))
     if event.type == "execution.paused":
         is_told = pause_kind(event.data) == WAITING
@@ -152,7 +151,7 @@ def _pause_entry(event: Event) -> LogEntry | None:
 
 
 def _end_entry(event: Event) -> LogEntry | None:
-    """Give the entry of an execution that ended for a reason no node has told."""
+    """Return the entry of a cancelled execution, or of a failed one whose error names no node."""
     if event.type == "execution.cancelled":
         return _entry(event, "error", f"Cancelled: {to_text(event.data.get('cause'))}")
     if event.type == "execution.failed" and "node" not in (event.data.get("error") or {}):

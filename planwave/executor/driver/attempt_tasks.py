@@ -110,7 +110,7 @@ class AttemptTasks:
         except BaseException as error:  # whatever a node raises is its failure
             task = self._running.get(attempt)
             if task is not None and asyncio.current_task(task.get_loop()) is not task:
-                raise  # closed from outside, with a loop that has ended: nobody reads the mailbox
+                raise  # closed after its event loop ended: the mailbox is not read any more
             post(AttemptFailed(attempt, error))
         else:
             if isinstance(result, Suspension):
@@ -150,7 +150,7 @@ class AttemptTasks:
         return read_result(returned, self._emit, attempt)
 
     def _own_work(self) -> OwnWork:
-        """Return a context manager for a call of its own that the current node makes."""
+        """Return a context manager that marks a call of the current node as own work."""
         return OwnWork(current_attempt.get(), self._host.mailbox)
 
     def _emit(self, attempt: Attempt, event: NodeEvent) -> None:

@@ -129,7 +129,7 @@ def _complete(run: RunState, attempt: Attempt, outputs: Outputs, data: dict[str,
 
 
 def suspended(run: RunState, attempt: Attempt, suspension: Suspension) -> None:
-    """Have a node wait for an answer, without a task."""
+    """Put a node into its wait for an answer, without a task."""
     if attempt.phase is not DONE:
         end_attempt(run, attempt)
         wait_for_answer(run, attempt, suspension)

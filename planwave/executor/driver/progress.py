@@ -35,7 +35,7 @@ from planwave.graph.model import Json
 
 
 def decide(run: RunState) -> None:
-    """Have every schedule that has new facts decide what follows, and check the run's limits."""
+    """Apply the decisions of every schedule with new facts, and check the run's limits."""
     while run.changed:
         changed, run.changed = run.changed, {}
         for graph_run in changed:
@@ -89,14 +89,14 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
 
 
 def fail_execution(run: RunState, error: dict[str, Json]) -> None:
-    """Fail the execution; what has not ended is cancelled."""
+    """Fail the execution, and cancel every node that has not ended."""
     run.error = error
     cancel_graph_run(run, run.root, error["message"])
     decide(run)
 
 
 def end_attempt(run: RunState, attempt: Attempt) -> None:
-    """Take an attempt out of its slot, with what is nested in it; its schedule gets new facts."""
+    """Remove an attempt from its slot and graph run; cancel its nested runs and timers."""
     if attempt.node_run is not None or run.history is not None:
         cancel_nested_runs(run, attempt, "the node that asked for it has ended")
     if attempt.has_deadline:
@@ -203,10 +203,8 @@ def _end_nested_run(
 def return_outcome(
     run: RunState, attempt: Attempt, reply: ReplyTo, outcome: NestedOutcome | None
 ) -> None:
-    """Let a node go on with an outcome: at once where it holds a slot, else once it has one."""
-    if isinstance(
-        outcome, NodeError
-    ):  # each waiter gets an error of its own, as raising changes it
+    """Deliver a nested outcome to a node, at once or when the node gets a slot again."""
+    if isinstance(outcome, NodeError):  # one error object per waiter, as raising changes it
         outcome = NodeError(
             outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
         )

@@ -1,7 +1,7 @@
 """Hash of everything a node's result depends on.
 
-Two runs of a node with the same key have the same right to its result, so a fork reuses what its parent
-has paid for. Never computed in a normal run.
+Two runs of a node with the same key are entitled to the same result, so a fork reuses the results
+that its parent has paid for. Never computed in a normal run.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ async def result_key(
     services: Any = None,
     how_made: HowMade | None = None,
 ) -> str:
-    """Give the identity of the result a node has, or would have, with what has reached it by now.
+    """Return the key of the result that a node has, or would have, with its current inputs.
 
-    It covers the node's type, the type's version, the task (``description``), the data with their
-    expressions resolved, what arrived (input, source, and value), the goal where the type reads it,
-    what the type itself says it follows from besides (see ``graph.capabilities.ReusableResult``), and the
-    same of everything linked in, links of links included. What a template names (``goal``,
-    ``trigger``, earlier nodes) counts by what it comes to. Names and positions that the node cannot
-    see do not count; neither does its policy. O(size of all this).
+    The key covers the node's type and its version, the task (``description``), the data with
+    expressions resolved, the arrivals (input, source and value), the goal if the type reads it, the
+    further dependencies that the type declares (see ``graph.capabilities.ReusableResult``), and the
+    same for every link dependency, direct and indirect. Names in a template (``goal``, ``trigger``,
+    earlier nodes) count with their values. Names and positions that the node cannot see, and its
+    policy, do not count. O(size of all this).
 
     Args:
         runtime: Holds the outputs that were settled, and the winners of ``join: any``.
-        node: Number of the node; what it needs is settled.
-        variables: What expressions see besides inputs, as the execution has it.
-        renderer: Renders what plain paths cannot.
-        services: What the type finds as ``context.services``.
-        how_made: How the node came to the result it has; None where it would come to it now.
+        node: Number of the node; its sources are settled.
+        variables: Names that expressions may use besides inputs, as in the execution.
+        renderer: Renders expressions that are more than plain paths.
+        services: The ``context.services`` of the type.
+        how_made: The origin of the node's stored result; None for a result it would produce now.
 
     Returns:
         A SHA-256, in hexadecimal.
 
     Raises:
-        PlanwaveError: An expression cannot be resolved, or the type cannot tell what it follows
-            from: there is no result to take over.
+        PlanwaveError: An expression cannot be resolved, or the type cannot name its dependencies;
+            no result can be reused then.
     """
     of_node = _KeyParts(runtime, variables, renderer, services, how_made)
     program = runtime.program
@@ -67,10 +67,10 @@ async def result_key(
 
 
 class _KeyParts:
-    """Works out what the nodes of one graph follow from.
+    """The key parts of the nodes of one graph.
 
     Attributes:
-        digests: The digests of those done, by id.
+        digests: The digests computed so far, by node id.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class _KeyParts:
         self.digests: dict[str, str] = {}
 
     async def parts_of(self, node: int, once_values: Mapping[str, Json] | None) -> dict[str, Json]:
-        """Give what one node follows from; what is linked into it is done."""
+        """Return the key parts of one node; requires the digests of its link dependencies."""
         runtime, program = self._runtime, self._runtime.program
         step, arrivals = program.steps[node], runtime.arrivals_at(node)
         inputs = Inputs(arrivals)
@@ -96,7 +96,7 @@ class _KeyParts:
             "version": self._version(step),
             "description": step.node.description,
             "data": data,
-            # Not the socket type: a value that is given from outside has none of its own.
+            # The socket type is left out: an input value from outside the graph has no socket type.
             "arrivals": [
                 [a.target_handle, a.source_id, a.source_name, _digest(a.value.value)]
                 for a in arrivals

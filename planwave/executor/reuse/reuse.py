@@ -1,12 +1,12 @@
-"""Results a fork takes over from the execution before it, instead of paying for them again.
+"""Results that a fork reuses from its parent execution, instead of paying for them again.
 
-A node runs again where what its result follows from has changed, or where it has none. What ran
-inside it is gone through in the same way, node by node: each graph it asks for is laid beside what it
-had run under that key, if that had the same inputs and variables. The graphs may differ: what a change
-does not reach has the same identity in both.
+A node runs again if a dependency of its result has changed, or if the parent has no result for it.
+Its nested runs are compared in the same way, node by node: each nested graph is matched with the
+parent's nested run of the same key, if inputs and variables are equal. The graphs may differ: nodes
+that a change does not affect have the same result key in both.
 
-That execution may be a fork itself, which need not have come to all it had a right to. So what was before
-it counts too, the latest first; but for nodes that it was to run anew, or to have set.
+The parent may be a fork that ended before it reused all it could. So its own ancestors are searched
+too, the latest first, except for nodes that a later execution reran or had preset.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResultKeyHost(Host, Protocol):
-    """A host that knows what results follow from."""
+    """A host that computes result keys."""
 
     async def result_key(
         self, runtime: GraphRuntime, node: int, how_made: HowMade | None = None
@@ -48,29 +48,29 @@ class ResultKeyHost(Host, Protocol):
 
 
 class ReusedResult(NamedTuple):
-    """A result that a node has without having run, and what its ``node.completed`` says of that."""
+    """The result of a node that did not run, with the extra data of its ``node.completed``."""
 
     outputs: Outputs
     event_data: dict[str, Any]
 
 
 class OnceValue(NamedTuple):
-    """A value that a node had kept; it may be null."""
+    """A stored once value; it may be null."""
 
     value: Json
 
 
 class ParentExecution(NamedTuple):
-    """The execution before a fork.
+    """The parent execution of a fork, or one of the parent's ancestors.
 
     Attributes:
         execution_id: Its id.
         program: Its graph.
-        history: What is stored of all its graphs.
-        host: What its nodes found around them.
-        options, inputs: As it had them.
-        excluded: Ids of the nodes of which nothing is taken, as an execution since then was to run
-            them anew, or to have them set.
+        history: The stored events of all its graphs.
+        host: The services of its nodes.
+        options, inputs: Its own options and inputs.
+        excluded: Ids of the nodes whose results are not reused, because a later execution reran
+            them or had them preset.
     """
 
     execution_id: str
@@ -83,20 +83,19 @@ class ParentExecution(NamedTuple):
 
 
 class Reuse:
-    """What a fork has from the execution before it.
+    """The results that a fork may reuse from its parent execution.
 
     Args:
-        execution_id: The execution before.
-        parents: What is known of it, and of what it was a fork of itself, the latest first; nothing
-            where it is gone.
+        execution_id: Id of the parent execution.
+        parents: The parent and its own ancestors, the latest first; empty if the parent is gone.
         rerun: Ids of nodes that run in any case.
-        preset: ``{node_id: {handle: value}}``: what nodes are settled with, whatever they had.
-        is_retry: The nodes of ``rerun`` go on with what they had come to inside; else they begin
-            anew, whatever runs inside them.
+        preset: ``{node_id: {handle: value}}``: values that settle these nodes, whatever the parent has.
+        is_retry: The nodes of ``rerun`` reuse results of their nested runs; otherwise they restart
+            with all their nested runs.
 
     Attributes:
-        execution_id: The execution before.
-        own_runs: What the fork's own graph goes by; nothing where what is stored makes no sense.
+        execution_id: Id of the parent execution.
+        own_runs: The earlier runs of the fork's own graph; empty if the stored events are invalid.
     """
 
     def __init__(
@@ -123,14 +122,14 @@ class Reuse:
         inputs: Any,
         variables: Any,
     ) -> Sequence[ParentGraphRun]:
-        """Give what a graph that a node asks for goes by.
+        """Return the earlier runs that a nested run may reuse results from, the latest first.
 
         Args:
-            attempt: Who asks.
-            graph_run: The graph.
+            attempt: The attempt that starts the nested run.
+            graph_run: The nested run.
             identity: Hashes of the graph, and of inputs and variables.
-            inputs: Its inputs.
-            variables: What its expressions may name besides those of the graph around it.
+            inputs: Inputs of the nested graph.
+            variables: Names for its expressions, besides those of the enclosing graph.
         """
         outside = {parent_run.record: parent_run for parent_run in self._counterparts(attempt)}
         if not outside or self._must_restart(attempt):
@@ -141,7 +140,7 @@ class Reuse:
             if around is None or record.identity is None:
                 continue
             before, is_same = self._parents[number], record.identity[0] == identity[0]
-            with suppress(PlanwaveError):  # it runs as if it never had
+            with suppress(PlanwaveError):  # the nested run reuses nothing from this one
                 program = (
                     graph_run.program if is_same else self._program_of(before, record.identity[0])
                 )
@@ -150,11 +149,11 @@ class Reuse:
                 then = create_graph_run(program, host, options, inputs, graph_run.prefix, seen)
                 found.append(self._replayed(ParentGraphRun(record, then, number)))
                 if is_same and then.is_complete:
-                    break  # nothing older has more
+                    break  # older runs cannot add results
         return found
 
     def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, StoredGraphRun]]:
-        """Give what ran under a key with the same inputs, by generation, the latest first."""
+        """Yield ``(generation, run)`` of the runs of a key with the same inputs, the latest first."""
         for number, before in enumerate(self._parents):
             for record in before.history.records_at(prefix):
                 if record.identity is not None and record.identity[1] == of_inputs:
@@ -169,7 +168,7 @@ class Reuse:
                 yield self._replayed(ParentGraphRun(before.history.root, graph_run, number))
 
     def _counterparts(self, attempt: Attempt) -> Iterator[ParentGraphRun]:
-        """Give the graphs that a node goes by, the latest first."""
+        """Yield the earlier graph runs that a node may reuse results from, the latest first."""
         node_id = attempt.graph_run.program.topology.ids[attempt.node]
         for parent_run in attempt.graph_run.parent_runs:
             passed_over = self._parents[parent_run.generation].excluded
@@ -177,7 +176,7 @@ class Reuse:
                 yield parent_run
 
     def _candidates(self, attempt: Attempt) -> Iterator[_Candidate]:
-        """Give the nodes of the same path, the latest first."""
+        """Yield the earlier nodes of the same path, the latest first."""
         node_id = attempt.graph_run.program.topology.ids[attempt.node]
         for parent_run in self._counterparts(attempt):
             number = parent_run.graph_run.program.topology.index.get(node_id)
@@ -185,7 +184,7 @@ class Reuse:
                 yield _Candidate(parent_run, number, parent_run.record.how_made(attempt.path))
 
     def _program_of(self, parent: ParentExecution, graph_hash: str) -> Program:
-        """Give a graph that ran inside a node of the execution before, by its hash."""
+        """Return a nested graph of an earlier execution, by its hash."""
         if graph_hash not in self._programs:
             with guard_stored(parent.execution_id):
                 graph, _ = read_graph(parent.history.documents[graph_hash])
@@ -193,10 +192,10 @@ class Reuse:
         return self._programs[graph_hash]
 
     async def result_of(self, attempt: Attempt, host: ResultKeyHost) -> ReusedResult | None:
-        """Give the result of a node that is about to run, or None where it has to run.
+        """Return the reusable result of a node that is about to run, or None if the node has to run.
 
-        Taken over is the result of the node of the same path, where both follow from the same; see
-        ``executor/identity.py``.
+        A result is reusable if it belongs to the node of the same path and has the same result key;
+        see ``result_key.py``.
         """
         graph_run, node = attempt.graph_run, attempt.node
         if graph_run.nested_run is None:
@@ -219,9 +218,9 @@ class Reuse:
         return ReusedResult(outputs, {**facts, "versions": dict(made)} if made else facts)
 
     async def _continue_attempt(self, attempt: Attempt, host: ResultKeyHost) -> None:
-        """Note whether a node that has to run goes on with what it had come to.
+        """Record the unfinished parent attempt that a node's first attempt continues, if any.
 
-        Only its first attempt does: what made that fail may be what it had come to.
+        Later attempts start over: the stored progress may be the reason why the first one failed.
         """
         if attempt.number > 1 or self._must_restart(attempt):
             return
@@ -233,15 +232,15 @@ class Reuse:
             self._continued[attempt.path] = unfinished
 
     def continued_attempt(self, path: str, attempt: int) -> int | None:
-        """Give the attempt in the execution before that an attempt of a node goes on with, if any."""
+        """Return the number of the parent attempt that an attempt of a node continues, if any."""
         return self._continued.get(path) if attempt == 1 else None
 
     def was_recorded(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
-        """Say whether an attempt in the execution before told of a call it made, by what that used."""
+        """Return whether the parent execution recorded a call with this usage for an attempt."""
         return bool(self._parents) and self._parents[0].history.consume_usage(path, attempt, usage)
 
     async def once_value(self, attempt: Attempt, key: str, host: ResultKeyHost) -> OnceValue | None:
-        """Give a value that a node had kept, where its result would follow from the same as then."""
+        """Return a once value of an earlier node with the same result key, or None."""
         if self._must_restart(attempt):
             return None
         then = [each for each in self._candidates(attempt) if key in each.how_made.once_values]
@@ -261,14 +260,17 @@ class Reuse:
                 if now == await host_then.result_key(runtime, each.node, each.how_made):
                     return each
         except PlanwaveError:
-            pass  # an expression cannot be resolved: running the node says so better
+            pass  # an expression cannot be resolved: running the node reports that better
         except Exception:  # noqa: BLE001 - a type may raise anything; the node can run all the same
             where = f"{attempt.path!r} of execution {self.execution_id}"
             _log.exception("%s runs: what its result follows from cannot be said", where)
         return None
 
     def _has_result(self, attempt: Attempt, candidate: _Candidate) -> bool:
-        """Say whether a node had a result; of one that is to run again, what is older may hold."""
+        """Return whether an earlier node has a result.
+
+        For a node of ``rerun``, the direct parent does not count; older executions do.
+        """
         if not candidate.parent_run.generation and attempt.graph_run.nested_run is None:
             node_id = attempt.graph_run.program.topology.ids[attempt.node]
             if node_id in self._rerun:
@@ -281,7 +283,7 @@ class Reuse:
         return attempt.graph_run.program.topology.ids[attempt.node] in self._restarted
 
     def _replayed(self, parent_run: ParentGraphRun) -> ParentGraphRun:
-        """Bring a graph to where its stored events left it."""
+        """Replay the stored events of a graph run into it."""
         facts = parent_run.record.events
         with guard_stored(self._parents[parent_run.generation].execution_id):
             replay(parent_run.graph_run, facts, PendingRequests(), facts[-1].at if facts else "")
@@ -291,9 +293,9 @@ class Reuse:
 async def result_to_reuse(
     reuse: Reuse, attempt: Attempt, host: ResultKeyHost
 ) -> ReusedResult | None:
-    """Return the result that a fork's node takes over, or None where the node has to run.
+    """Return the result that a fork's node reuses, or None if the node has to run.
 
-    It has to run, too, where looking for the result fails: the stored parent may be damaged.
+    The node also has to run if the lookup fails: the stored parent may be damaged.
     """
     try:
         return await reuse.result_of(attempt, host)
@@ -302,18 +304,18 @@ async def result_to_reuse(
 
 
 def _are_current(types: Iterable[tuple[str, int]], catalogue: Catalogue) -> bool:
-    """Say whether these types are there now in these versions."""
+    """Return whether the catalogue has these types in these versions."""
     facts = ((catalogue.type_info(each), version) for each, version in types)
     return all(fact is not None and fact.version == version for fact, version in facts)
 
 
 class _Candidate(NamedTuple):
-    """The same node in the execution before."""
+    """The node of the same path in an earlier execution."""
 
     parent_run: ParentGraphRun
     node: int
     how_made: HowMade
 
     def unfinished_attempt(self, attempt: Attempt) -> int | None:
-        """Give its attempt that came to no end, if any."""
+        """Return the number of its unfinished attempt, if any."""
         return self.parent_run.record.unfinished_attempt(attempt.path)

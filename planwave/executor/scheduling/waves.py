@@ -77,7 +77,7 @@ class WaveBarrier:
         return self.open_wave
 
     def exempt(self, node: int, status: Sequence[NodeStatus]) -> None:
-        """Let the barrier open without a waiting node and all that comes after it."""
+        """Exempt a waiting node and its descendants from the barrier."""
         stack = [node] if self._barrier else []
         while stack:
             node = stack.pop()
@@ -89,7 +89,7 @@ class WaveBarrier:
             stack.extend(self._topology.successors(node))
 
     def recompute_exempt(self, waiting: Iterable[int], status: Sequence[NodeStatus]) -> None:
-        """Forget all excuses and excuse what is behind the nodes that still wait."""
+        """Clear all exemptions, then exempt the nodes that still wait and their descendants."""
         if self._barrier:
             self._exempt.clear()
             self._exempt_count = [0] * (self.total + 1)

@@ -1,8 +1,8 @@
 """The composition root: the only module that knows every package.
 
 Packages are imported inside the functions that need them, so that a command or a program loads only
-what it uses: test_quick_commands_load_no_heavy_library, test_help_loads_no_heavy_library and
-test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+the packages it uses. Checked by test_quick_commands_load_no_heavy_library,
+test_help_loads_no_heavy_library and test_building_and_running_a_graph_without_a_model_loads_no_sdk.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def build(spec: Any, message: Json = None, *, registry: Registry | None = None) 
     Args:
         spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``GraphDocument``, or a
             ``GraphBuilder``.
-        message: Given to the graph's one entry node in place of its own value.
+        message: The value of the graph's one entry node, replacing the value in the graph.
         registry: The node types; the library and ``@planwave.node`` functions by default.
 
     Raises:

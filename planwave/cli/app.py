@@ -52,7 +52,10 @@ _JSON_REQUESTED: Final = "planwave.json"
 
 
 class _CommandGroup(TyperGroup):
-    """Turns every failure into a sentence, with ``--json`` into an object too, and an exit code."""
+    """The root command: reports every failure in one place and maps it to an exit code.
+
+    A failure is reported as a sentence, with ``--json`` also as a JSON object.
+    """
 
     def main(self, *args: Any, **more: Any) -> Any:
         try:
@@ -82,7 +85,7 @@ class _CommandGroup(TyperGroup):
 
 
 def _reported(console: CommandConsole, error: BaseException) -> BaseException:
-    """Show a failure and give the exit it leads to; what is none, or is not ours to catch, itself."""
+    """Show a failure and return the exit to raise for it; return any other exception unchanged."""
     failure = _as_planwave_error(error)
     if failure is None:
         return error
@@ -96,7 +99,7 @@ def _as_planwave_error(error: BaseException) -> PlanwaveError | None:
             return error
         case KeyboardInterrupt():
             return Interrupted()
-        case typer.Exit() | typer.Abort() | BrokenPipeError():  # a pipe's reader went away: no news
+        case typer.Exit() | typer.Abort() | BrokenPipeError():  # the reader closed the pipe
             return None
         case typer.TyperException():
             return usage_error(error) if error.format_message() else None  # without: help was shown
@@ -111,14 +114,14 @@ def _as_planwave_error(error: BaseException) -> PlanwaveError | None:
 
 
 def _root_error(error: BaseException) -> BaseException:
-    """Give the error itself; of a group, as task groups raise it, the first one."""
+    """Return the error; of an exception group, the first error inside it."""
     while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
         error = inner[0]
     return error
 
 
 def _discard_broken_streams() -> None:
-    """Turn streams that cannot be written to nothing, or Python complains of them when it ends."""
+    """Redirect streams that cannot be flushed to the null device; Python would complain at exit."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
         try:
             stream.flush()

@@ -55,7 +55,7 @@ class CommandConsole:
         return self.out.width
 
     def glyph(self, status: str) -> str:
-        """Give the sign of a status that this terminal can show."""
+        """Return the glyph of a status, in ASCII where the terminal cannot show Unicode."""
         look = status_style(status)
         return look.glyph if self.unicode else look.ascii
 
@@ -64,11 +64,11 @@ class CommandConsole:
         return full_id[:SHORT_ID] if self.pretty else full_id
 
     def symbol(self, unicode: str, plain: str) -> str:
-        """Choose between a sign and its ASCII form."""
+        """Return a Unicode symbol, or its ASCII form where the terminal cannot show Unicode."""
         return unicode if self.unicode else plain
 
     def spinner(self, seconds: float, plain: str) -> str:
-        """Give the sign of something at work at a moment: it turns, or stays in ASCII."""
+        """Return the spinner frame of a time; without Unicode, always ``plain``."""
         return _SPINNER[int(seconds * 10) % len(_SPINNER)] if self.unicode else plain
 
     def line(self, text: Line = "") -> None:
@@ -95,11 +95,11 @@ class CommandConsole:
             self.text(each)
 
     def verbatim(self, text: str) -> None:
-        """Write what people copy, a path or a command, without a line break of ours in it."""
+        """Write a path or a command that people copy, without inserting line breaks."""
         self.out.print(Text(clean(text)), soft_wrap=True)
 
     def prompt(self, text: str) -> None:
-        """Write what a person is to type something behind."""
+        """Write a prompt and leave the cursor behind it."""
         self.out.print(Text(clean(text)), end="", soft_wrap=True)
         self.out.file.flush()
 
@@ -115,13 +115,13 @@ class CommandConsole:
         self.out.print(render_markdown(clean(text)))
 
     def result(self, value: Mapping[str, Any]) -> None:
-        """Write the one JSON object of ``--json``; nothing where stdout was closed."""
+        """Write the one JSON object of ``--json``; write nothing if stdout is closed."""
         if (stdout := cast("TextIO | None", sys.stdout)) is not None:
             stdout.write(json_text(value, ascii_only=not _is_unicode(stdout.encoding)) + "\n")
             stdout.flush()
 
     def error(self, message: str, hint: str | None = None) -> None:
-        """Write one red sentence, and the way out on a line of its own."""
+        """Write an error message in red, and its hint on a separate line."""
         self.err.print(
             Text.assemble((f"{self.symbol('✗', 'x')} ", "bold red"), (one_line(message), "red")),
             soft_wrap=True,
@@ -130,13 +130,13 @@ class CommandConsole:
             self.hint(hint)
 
     def note(self, message: str) -> None:
-        """Write one sentence that changes nothing, but should be known."""
+        """Write a warning that does not stop the command."""
         self.err.print(
             Text.assemble(("! ", "bold yellow"), (one_line(message), "yellow")), soft_wrap=True
         )
 
     def hint(self, text: str) -> None:
-        """Write the way out."""
+        """Write a hint: how to solve the problem reported above it."""
         self.err.print(
             Text.assemble((f"  {self.symbol('→', '->')} ", "dim"), one_line(text)), soft_wrap=True
         )
@@ -154,7 +154,7 @@ def _is_unicode(encoding: str) -> bool:
 
 
 def _is_terminal(file: IO[str]) -> bool:
-    """Say whether a stream is a terminal; a closed or odd stream is none."""
+    """Return whether a stream is a terminal; False for a closed or incomplete stream."""
     try:
         return file.isatty()
     except (ValueError, AttributeError):
@@ -173,7 +173,7 @@ class _LogNotes(logging.Handler):
 
 @contextmanager
 def logs_as_notes(console: Callable[[], CommandConsole]) -> Generator[None]:
-    """Show warnings of every logger on the screen there is when they come."""
+    """Show log records from WARNING up as notes on the console that is current at that time."""
     notes, root = _LogNotes(console), logging.getLogger()
     root.addHandler(notes)
     try:

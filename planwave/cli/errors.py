@@ -1,4 +1,4 @@
-"""Failures as people and machines read them, and the exit code each one gives."""
+"""How errors are shown, as text and as JSON, and the exit code of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from planwave.validation import describe_error
 
 
 class ExitCode(IntEnum):
-    """What ``planwave`` tells the shell."""
+    """The exit codes of ``planwave``."""
 
     OK = 0
     FAILED = 1
@@ -39,7 +39,7 @@ class ExitCode(IntEnum):
 
 
 def exit_code_of(error: PlanwaveError) -> int:
-    """Give the exit code of a failure outside a running execution."""
+    """Return the exit code of an error outside a running execution."""
     match error:
         case InvalidAnswer() | InvalidChanges():
             return ExitCode.USAGE
@@ -56,7 +56,7 @@ def exit_code_of(error: PlanwaveError) -> int:
 
 
 def usage_error(error: Any) -> InputError:
-    """Give what Typer finds wrong with a command line as an error of ours."""
+    """Convert a usage error of Typer into an :class:`InputError`."""
     said = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):
         fault = describe_error("it", refused.errors()[0]).removeprefix("it: ")
@@ -67,7 +67,7 @@ def usage_error(error: Any) -> InputError:
 
 
 def system_error(error: OSError) -> PlanwaveError:
-    """Give a refusal of the operating system as an error of ours."""
+    """Convert an error of the operating system into a :class:`PlanwaveError`."""
     said = error.strerror or str(error) or type(error).__name__
     what, hint = "", "look at where the output goes, and at the working directory"
     if error.filename:
@@ -76,12 +76,12 @@ def system_error(error: OSError) -> PlanwaveError:
 
 
 def internal_error(error: Exception, hint: str) -> PlanwaveError:
-    """Give an error that should not have happened as one of ours."""
+    """Convert an unexpected exception, a bug, into a :class:`PlanwaveError`."""
     return PlanwaveError(f"this is a fault in planwave: {type(error).__name__}: {error}", hint=hint)
 
 
 def show_error(console: CommandConsole, error: PlanwaveError) -> None:
-    """Show a failure: one sentence, all diagnostics where there are any, the way out."""
+    """Write an error: its message, its hint, and diagnostics that say more than these."""
     diagnostics = error.diagnostics if isinstance(error, GraphInvalid) else ()
     if console.json:
         shown: dict[str, Any] = {"error": error.as_json()}
@@ -98,7 +98,7 @@ def show_error(console: CommandConsole, error: PlanwaveError) -> None:
 
 
 def show_diagnostics(console: CommandConsole, diagnostics: Iterable[Diagnostic]) -> None:
-    """List findings on stderr: where, what, and the way out of each."""
+    """Write diagnostics to stderr: location, message and hint of each."""
     for each in diagnostics:
         console.err.print(diagnostic_line(each), soft_wrap=True)
         if each.hint:
@@ -109,7 +109,7 @@ _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
 def diagnostic_line(diagnostic: Diagnostic) -> Text:
-    """Give the line of one finding."""
+    """Return the line of one diagnostic."""
     return Text.assemble(
         "  ",
         (f"{diagnostic.severity:<7} ", _STYLES.get(diagnostic.severity, "")),

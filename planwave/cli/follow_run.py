@@ -1,4 +1,4 @@
-"""A run attended to: shown while it happens, its questions asked, until it has come to rest."""
+"""Following a run: show its events and ask its questions until it is idle."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ async def follow_run(
     *,
     after: int = 0,
 ) -> int:
-    """Show an execution until it comes to rest, ask what it asks, show what came of it.
+    """Show an execution until it is idle, ask its questions, show its result.
 
     Args:
-        ctx: What the command was asked for.
-        backend: Who runs it.
-        interrupt: Its first signal stops the execution; at a question, it leaves that open.
-        execution_id: Which.
-        after: The last event that is not to be shown as news.
+        ctx: The context of the command.
+        backend: The backend that runs the execution.
+        interrupt: The first signal stops the execution; at a question, it leaves the question open.
+        execution_id: The execution to follow.
+        after: Sequence number of the last event that is not shown.
 
     Returns:
         The exit code.
@@ -53,7 +53,7 @@ async def follow_run(
     if progress.is_idle and (await backend.document(execution_id))["last_seq"] <= after:
         return await _show_outcome(
             ctx, backend, console, interrupt, execution_id
-        )  # nothing came of it
+        )  # idle, without a new event
 
     async def stop() -> None:
         with suppress(Conflict):
@@ -73,7 +73,7 @@ async def follow_run(
 
 
 async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgress:
-    """Give what is known of an execution up to an event; its first one in any case."""
+    """Return the progress of an execution up to an event, or as of its first event."""
     async with aclosing(backend.watch(execution_id)) as events:
         progress = progress_of(await anext(events))
         if after > 1:
@@ -104,13 +104,13 @@ class _RunFollower:
         self._closed_requests: set[str] = set()
 
     async def skip_answered(self) -> None:
-        """Ask nothing again that is answered already."""
+        """Mark requests that are closed already, so that they are not shown again."""
         open_now = {each.request_id for each in await self._backend.requests(self._execution_id)}
         self._closed_requests = self._progress.requests.keys() - open_now
         self._handled |= self._closed_requests
 
     async def until_idle(self) -> None:
-        """Show and ask until nothing happens any more by itself."""
+        """Show events and ask questions until the execution is idle."""
         is_interrupted = True
         while is_interrupted:
             if self._prompter is not None and (request := self._next_request()) is not None:
@@ -122,7 +122,7 @@ class _RunFollower:
                 )
 
     async def _events(self) -> AsyncGenerator[Event]:
-        """Give what happens from where it was left, until it rests."""
+        """Yield events after the last one shown, until the execution is idle."""
         watched = self._backend.watch(self._execution_id, after=self._seq)
         async with aclosing(watched) as events:
             async for event in events:
@@ -140,7 +140,7 @@ class _RunFollower:
         return next((each for each in open_now if each.request_id not in self._handled), None)
 
     async def _prompt(self, request: OpenRequest, prompter: Prompter) -> None:
-        """Put a request to the person, and their answer to who runs the execution."""
+        """Ask the user a question and send the answer to the backend."""
         self._handled.add(request.request_id)
         try:
             given = await self._interrupt.cancel_on_signal(self._answer(request, prompter))
@@ -153,7 +153,7 @@ class _RunFollower:
             return
         try:
             await self._backend.answer(self._execution_id, request.request_id, given.answer)
-        except (Conflict, Gone) as error:  # somebody was faster, or time was
+        except (Conflict, Gone) as error:  # answered elsewhere, or timed out
             if error.code == UNREADABLE:
                 raise
             self._console.note(error.message)
@@ -163,7 +163,7 @@ class _RunFollower:
         self._closed_requests.add(request.request_id)
 
     async def _answer(self, request: OpenRequest, prompter: Prompter) -> PromptResult | None:
-        """Ask, for as long as the request is open; None where it is left open, or closed."""
+        """Ask the user while the request is open; None if the user skips it or it is closed."""
         node = self._progress.nodes.get(request.path)
         name = request.path if node is None else node.name
         async with asyncio.TaskGroup() as tasks:
@@ -180,7 +180,7 @@ class _RunFollower:
         return asking.result()
 
     async def _closed(self, request: OpenRequest) -> None:
-        """Wait until a request is not open any more."""
+        """Wait until a request is closed."""
         watched = self._backend.watch(self._execution_id, after=self._seq)
         async with aclosing(watched) as events:
             async for event in events:
@@ -201,7 +201,7 @@ async def _show_outcome(
     interrupt: Interrupt,
     execution_id: str,
 ) -> int:
-    """Show what came of an execution; gives the exit code."""
+    """Show the result of an execution; return the exit code."""
     document: dict[str, Any] = await backend.document(execution_id)
     show_result(console, document, backend.document_path(execution_id))
     show_waiting(ctx, console, document)

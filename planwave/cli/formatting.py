@@ -49,26 +49,26 @@ STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
 EXECUTION_STATUS_WIDTH: Final = len("completed")
 DURATION_WIDTH: Final = len("59 min 59 s")
 ID_WIDTH: Final = 28
-"""Where columns follow an id; what is longer is cut."""
+"""Width of an id that is followed by other columns; longer ids are cut."""
 
 
 def status_style(status: str) -> StatusStyle:
-    """Give the look of a status; unknown ones are shown plainly, never an error."""
+    """Return the style of a status; a neutral style for an unknown status."""
     return STATUS_STYLES.get(status, _UNKNOWN_STYLE)
 
 
 def status_text(status: str) -> str:
-    """Give a status as people read it."""
+    """Return a status with spaces between its words."""
     return status.replace("_", " ")
 
 
 def json_object(value: Any) -> Mapping[str, Any]:
-    """Give a JSON object as one, and anything else as an empty one."""
+    """Return the value if it is a JSON object, else an empty object."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def error_text(error: Any) -> str:
-    """Give the sentence of a stored error, whatever form it has; nothing for no error."""
+    """Return the message of a stored error, an object or a text; empty for None."""
     fields = json_object(error)
     if fields:
         return str(fields.get("message") or fields.get("code") or "")
@@ -76,11 +76,12 @@ def error_text(error: Any) -> str:
 
 
 def status_reason(status: str, facts: Mapping[str, Any]) -> str:
-    """Say in one line why a node did not complete; empty for one that did, or has not yet.
+    """Return one line on why a node failed, retries, waits or did not run; empty without a reason.
 
     Args:
-        status: What the node is.
-        facts: What its event says, or the document of its execution: error, reason, cause.
+        status: The status of the node.
+        facts: The data of the node's event, or the node in an execution's document: error, reason,
+            cause, request.
     """
     said = error_text(facts.get("error"))
     match status:
@@ -103,23 +104,23 @@ def status_reason(status: str, facts: Mapping[str, Any]) -> str:
 
 
 def clean(text: str) -> str:
-    """Give text that only prints: line breaks and tabs stay, everything that steers is dropped."""
+    """Remove unsafe control characters from text; line breaks and tabs stay."""
     return _UNSAFE_CHARACTERS.sub("", text)
 
 
 def one_line(text: str) -> str:
-    """Give text as one line that only prints."""
+    """Return text as one line, without unsafe control characters."""
     return " ".join(clean(text).split())
 
 
 def json_text(value: Any, *, ascii_only: bool = False) -> str:
-    """Give JSON to read and edit: in its own letters, what steers a terminal as escapes."""
+    """Return indented JSON; characters that are unsafe on a terminal are escaped."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
     return _UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def tail(text: str, width: int) -> str:
-    """Give the end of a text as one line of at most ``width`` terminal cells."""
+    """Return the end of a text as one line of at most ``width`` terminal cells."""
     line = one_line(text[-4 * max(width, 1) :])
     if cell_len(line) <= width:
         return line
@@ -131,7 +132,7 @@ def tail(text: str, width: int) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """Give the start of a text as one line of at most ``width`` terminal cells."""
+    """Return the start of a text as one line of at most ``width`` terminal cells."""
     line = one_line(text[: 4 * max(width, 1)])
     if cell_len(line) <= width:
         return line
@@ -143,7 +144,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Give a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    """Return a duration as text: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -155,25 +156,25 @@ def duration(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Give ``1 node``, ``2 nodes``, ``1,200 tokens``."""
+    """Return a number with its noun: ``1 node``, ``2 nodes``, ``1,200 tokens``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def money(usd: float) -> str:
-    """Give dollars with as many decimals as the amount needs."""
+    """Return an amount of US dollars with two decimals, or four if it is below 10 cents."""
     if usd < 0.0001:
         return "under $0.0001" if usd > 0 else "$0"
     return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
 
 
 def number_range(low: float, high: float) -> str:
-    """Give a range of whole numbers, or the one number both ends share."""
+    """Return a range of whole numbers; one number if both ends round to the same."""
     low_text, high_text = f"{round(low):,}", f"{round(high):,}"
     return low_text if low_text == high_text else f"{low_text} to {high_text}"
 
 
 def plan_progress_text(kind: str, data: Mapping[str, Any]) -> str | None:
-    """Say one thing that happened while a plan was written; None for what needs no words."""
+    """Return a line on one progress report of the planner; None for a report that needs no line."""
     match kind:
         case "title":
             return f"title: {one_line(str(data.get('title', '')))}"
@@ -189,30 +190,30 @@ def plan_progress_text(kind: str, data: Mapping[str, Any]) -> str | None:
 
 
 def step_name(data: Mapping[str, Any]) -> str:
-    """Give what a step of a plan is called that is being written."""
+    """Return the name of a step in a plan that is being written; its id without a name."""
     return one_line(str(data.get("name") or data.get("id")))
 
 
 SHORT_ID = 13
-"""Characters of an id that a list shows: its time in milliseconds, as good as unique."""
+"""Characters of an id that a list shows: its creation time in milliseconds, unique in practice."""
 _GOAL_CHARS = 400
 
 
 def facts_lines(facts: Mapping[str, Any]) -> Iterable[str]:
-    """Yield a line for each fact with a value."""
+    """Yield a line for each fact that has a value."""
     for name, value in facts.items():
         if value:
             yield f"{name:<9} {truncate(str(value), _GOAL_CHARS)}"
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a stored time; one without a zone is UTC."""
+    """Parse a stored time; a time without a zone is UTC."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def local_time(text: str | None) -> str:
-    """Give a stored time as people here read it."""
+    """Return a stored time in the local time zone; ``not yet`` without a time."""
     if not text:
         return "not yet"
     return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")

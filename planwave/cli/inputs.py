@@ -30,7 +30,7 @@ _SHOWN_CHARS = 60
 
 
 def read_inputs(written: Iterable[str]) -> list[InputArgument]:
-    """Read all ``--input`` values as far as that needs no graph.
+    """Parse all ``--input`` values as far as possible without the graph.
 
     Raises:
         InputError: A value begins as an object and is not JSON.
@@ -41,11 +41,11 @@ def read_inputs(written: Iterable[str]) -> list[InputArgument]:
 def resolve_inputs(
     arguments: Sequence[InputArgument], graph: Graph, catalogue: Catalogue
 ) -> InputValues:
-    """Give all ``--input`` values as inputs of the graph they are meant for.
+    """Return all ``--input`` values as checked inputs of a graph.
 
     Raises:
         InputError: A value names no node of the graph, or no node and there is no one entry node;
-            an object that is not as an execution takes it.
+            an object does not have the shape of an execution's inputs.
     """
     if not arguments:
         return {}
@@ -62,11 +62,11 @@ def resolve_inputs(
 def merge_inputs(
     arguments: Sequence[InputArgument], graph: Graph, entry_types: Container[str]
 ) -> dict[str, Any]:
-    """Give all ``--input`` values for a service that checks them itself.
+    """Return all ``--input`` values as inputs of a graph; the service checks them.
 
     Args:
-        arguments: What :func:`read_inputs` gave.
-        graph: What they are for.
+        arguments: The result of :func:`read_inputs`.
+        graph: The graph that receives the inputs.
         entry_types: The node types the service takes as entries.
 
     Raises:
@@ -111,7 +111,7 @@ def _object(text: str) -> dict[str, Json]:
 
 
 STDIN: Final = "-"
-"""Stands for standard input where a goal or a file is asked for."""
+"""Stands for standard input in place of a goal or a file name."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Far above any graph the limits accept; keeps a wrong file name from filling the memory."""
@@ -119,7 +119,7 @@ _NAME_SHOWN = 200
 
 
 class Source(NamedTuple):
-    """A plan or graph as it was written, and what people call the place it is from."""
+    """The unparsed text of a plan or graph, and the name of its origin in messages."""
 
     name: str
     content: bytes
@@ -145,7 +145,7 @@ def read_source(file: str) -> Source:
 
 
 def flow_source(flow: Flow) -> Source:
-    """Give the graph of a flow as if it had been read."""
+    """Return the graph of a flow as a source."""
     return Source(flow.name, canonical_json(flow.graph).encode())
 
 
@@ -160,7 +160,7 @@ def read_json_file(file: str) -> bytes:
 
 
 def read_goal(written: str) -> str:
-    """Give a goal as it was written, or from stdin.
+    """Return a goal from the command line, or read it from stdin if it is ``-``.
 
     Raises:
         InputError: Stdin is closed, far too large, or not UTF-8.
@@ -205,10 +205,10 @@ def _check_size(content: bytes, name: str) -> bytes:
 
 
 def parse_json(text: str | bytes, what: str) -> Json:
-    """Read JSON strictly.
+    """Parse strict JSON.
 
     Raises:
-        InputError: It is none; the message names ``what`` it was written for.
+        InputError: The text is not strict JSON; the message starts with ``what``.
     """
     try:
         return parse_strict_json(text)

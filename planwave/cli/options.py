@@ -182,25 +182,25 @@ NodeOption = Annotated[
 
 
 class EmbeddedModel(Protocol):
-    """What commands ask of the embedded model before anything needs it."""
+    """The part of the embedded model that commands use before a run."""
 
     def required_download(self) -> str | None:
-        """Give the model whose fetching would make it usable, None where that is not it."""
+        """Return the model whose download is missing; None if a download would not help."""
         ...
 
 
 @dataclass(frozen=True)
 class Factories:
-    """How ``main`` puts rooms together; the command line only asks for the result.
+    """The factories that ``main`` composes; commands only call them.
 
     Attributes:
         settings: Reads ``planwave.toml`` and the environment.
-        service: Opens the service; it owns the storage directory while it is open.
-        history: Opens what is kept for reading only, also while another process writes.
-        catalog: Gives the node types, checked against the providers there are.
-        providers: Gives the provider catalogue and the embedded model behind it.
-        serve: Serves HTTP until a signal says to stop, telling the URL once it listens; gives the
-            exit code.
+        service: Opens the service, which owns the storage directory while it is open.
+        history: Opens stored data read-only, also while another process writes.
+        catalog: Returns the node types, checked against the available providers.
+        providers: Returns the provider catalogue and the embedded model behind it.
+        serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
+            and returns the exit code.
     """
 
     settings: Callable[[], Settings]
@@ -213,7 +213,7 @@ class Factories:
 
 @dataclass
 class CommandContext:
-    """One call of ``planwave``: what was composed, and the options given before the command."""
+    """The context of one command: the factories and the options of every command."""
 
     factories: Factories
     json: bool = False
@@ -225,20 +225,20 @@ class CommandContext:
     )
 
     def console(self) -> CommandConsole:
-        """Give where this invocation writes."""
+        """Return the console of this command."""
         return CommandConsole(json=self.json)
 
     def command_hint(self, words: str) -> str:
-        """Give a command to type next that means the same place."""
+        """Return a command line to type next, with the same ``--storage``."""
         option = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
         return f"planwave {words}{option}"
 
     def settings(self) -> Settings:
-        """Read the settings and lay the options of this invocation over them.
+        """Read the settings and apply the options of this command.
 
         Raises:
             InputError: A setting is unusable.
-            UnknownModel: No embedded model has the name asked for; nothing is to be fetched.
+            UnknownModel: No embedded model has the name given by ``--model``.
         """
         settings = self.factories.settings()
         changes: dict[str, object] = {}
@@ -253,7 +253,7 @@ class CommandContext:
         return settings.model_copy(update=changes) if changes else settings
 
     def running_service(self, settings: Settings) -> LockOwner | None:
-        """Give the service that holds the storage directory and answers; looked for once."""
+        """Return the service that owns the storage directory; None if none responds. Cached."""
         directory = settings.storage_dir
         if directory not in self._running_services:
             found = lock_owner(directory)
@@ -264,7 +264,7 @@ class CommandContext:
         return self._running_services[directory]
 
     def remote_backend(self, settings: Settings) -> RemoteBackend | None:
-        """Open the service that holds the storage directory; None where none answers."""
+        """Return a backend on the service that owns the storage directory; None without one."""
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
@@ -278,11 +278,11 @@ class CommandContext:
         return RemoteBackend(client, settings.storage_dir, self.provider, self.model)
 
     def queries(self, settings: Settings) -> QueryService | RemoteBackend:
-        """Open stored data for reading: through the service that owns it, or from the disk."""
+        """Return the stored data: through the service that owns it, or read from the disk."""
         return self.remote_backend(settings) or self.factories.history(settings)
 
     def read(self, read: Callable[[Queries], Awaitable[_Result]]) -> _Result:
-        """Return what ``read`` reads from :meth:`queries`, in an event loop of its own."""
+        """Run ``read`` on :meth:`queries` in a new event loop and return its result."""
 
         async def in_loop() -> _Result:
             async with self.queries(self.settings()) as queries:
@@ -294,7 +294,8 @@ class CommandContext:
         """Open the service in this process.
 
         Raises:
-            StoreError: ``storage-locked``, among others; says where its holder should answer.
+            StoreError: The storage cannot be opened. For ``storage-locked``, the hint names the URL
+                of the service that owns the storage.
         """
         try:
             return self.factories.service(settings)
@@ -307,7 +308,7 @@ class CommandContext:
 
     @asynccontextmanager
     async def backend(self, settings: Settings) -> AsyncGenerator[Backend]:
-        """Open who plans and runs: the service that holds the storage directory, or this process.
+        """Open the backend: the service that owns the storage directory, or one in this process.
 
         Raises:
             StoreError: As in :meth:`service`.
@@ -332,7 +333,7 @@ def command_context(
     provider: str | None = None,
     model: str | None = None,
 ) -> CommandContext:
-    """Return the context, with the options of the command laid over those before the command."""
+    """Return the context; options after the command override those before it."""
     ctx: CommandContext = typer_ctx.obj
     ctx.json = ctx.json or json
     ctx.storage = storage or ctx.storage

@@ -1,4 +1,4 @@
-"""Questions to the person at the terminal: request for input in, answer out; lines and an editor."""
+"""Questions to the user at the terminal: a request goes in, a validated answer comes out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _YES: Final = ("y", "yes", "true")
 _NO: Final = ("n", "no", "false")
 _KINDS: Final = {"integer": "whole number", "number": "number", "boolean": "y or n"}
 _VALUE_CHARS: Final = 4_000
-"""More of a value only hides the question; an editor shows all of it."""
+"""A longer value would push the question off the screen; the editor shows all of it."""
 
 
 class PromptResult(NamedTuple):
@@ -42,7 +42,7 @@ class PromptResult(NamedTuple):
 
 
 class _Skipped(Exception):
-    """The person leaves the question open."""
+    """The user leaves the question open."""
 
 
 _OMITTED: Final = object()
@@ -51,13 +51,13 @@ _OMITTED: Final = object()
 async def ask(
     console: CommandConsole, prompter: Prompter, request: OpenRequest, name: str
 ) -> PromptResult | None:
-    """Ask a person until there is an answer the request takes; None where they leave it open.
+    """Ask the user until an answer is valid; return None if the user leaves the request open.
 
     Args:
-        console: Where the question is shown.
-        prompter: Who is asked.
-        request: What is asked.
-        name: Of the step that asks.
+        console: The console that shows the question.
+        prompter: Reads the user's input.
+        request: The request to answer.
+        name: The name of the step that made the request.
     """
     _show_request(console, request, name)
     prompter.discard_typed()
@@ -90,10 +90,10 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
 
 
 class _Questions:
-    """What a person is asked to answer one request.
+    """The questions that make up the answer to one request.
 
     Raises:
-        _Later: From each question, where the person leaves it open.
+        _Skipped: From each question, if the user leaves it open.
     """
 
     def __init__(self, console: CommandConsole, person: Prompter, request: Json) -> None:
@@ -107,7 +107,7 @@ class _Questions:
         self._is_interrupted = fields.get("kind") == "interrupted"
 
     async def answer(self) -> Json:
-        """Give what was answered, unchecked."""
+        """Ask all questions; return the answer, not yet validated."""
         if not self._actions and self._form is None:
             return _parse_json_or_text(await self._read_line("Answer (JSON, or text): "))
         answer: dict[str, Json] = await self._decision() if self._actions else {}
@@ -136,7 +136,7 @@ class _Questions:
                 self._console.note(f"decisions are {', '.join(self._actions)}")
 
     async def _edit_value(self, value: Json) -> Json:
-        """Give what the person makes of a value: text stays text, anything else is JSON."""
+        """Return the value as the user edited it: a text as text, any other value as JSON."""
         kind, ending = ("text", ".txt") if isinstance(value, str) else ("JSON", ".json")
         try:
             if not self._prompter.has_editor:
@@ -162,7 +162,7 @@ class _Questions:
         return form
 
     async def _field(self, name: str, field: Mapping[str, Any], is_needed: bool) -> Any:
-        """Give what is typed for a field, its default, or ``_OMITTED``."""
+        """Return the value typed for a field, its default, or ``_OMITTED``."""
         if description := field.get("description"):
             self._console.text(Text(one_line(str(description)), style="dim"))
         prompt = _field_prompt(name, field, is_needed)
@@ -192,7 +192,7 @@ class _Questions:
 
 
 def _matching_action(said: str, actions: Sequence[str]) -> str | None:
-    """Give the action that was meant: by its name, its number, or the unique start of its name."""
+    """Return the action with this name, number, or unique start of a name; else None."""
     if said in actions:
         return said
     if said.isdecimal():
@@ -221,10 +221,10 @@ def _type_label(field: Mapping[str, Any]) -> str:
 
 
 def _parse_field(said: str, field: Mapping[str, Any]) -> Json:
-    """Read what was typed for a field.
+    """Parse the text typed for a field.
 
     Raises:
-        ValueError: It is not of the field's kind.
+        ValueError: The text does not fit the type of the field.
     """
     choices = field.get("enum")
     if isinstance(choices, list):
@@ -241,10 +241,10 @@ def _parse_field(said: str, field: Mapping[str, Any]) -> Json:
 
 
 def _parse_new_value(before: Json, said: str) -> Json:
-    """Read a new value: of a text, text; of anything else, JSON.
+    """Parse a new value: as text if the old value is a text, else as JSON.
 
     Raises:
-        InputError: It is no JSON.
+        InputError: The new value is not JSON.
     """
     return said if isinstance(before, str) else parse_json(said, "the value")
 
@@ -264,19 +264,19 @@ _CHUNK: Final = 65_536
 
 
 class Prompter(Protocol):
-    """Whoever can be asked."""
+    """The port through which questions reach the user."""
 
     @property
     def has_editor(self) -> bool:
-        """Whether they have an editor."""
+        """Whether an editor is configured."""
         ...
 
     async def read_line(self, prompt: str) -> str | None:
-        """Give the line they type; None where they are done with typing (Ctrl-D)."""
+        """Return the line the user types; None at end of input (Ctrl-D)."""
         ...
 
     async def edit(self, text: str, ending: str) -> str:
-        """Give what they make of a text; ``ending`` (``.json``) says what it is.
+        """Return a text as the user edited it; ``ending`` (``.json``) is the file's suffix.
 
         Raises:
             InputError: There is no editor, or it failed.
@@ -284,12 +284,12 @@ class Prompter(Protocol):
         ...
 
     def discard_typed(self) -> None:
-        """Drop what was typed before there was a question."""
+        """Discard input typed before the question was shown."""
         ...
 
 
 class TerminalPrompter:
-    """Reads a terminal on the event loop, so that nothing else has to wait meanwhile."""
+    """Reads a terminal through the event loop, so that no other task is blocked."""
 
     def __init__(self, console: CommandConsole, stdin: int) -> None:
         self._console, self._stdin = console, stdin
@@ -297,11 +297,11 @@ class TerminalPrompter:
 
     @property
     def has_editor(self) -> bool:
-        """See :meth:`Person.has_editor`."""
+        """See :attr:`Prompter.has_editor`."""
         return _editor() is not None
 
     async def read_line(self, prompt: str) -> str | None:
-        """See :meth:`Person.read_line`."""
+        """See :meth:`Prompter.read_line`."""
         self._console.prompt(prompt)
         while b"\n" not in self._buffer:
             await self._readable()
@@ -314,7 +314,7 @@ class TerminalPrompter:
         return line.decode(errors="replace")
 
     async def edit(self, text: str, ending: str) -> str:
-        """See :meth:`Person.edit`."""
+        """See :meth:`Prompter.edit`."""
         command = _editor()
         if command is None:
             raise InputError("no editor is set", hint="set EDITOR, or type the value")
@@ -331,7 +331,7 @@ class TerminalPrompter:
         return made
 
     def discard_typed(self) -> None:
-        """See :meth:`Person.forget`."""
+        """See :meth:`Prompter.discard_typed`."""
         self._buffer = b""
         with suppress(termios.error):
             termios.tcflush(self._stdin, termios.TCIFLUSH)
@@ -347,7 +347,7 @@ class TerminalPrompter:
 
 
 def terminal_prompter(console: CommandConsole) -> Prompter | None:
-    """Give who sits at the terminal; None where nobody does, or stdout is for a program."""
+    """Return a prompter for the terminal; None without a terminal or with ``--json``."""
     stdin = cast("TextIO | None", sys.stdin)
     if console.json or not console.live or stdin is None:
         return None
@@ -358,7 +358,7 @@ def terminal_prompter(console: CommandConsole) -> Prompter | None:
 
 
 async def _run_program(command: list[str]) -> int:
-    """Have a program do its work on this terminal; it does not outlive its question."""
+    """Run a program on this terminal and return its exit code; terminate it on cancellation."""
     process = await asyncio.create_subprocess_exec(*command)
     try:
         return await process.wait()

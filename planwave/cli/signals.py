@@ -1,6 +1,6 @@
-"""Ctrl-C: the first one stops durably, the second one leaves at once.
+"""Ctrl-C: the first signal stops the execution and stores that, the second one exits at once.
 
-So do SIGTERM, and SIGHUP (the terminal was closed) where nobody asked to ignore it, as nohup does.
+SIGTERM does the same, and SIGHUP (the terminal was closed) unless it is ignored, as under nohup.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _Result = TypeVar("_Result")
 
 
 class Interrupted(PlanwaveError):
-    """The person asked to stop; what was running has stopped.
+    """The user asked to stop, and the running work has stopped.
 
     Attributes:
-        exit_code: What the shell is told.
+        exit_code: The exit code of the process: 128 plus the signal number.
     """
 
     code = "interrupted"
@@ -60,7 +60,7 @@ class Interrupt:
 
     @property
     def cause(self) -> str:
-        """Why an execution ends, as its events keep it."""
+        """The cause that the events of a cancelled execution record."""
         return _CAUSES.get(signal.Signals(self.received or signal.SIGINT), "interrupted")
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Interrupt:
 
     @contextmanager
     def on_stop(self, stop: Callable[[], object]) -> Generator[None]:
-        """Call ``stop`` on the first signal, also when it came before; may be nested."""
+        """Call ``stop`` on the first signal, at once if it has come already; may be nested."""
         before, self._stop = self._stop, stop
         try:
             if self.received is not None:
@@ -103,7 +103,7 @@ class Interrupt:
         """Await ``work``; the first signal cancels it.
 
         Raises:
-            Interrupted: It was cancelled that way.
+            Interrupted: A signal cancelled ``work``.
         """
         task = asyncio.current_task()
         if task is None:

@@ -46,16 +46,16 @@ def plan_inputs(
     inputs: Mapping[str, Mapping[str, Json]] | None,
     options: RunOptions = RunOptions(),  # noqa: B008 - immutable
 ) -> InputPlan:
-    """Find the part that runs with some inputs, which are as :func:`validate_inputs` gives them.
+    """Return the part of the graph that runs with some inputs of :func:`validate_inputs`.
 
-    Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry reaches
-    runs, with everything that is needed for it; what only feeds settled or dropped nodes does not.
-    ``run_from`` and ``run_to`` narrow that: to what follows some nodes, and to what leads to some,
-    again with everything needed for it.
+    If the inputs name entry nodes, the other entry nodes are dropped. The nodes that a chosen entry
+    reaches run, with all nodes that these need. Nodes that only feed settled or dropped nodes do
+    not run. ``run_from`` and ``run_to`` narrow the part to descendants and ancestors of the named
+    nodes, again with all nodes that these need.
 
     Raises:
-        InputError: ``unknown-input-node``; ``unknown-node`` where an option names one, and
-            ``nothing-to-run`` where the options leave nothing.
+        InputError: ``unknown-input-node``; ``unknown-node`` if an option names one;
+            ``nothing-to-run`` if the options leave no node to run.
     """
     given = {_node_number(program, node_id): values for node_id, values in (inputs or {}).items()}
     entry = _plan_entries(program, given)
@@ -114,19 +114,19 @@ def _nothing_to_run(options: RunOptions) -> InputError:
 def validate_inputs(
     program: Program, inputs: Mapping[str, Any] | None
 ) -> dict[str, dict[str, Json]]:
-    """Check and copy the inputs of one run, so that no node of it can change what the next is given.
+    """Validate and copy the inputs of one run, so that its nodes cannot change those of another.
 
-    Where a node's type has ``enter``, what it makes of its values is what it is settled with.
+    If a node's type has ``enter``, the node is settled with the values that ``enter`` returns.
 
     Args:
         program: The graph they are for.
         inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` for the one entry node.
 
     Returns:
-        ``{node_id: {handle: value}}``; given again, they stay as they are.
+        ``{node_id: {handle: value}}``; validating these again changes nothing.
 
     Raises:
-        InputError: As :func:`copy_inputs`, and ``invalid-inputs`` where the type refuses them.
+        InputError: As :func:`copy_inputs`, and ``invalid-inputs`` if the type rejects them.
     """
     return {
         node_id: _adapted_values(program, program.topology.index[node_id], values)
@@ -135,11 +135,11 @@ def validate_inputs(
 
 
 def copy_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
-    """Check and copy inputs as far as they can be checked without the types' own word.
+    """Validate and copy inputs, without the checks of the node types.
 
     Raises:
-        InputError: ``unknown-input-node``; ``invalid-inputs`` where they have another form, name a
-            handle the node does not have, or hold a value that is not JSON.
+        InputError: ``unknown-input-node``; ``invalid-inputs`` if they have another shape, name an
+            unknown handle, or hold a value that is not JSON.
     """
     if inputs is None:
         return {}
@@ -154,7 +154,7 @@ def copy_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str,
 
 
 def _flat_entry_node(program: Program, inputs: Mapping[Any, Any]) -> str | None:
-    """Give the one entry node that flat inputs are for, or None where they are not flat."""
+    """Return the id of the one entry node of flat inputs, or None if the inputs are not flat."""
     if len(program.entry_nodes) != 1 or not inputs:
         return None
     (number,) = program.entry_nodes

@@ -42,7 +42,7 @@ class RunLimits:
         self._starts += starts
 
     def count_start(self) -> LimitExceeded | None:
-        """Count the start of a node; give why there are no more to be."""
+        """Count the start of a node; return the error if this exceeds the limit."""
         self._starts += 1
         if self._max_starts is not None and self._starts > self._max_starts:
             what = "starts of nodes in one execution"
@@ -50,7 +50,7 @@ class RunLimits:
         return None
 
     def add_result(self, path: str, outputs: Mapping[str, DataValue]) -> NodeError | None:
-        """Count a result; give why it is refused where it is too large by itself."""
+        """Count a result; return the error if the result alone is too large."""
         if self._max_result_bytes is None and self._max_state_bytes is None:
             return None
         size = 0

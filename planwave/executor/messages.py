@@ -1,7 +1,7 @@
-"""Messages that the mailbox of one execution takes: results of nodes, commands of callers, timers.
+"""Messages in the mailbox of one execution: results of nodes, commands of callers, timers.
 
-The driver handles one message after the other, in the order in which they were posted. A message that
-somebody waits for carries a reply token; the future behind it stays in ``node_api/mailbox.py``.
+The driver handles the messages one by one, in the order in which they were posted. A message whose
+sender waits for a reply carries a reply token; its future stays in ``node_api/mailbox.py``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class ResultReused:
-    """A fork's node takes over its result; ``event_data`` is added to its ``node.completed``."""
+    """A fork's node reuses a parent's result; ``event_data`` is added to its ``node.completed``."""
 
     attempt: Attempt
     outputs: Outputs
@@ -57,10 +57,10 @@ class NodeEmitted:
 
 @dataclass(frozen=True, slots=True)
 class NestedRunRequested:
-    """A node asks for a graph to be run under a key.
+    """A node requests a nested run of a graph under a key.
 
     Attributes:
-        attempt: The attempt that asks.
+        attempt: The attempt that sends the request.
         key: The name of the nested run within its node.
         identity: Hashes of the graph, and of inputs and variables.
         prefix: Goes before the ids of the nested nodes in their paths.
@@ -97,7 +97,7 @@ class OnceValueMade:
 
 @dataclass(frozen=True, slots=True)
 class NodeIdle:
-    """A node has ended a call of its own and may only wait from now on."""
+    """A node has left an own-work block; perhaps the node only waits now."""
 
     attempt: Attempt
 

@@ -1,4 +1,4 @@
-"""The open requests of an execution: what its waiting nodes asked, and until when."""
+"""The open requests of an execution: the questions of its waiting nodes, with their timeouts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class PendingRequest(NamedTuple):
     """A request that can be answered.
 
     Attributes:
-        path: Of the node that asked.
-        attempt_number: Which of its attempts did.
-        suspension: What it asked with.
-        since: When, as events carry times.
-        is_interrupted: It was the driver that asked, what is to become of an attempt that was cut
-            off and must not simply be made again.
-        attempt: That attempt; None in a nested run that nobody has asked for again yet.
+        path: Path of the waiting node.
+        attempt_number: Number of the waiting attempt.
+        suspension: The request itself, with its state and timeout.
+        since: Time of the request, in the format of event times.
+        is_interrupted: The driver made the request: a person decides how to proceed with an
+            interrupted attempt that must not simply be repeated.
+        attempt: The waiting attempt; None in a nested run that its node has not opened again yet.
     """
 
     path: str
@@ -52,7 +52,7 @@ class PendingRequests:
     """The open requests, in the order they were made; each is answered once. A node has one at most.
 
     Attributes:
-        by_id: The open ones; looked at with every turn, so without a call.
+        by_id: The open requests; public because the driver reads them in every turn.
     """
 
     __slots__ = ("_by_path", "_claimed", "_closed", "by_id")
@@ -73,7 +73,7 @@ class PendingRequests:
         return iter(self.by_id.items())
 
     def add(self, request_id: str, request: PendingRequest) -> None:
-        """Note a request."""
+        """Add an open request."""
         self.by_id[request_id] = request
         self._by_path[request.path] = request_id
 
@@ -85,7 +85,7 @@ class PendingRequests:
         return True
 
     def close(self, request_id: str, by: str = ANSWERED) -> PendingRequest | None:
-        """Return a request that is answered now, once; ``by``: what closes it."""
+        """Close a request and return it; None if it is not open. ``by`` names the reason."""
         return self._close(request_id, by)
 
     def id_at(self, path: str) -> str | None:
@@ -93,12 +93,12 @@ class PendingRequests:
         return self._by_path.get(path)
 
     def cancel(self, path: str) -> PendingRequest | None:
-        """Forget the request of a node that does not wait any more, and give it."""
+        """Close and return the request of a node that no longer waits, if it has one."""
         request_id = self._by_path.get(path)
         return None if request_id is None else self._close(request_id, "cancelled")
 
     def refusal_error(self, request_id: str) -> PlanwaveError:
-        """Return why a request cannot be answered."""
+        """Return the error for a request that cannot be answered."""
         by = ANSWERED if request_id in self.by_id else self._closed.get(request_id)
         if by == ANSWERED:
             return Conflict(f"request {request_id!r} was answered already", code="request-answered")
@@ -115,7 +115,7 @@ class PendingRequests:
 
 
 def request_from_event(event: Event, attempt: Attempt | None = None) -> PendingRequest:
-    """Return the request that a stored ``node.waiting`` tells of."""
+    """Return the request of a stored ``node.waiting`` event."""
     data = event.data
     asked = Suspension(
         data.get("request"), data.get("state"), data.get("timeout_s"), data.get("timeout_answer")

@@ -1,4 +1,4 @@
-"""The ports of commands: what they read, and where they plan and run."""
+"""The ports of commands: ``Queries`` reads stored data, ``Backend`` plans and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``planwave answer``: what a person decides, for an execution that waits for it."""
+"""``planwave answer``: send a person's answer to an execution that waits for it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def _answer(
 ) -> CommandResult | None:
     console, found = ctx.console(), await backend.requests(execution_id)
     chosen = _find_request(execution_id, found, request_id)
-    if chosen is None:  # not open: whoever keeps it says what became of it
+    if chosen is None:  # not open: the backend raises the error that says why
         await backend.answer(execution_id, str(request_id), None if given is None else given[0])
         return _answer_result(ctx, execution_id, str(request_id))
     if given is None:
@@ -120,7 +120,7 @@ async def _answer(
         if given is None:
             console.note("the question stays open")
             return None
-    checked = validate_answer(chosen.request, given[0])  # a service would tell the first fault only
+    checked = validate_answer(chosen.request, given[0])  # a service reports one error only
     await backend.answer(execution_id, chosen.request_id, checked)
     return _answer_result(ctx, execution_id, chosen.request_id)
 
@@ -137,11 +137,11 @@ def _answer_result(ctx: CommandContext, execution_id: str, request_id: str) -> C
 def _find_request(
     execution_id: str, found: list[OpenRequest], request_id: str | None
 ) -> OpenRequest | None:
-    """Give the request that is meant; None for one that was named and is not open.
+    """Return the request to answer; None if the request with the given id is not open.
 
     Raises:
-        Conflict: Nothing is asked, and nothing waits for a time.
-        InputError: ``ambiguous-request``: several are open.
+        Conflict: ``nothing-asked``: the execution has no open request, not even a timer.
+        InputError: ``ambiguous-request``: several requests are open.
     """
     if request_id is not None:
         return next((each for each in found if each.request_id == request_id), None)
@@ -175,10 +175,10 @@ def _answer_required(request: OpenRequest) -> InputError:
 def _answer_from_options(
     decision: str | None, note: str | None, value: str | None, form: str | None
 ) -> tuple[Json] | None:
-    """Give the answer that was written on the command line; None where none was.
+    """Return the answer given by options, in a tuple; None without these options.
 
     Raises:
-        InputError: It is no JSON, or its file cannot be read.
+        InputError: A value is not JSON, or its file cannot be read.
         NotFound: There is no such file.
     """
     fields: dict[str, Json] = {"decision": decision, "note": note}

@@ -1,4 +1,4 @@
-"""``planwave pause``, ``resume`` and ``cancel``: what executions that run, or rest, are told."""
+"""``planwave pause``, ``resume`` and ``cancel``: commands to running or paused executions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def cancel(
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
-    """Stop an execution for good, running or not; what was done is kept.
+    """Cancel an execution, running or not; completed results are kept.
 
     For example:
 
@@ -106,15 +106,15 @@ def cancel(
 
 
 class CommandResult(NamedTuple):
-    """What a command did to an execution.
+    """The effect of a command on an execution.
 
     Attributes:
-        sign: The status whose sign is shown with it.
-        done: What was done, a sentence.
-        next_hint: What to do next.
-        may_continue: Whether the execution may go on by it; if it is run here, it is attended to.
-        json_fields: Told with ``--json``, beside id and status.
-        status: What it has by then; None where its document tells.
+        sign: The status whose glyph is shown.
+        done: A sentence that confirms the effect.
+        next_hint: A sentence that names the next command.
+        may_continue: Whether the execution may run on; in this process, it is then followed.
+        json_fields: Fields of the ``--json`` object besides id and status.
+        status: The status of the execution; None to read it from the document.
     """
 
     sign: str
@@ -126,21 +126,24 @@ class CommandResult(NamedTuple):
 
 
 SendCommand = Callable[["Backend", str, Interrupt], Awaitable[CommandResult | None]]
-"""Tells an execution something; None where the person left it."""
+"""Sends a command to an execution; returns None if the user left without an answer."""
 
 
 def exit_with(code: int) -> None:
-    """Leave with an exit code."""
+    """Exit with a code, unless it is 0."""
     if code:
         raise typer.Exit(code)
 
 
 def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
-    """Tell an execution something where it is run, or here, where it then goes on to its rest.
+    """Send a command to an execution; return the exit code.
+
+    A running service gets the command. Without one, this process runs the execution until it is
+    idle.
 
     Raises:
         NotFound, InputError: There is no such execution.
-        PlanwaveError: Whatever ``tell`` raises.
+        PlanwaveError: Any error that ``tell`` raises.
     """
     return asyncio.run(_send_command(ctx, name, tell))
 
@@ -151,7 +154,8 @@ async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> in
         execution_id = await find_execution(queries, name)
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings) as backend:
-            # A server's own record needs its events, and what has lost them can be cancelled yet.
+            # Only a run in this process is followed. The record of a service is not read, so an
+            # execution with lost events can still be cancelled.
             before = (
                 (await backend.queries.execution(execution_id)).last_seq
                 if backend.runs_in_process

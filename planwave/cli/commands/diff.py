@@ -113,7 +113,7 @@ def _totals(console: CommandConsole, difference: _Document) -> Iterator[Text]:
 
 
 def _headline(console: CommandConsole, node: _Document) -> Text:
-    """Give what became of a step: its path, then each column as one value or as before and after."""
+    """Return the first line of a step: its path, then status, time and tokens on both sides."""
     arrow = f" {console.symbol('→', '->')} "
     line = Text.assemble((truncate(str(node.get("path")), _PATH_WIDTH), "bold cyan"), "  ")
     sides = [_status(console, each) for each in node.get("status") or ()]
@@ -128,7 +128,7 @@ def _headline(console: CommandConsole, node: _Document) -> Text:
 
 
 def _details(node: _Document) -> Iterator[Text]:
-    """Give how a step differs, line by line."""
+    """Yield the differences of a step, line by line."""
     if node.get("written"):
         yield Text(f"  the graph has another {', '.join(map(str, node['written']))}", "dim")
     for error, (sign, style) in zip(node.get("error") or (), _SIDES, strict=False):

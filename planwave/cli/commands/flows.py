@@ -110,7 +110,7 @@ def save(
 ) -> None:
     """Save a graph or a plan under a name.
 
-    It is checked first. What is saved again unchanged stays the same version.
+    The graph is checked first. Saving an unchanged graph again keeps the version.
 
     For example:
 

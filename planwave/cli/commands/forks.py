@@ -1,4 +1,4 @@
-"""``planwave retry`` and ``fork``: a new execution out of one, with every result that still holds."""
+"""``planwave retry`` and ``fork``: a new execution that reuses the valid results of another."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def retry(
 ) -> None:
     """Run what failed, was blocked or was cancelled once more, as a new execution.
 
-    What completed, inside steps too, is taken over and not paid for again.
+    Completed steps, nested ones too, are reused and not paid for again.
 
     For example:
 
@@ -86,8 +86,8 @@ def fork(
 ) -> None:
     """Run an execution again with some of it changed, as a new execution.
 
-    Every result that still follows from the same is taken over; only the rest runs. The execution
-    itself stays as it is; `planwave diff` shows what came out differently.
+    Results of steps that the changes do not affect are reused; only the other steps run. The
+    original execution stays as it is; `planwave diff` shows what came out differently.
 
     For example:
 
@@ -123,15 +123,15 @@ async def _follow_new(
 def apply_settings(
     changes: Mapping[str, Mapping[str, Json]], written: Sequence[str], ids: Sequence[str]
 ) -> dict[str, dict[str, Json]]:
-    """Give changes with what ``--set`` says laid over their data.
+    """Return the changes with the ``--set`` values merged into their data.
 
     Args:
         changes: ``{node_id: {"data": {…}} | {"outputs": {…}}}``.
         written: ``NODE.FIELD=VALUE``, where a field may lie deeper: ``NODE.a.b=VALUE``.
-        ids: Of the nodes there are; they may hold dots.
+        ids: The ids of the nodes; an id may contain dots.
 
     Raises:
-        InputError: ``usage_error``: it does not say which field of which node.
+        InputError: ``usage``: a ``--set`` value does not name a field of a node.
     """
     made = {node_id: {**change} for node_id, change in changes.items()}
     for each in written:

@@ -69,8 +69,8 @@ def pull(
 ) -> None:
     """Fetch the embedded model, check it, keep it in the model cache.
 
-    It is fetched as data and only used when its checksum is right. What was fetched before an
-    interruption is not fetched again.
+    The model is used only if its checksum is right. An interrupted download continues where it
+    stopped.
 
     For example:
 
@@ -197,7 +197,7 @@ def _disk_free_bytes(directory: Path) -> int | None:
 
 
 def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
-    """Say whether plans and executions can be kept and read; changes nothing."""
+    """Report whether the storage directory can be read and written; change nothing."""
     directory = settings.storage_dir
 
     async def count() -> str:
@@ -240,7 +240,7 @@ def _model_report(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _nearest_existing(path: Path) -> Path:
-    """Give the nearest directory above that exists."""
+    """Return the path itself if it exists, else its nearest existing parent."""
     here = path.absolute()
     while not here.exists() and here != here.parent:
         here = here.parent
@@ -249,14 +249,14 @@ def _nearest_existing(path: Path) -> Path:
 
 Download = Callable[..., Path]
 _PERCENT_STEP = 10
-"""Percent between two lines where nothing can be redrawn."""
+"""Percent between two progress lines where no line can be redrawn."""
 
 
 def missing_model(factories: Factories, settings: Settings, source: Source | None) -> str | None:
-    """Give the embedded model that a goal, or a file, needs and this machine has not fetched yet.
+    """Return the embedded model that a goal or a source needs and that is not downloaded yet.
 
     Raises:
-        InputError: It is needed to plan, and cannot.
+        InputError: The goal needs the embedded model to plan, and this model cannot plan.
     """
     providers, local = factories.providers(settings)
     missing = local.required_download()
@@ -276,11 +276,11 @@ def missing_model(factories: Factories, settings: Settings, source: Source | Non
 
 
 def _missing_providers(factories: Factories, settings: Settings, source: Source) -> set[str | None]:
-    """Give the providers that nodes of a file name and cannot have; None stands for the default."""
+    """Return the unavailable providers that nodes name; None stands for the default provider."""
     report = check_source(source.content, factories.catalog(settings), settings.limits)
     errors = [found for found in report.diagnostics if found.severity == "error"]
     if report.graph is None or not all(map(is_provider_error, errors)):
-        return set()  # it can run nowhere: nothing is worth fetching for it
+        return set()  # the source has other errors: no download helps
     faulty = {found.node for found in errors}
     return {node.data.get("provider") for node in report.graph.nodes if node.id in faulty}
 

@@ -61,9 +61,9 @@ def run(
 ) -> None:
     """Plan a goal and run the plan, with live progress.
 
-    Every step's result is kept while it happens. Ctrl-C stops and keeps what is done; a second
-    Ctrl-C leaves at once. Where a step asks for a decision, you are asked; without a terminal the run
-    stops there, and `planwave answer` lets it go on.
+    Every step's result is stored at once. Ctrl-C stops the run and keeps its results; a second
+    Ctrl-C exits at once. If a step needs a decision, the terminal shows its question; without a
+    terminal the run stops there, and `planwave answer` resumes it.
 
     For example:
 
@@ -133,7 +133,7 @@ def run_options(
     run_to: Sequence[str] | None = None,
     run_from: Sequence[str] | None = None,
 ) -> RunOptions:
-    """Give how to run."""
+    """Return the run options given on the command line."""
     return RunOptions(
         scheduling.value,
         on_failure.value,
@@ -144,11 +144,11 @@ def run_options(
 
 
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
-    """Do the work in an event loop and leave with its exit code."""
+    """Run a job in an event loop and exit with its exit code."""
     settings = ctx.settings()
     if not job.is_planned:
         check_goal(job.goal, settings.limits)
-    if ctx.running_service(settings) is None:  # a service has its own models
+    if ctx.running_service(settings) is None:  # a service uses its own models
         source = job.source if job.flow is None else flow_source(job.flow)
         missing = missing_model(ctx.factories, settings, source)
         if missing is not None:
@@ -163,14 +163,14 @@ _STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan 
 
 @dataclass(frozen=True)
 class RunJob:
-    """What one command is to do.
+    """The job of one command.
 
     Attributes:
-        goal: What is to be planned, where there is no source.
-        source: A plan or graph that was written already.
-        flow: A version of a flow, in place of both.
-        options: How to run; None only plans.
-        inputs: What the execution is given, as far as it could be read without the graph.
+        goal: The goal to plan, without a source.
+        source: A finished plan or graph.
+        flow: A version of a flow, in place of goal and source.
+        options: The run options; None to plan only.
+        inputs: The inputs of the execution, as far as they were parsed without the graph.
     """
 
     goal: str = ""
@@ -186,11 +186,11 @@ class RunJob:
 
 
 async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
-    """Plan, perhaps run, and show it; gives the exit code.
+    """Plan, run if the job has options, and show the result; return the exit code.
 
     Raises:
-        Interrupted: The person stopped it before anything ran.
-        PlanwaveError: It could not be planned, or not be started.
+        Interrupted: The user stopped the command before a run started.
+        PlanwaveError: Planning or starting failed.
     """
     console = ctx.console()
     with Interrupt(console) as interrupt:

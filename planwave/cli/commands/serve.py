@@ -71,7 +71,7 @@ def serve(
 
 
 def _show_address(console: CommandConsole, settings: Settings, url: str) -> None:
-    """Say where the service is reached."""
+    """Write the URL of the service; with ``--json``, one object."""
     directory = settings.storage_dir.absolute()
     if console.json:
         told = {
@@ -80,7 +80,7 @@ def _show_address(console: CommandConsole, settings: Settings, url: str) -> None
             "storage": str(directory),
             "needs_token": settings.token is not None,
         }
-        sys.stdout.write(dumps(told) + "\n")  # one line: whoever started it waits for that
+        sys.stdout.write(dumps(told) + "\n")  # one line, which a parent process can wait for
         sys.stdout.flush()
         return
     console.verbatim(f"planwave listens on {url}")

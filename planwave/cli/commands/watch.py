@@ -51,7 +51,7 @@ def watch(
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
-    """Watch an execution to its end, whoever runs it; afterwards, see what happened.
+    """Watch an execution until it ends, also one that a server runs; replay one that has ended.
 
     Ctrl-C only leaves: the execution goes on. The exit code is that of `planwave run`.
 
@@ -122,13 +122,13 @@ async def _with_hints(
     before: Mapping[str, Any],
     events: AsyncIterator[Event],
 ) -> AsyncIterator[Event]:
-    """Give events; say behind each question that is open how it is answered, and how a pause ends.
+    """Yield events; after an open question or a pause, write the command that answers or resumes.
 
     Args:
-        ctx: What the command was asked for.
-        console: Where to.
-        before: The document when the watching began: up to there, questions may be closed by now.
-        events: What happens.
+        ctx: The context of the command.
+        console: The console to write to.
+        before: The document at the start; questions in earlier events may be closed already.
+        events: The events of the execution.
     """
     still_open = {each["request_id"] for each in before.get("requests") or ()}
     async for event in events:
@@ -169,7 +169,7 @@ async def _poll_store(
 
 
 class _EventClock:
-    """Tells the time of an execution: while something that happened is shown, when that was."""
+    """A clock that shows the time of an event while the event is applied, else the current time."""
 
     def __init__(self, created: Event) -> None:
         self._at: float | None = _seconds(created)
@@ -178,7 +178,7 @@ class _EventClock:
         return time.time() if self._at is None else self._at
 
     async def showing(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """Give events; what is read off while one of them is taken in is its own time."""
+        """Yield events; while the consumer applies an event, this clock shows the event's time."""
         async for event in events:
             self._at = _seconds(event)
             yield event

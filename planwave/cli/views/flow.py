@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _NAME_CHARS = 200
 _VERSION_CHARS = 12
-"""Characters of a version that a list shows; as good as unique."""
+"""Characters of a version that a list shows; unique in practice."""
 
 
 def flow_line(console: CommandConsole, flow: FlowRecord) -> Line:
-    """Give the line of a flow in a list."""
+    """Return the line of a flow in a list."""
     return Text.assemble(
         (console.short_id(flow.flow_id), "cyan"),
         f"  {local_time(flow.updated_at)}  ",

@@ -1,4 +1,4 @@
-"""A model's answer on a terminal: its Markdown rendered, and nothing of it left out."""
+"""Rendering of a model's Markdown on a terminal, without losing any text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 _RENDERED_CHARS = 100_000
-"""Rendering takes about a second for so many; longer texts are shown as they are."""
+"""Rendering this many characters takes about a second; longer texts are shown unrendered."""
 
 
 def render_markdown(text: str) -> RenderableType:
-    """Give an answer as a terminal shows it.
+    """Return the rendered form of a model's answer.
 
-    Models write for people: a line break is meant (a poem, an address), and a tag is something they
-    write about. CommonMark joins such lines, and Rich leaves tags out.
+    Single line breaks (a poem, an address) and HTML tags are kept: CommonMark would join such
+    lines, and Rich would drop the tags.
     """
     if len(text) > _RENDERED_CHARS:
         return Text(text)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(console: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -> None:
-    """Write a plan: title, facts about it, waves with their nodes, forecast, what was fixed."""
+    """Write a plan: title, facts, waves with their nodes, forecast, fixes and warnings."""
     author = _author(plan.provider, plan.model)
     console.line(
         Text.assemble(
@@ -54,7 +54,7 @@ def show_plan(console: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -
 
 
 def wave_lines(console: CommandConsole, graph: Graph, author: str = "") -> Iterable[Text]:
-    """Give the lines that show a graph wave by wave; only other models than the author's are named."""
+    """Yield the lines of a graph, wave by wave; name a node's model if it is not the author's."""
     form = measure(graph)
     width = min(ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
     sources = _sources(graph, FLOW)
@@ -78,7 +78,7 @@ def wave_lines(console: CommandConsole, graph: Graph, author: str = "") -> Itera
 
 
 def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iterable[Text]:
-    """Give one line of what a plan will take, and its critical path."""
+    """Yield the forecast of a plan: size and cost, critical path, side effects."""
     if not forecast:
         return
     nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
@@ -155,15 +155,15 @@ _STRING: Final = r'"\s*:\s*"((?:[^"\\]|\\.)*)"'
 _TITLE: Final = re.compile(rf'"title{_STRING}')
 _NAME: Final = re.compile(rf'"name{_STRING}')
 _SCANNED_CHARS: Final = 64 * 1024
-"""Far more than a plan; a reply that never ends is not searched again and again."""
+"""Far more than a plan has; an endless reply is not searched again for each new piece."""
 _TAIL_CHARS: Final = 600
 
 
 class PlanDraft:
-    """What is known of a plan that is not finished.
+    """An unfinished plan, as far as the planner has reported it.
 
-    A capable model's plan is told node by node. A small model writes another form, of which only
-    the text is told at first; title and names are then picked out of it for showing.
+    The plan of a capable model is reported node by node. The reply of a small model has another
+    form and is first reported as text only; title and names are then extracted from that text.
     """
 
     def __init__(self, author: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -183,7 +183,7 @@ class PlanDraft:
         return self._clock() - self._began
 
     def apply(self, update: PlanUpdate) -> list[str]:
-        """Take in one thing; give the plain lines it is worth."""
+        """Apply one progress report; return the plain lines that describe it."""
         match update.kind:
             case "delta":
                 self._delta(str(update.data.get("text", "")), update.data.get("reasoning"))
@@ -221,7 +221,7 @@ class PlanDraft:
 def live_draft(
     console: CommandConsole, draft: PlanDraft
 ) -> Generator[Callable[[PlanUpdate], None]]:
-    """Show a plan as it is written; gives the function that takes in what the planner tells."""
+    """Show a plan while it is written; yield the callback for the planner's progress reports."""
     if not console.live:
         console.line(f"planning with {draft.author}")
 
@@ -241,7 +241,7 @@ def live_draft(
 
 
 class _DraftView:
-    """The moving part: who plans, the steps so far, the end of what is being written."""
+    """The live area of the screen: the planner's name, the steps so far, the end of the text."""
 
     def __init__(self, console: CommandConsole, draft: PlanDraft) -> None:
         self._console = console
@@ -253,7 +253,7 @@ class _DraftView:
             yield row
 
     def rows(self, width: int, height: int) -> list[Text]:
-        """Give the lines, at most ``height`` of them."""
+        """Return the rows to draw; the first steps are left out if ``height`` is too small."""
         draft = self._draft
         head = Text.assemble(
             (f"{self._console.spinner(draft.elapsed, '*')} ", "cyan"),

@@ -1,6 +1,6 @@
-"""A running execution as the command line sees it: events go in, lines come out. No terminal here.
+"""The state of a running execution for display: events go in, lines come out. No terminal here.
 
-The fold keeps only what a screen shows; the truth is the store's.
+Only the state that a screen shows is folded from the events; the store holds everything.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NODE_END_STATUSES = frozenset(
 )
 _TAIL_CHARS = 600
 _SOON_S = 3_600.0
-"""Who watches a run stays for waits of this length; longer ones are left to whoever runs it then."""
+"""A command keeps showing a run that waits for a timer of at most this length."""
 
 
 @dataclass(slots=True)
@@ -50,9 +50,9 @@ class NodeLine:
     Attributes:
         needs: Names of the nodes whose results it takes.
         started: Clock reading of the current attempt's start, seconds; None before it.
-        seconds: Duration of a settled node; None before that, and where it never started.
+        seconds: Duration of a settled node; None before that, and if the node never started.
         tail: The end of the text streamed by the current attempt.
-        note: Why it did not run, what went wrong, or what it warned of; one line.
+        note: The reason, error or warning shown beside the node; one line.
         warning: The last warning the node logged in this attempt.
     """
 
@@ -77,18 +77,18 @@ class WaveLines:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing of the wave can change any more."""
+        """Whether every node of the wave has its final status."""
         return all(node.status in NODE_END_STATUSES for node in self.nodes)
 
 
 class RunProgress:
-    """What is known of a run so far.
+    """The state of a run, as far as its events have been applied.
 
     Attributes:
-        reason: Why it is paused.
-        requests: What waits to be answered, oldest first.
-        timers: The requests so far that were no questions.
-        written_waves: How many waves stand on the screen for good.
+        reason: The reason of a pause.
+        requests: The open requests by id, oldest first.
+        timers: Ids of all requests so far that are timers rather than questions.
+        written_waves: Number of waves already printed above the live area of the screen.
 
     Args:
         graph: The graph that runs.
@@ -133,14 +133,15 @@ class RunProgress:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the screen began to watch."""
+        """Seconds since this object was created."""
         return self._clock() - self._began
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing happens any more before somebody does something: over, or paused.
+        """Whether the run has ended, or is paused until a user resumes it or answers.
 
-        What goes on by itself within the hour is not at rest.
+        Not idle: a run that waits for a timer of at most an hour, and a run whose pause was
+        requested while nodes are still active.
         """
         if self.status == "paused" and self.pause == WAITING and self._waits_for_timer:
             return False
@@ -150,7 +151,7 @@ class RunProgress:
 
     @property
     def questions(self) -> list[OpenRequest]:
-        """What somebody is asked, oldest first; who waits for a time asks nobody."""
+        """The open requests that a person answers, oldest first; timers are left out."""
         return [each for name, each in self.requests.items() if name not in self.timers]
 
     @property
@@ -164,13 +165,16 @@ class RunProgress:
         return [node for wave in self.waves for node in wave.nodes]
 
     def running_for(self, node: NodeLine) -> float | None:
-        """Give the seconds to show beside a node."""
+        """Return the duration of a node, so far if it is not settled; None if it never started."""
         if node.seconds is not None or node.started is None:
             return node.seconds
         return self._clock() - node.started
 
     def apply(self, event: Event) -> None:
-        """Take in one event; unknown ones change nothing, nested nodes only what holds them."""
+        """Apply one event; unknown types change nothing.
+
+        An event of a nested node also shows in the node of the graph that contains it.
+        """
         self._charges.observe(event)
         if event.type == "usage" and self._charges.is_paid(event):
             self._add_usage(event.data)
@@ -189,7 +193,7 @@ class RunProgress:
             holder.tail = f"{event.path[len(holder.id) :]} {_EVENT_WORDS[event.type]}"
 
     def _track_activity(self, event: Event, path: str) -> None:
-        """Note who is at work and who waits for what, nested nodes too."""
+        """Update the active nodes and the open requests, nested nodes included."""
         data = event.data
         match event.type.removeprefix("node."):
             case "started":
@@ -263,7 +267,7 @@ class RunProgress:
             node.note = status_reason(kind, event.data) or node.warning or _route_of(event.data)
         elif kind in ("retrying", "waiting"):
             node.status, node.note = kind, status_reason(kind, event.data)
-        elif kind in ("parked", "unparked"):  # what it waits for is told by who asks inside it
+        elif kind in ("parked", "unparked"):  # the nested node has the request
             node.status = "waiting" if kind == "parked" else "running"
         elif (words := _plan_progress(event)) is not None:
             node.tail = words
@@ -278,17 +282,17 @@ class RunProgress:
 
 
 def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> RunProgress:
-    """Give what is known of a run from its first event.
+    """Return the progress of a run as of its first event.
 
     Raises:
-        GraphInvalid: What is stored of its graph was tampered with.
+        GraphInvalid: The stored graph is invalid: it was changed in the database.
     """
     graph, _ = read_graph(created.data["graph"])
     return RunProgress(graph, measure(graph).waves, clock)
 
 
 def event_line(event: Event, progress: RunProgress) -> str | None:
-    """Give the plain line of an event for pipes and logs; None for events that need no line."""
+    """Return the plain line of an event for pipes and logs; None for events that need no line."""
     kind = event.type
     if kind == "execution.started":
         nodes, waves = len(progress.counted_nodes), progress.total_waves
@@ -315,7 +319,7 @@ def event_line(event: Event, progress: RunProgress) -> str | None:
 
 
 def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
-    """Give the node an event is about; one inside another as far as this event tells of it."""
+    """Return the node of an event; a nested node is built from this event alone."""
     path, data = event.path or "", event.data
     if path in progress.nodes or _parent_of(path) not in progress.nodes:
         return progress.nodes.get(path)
@@ -328,18 +332,18 @@ def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
 
 
 def _route_of(facts: Mapping[str, Any]) -> str:
-    """Give the handles that a node chose, where it has others than the usual one."""
+    """Return the handles that a node chose; empty if the default handle is among them."""
     handles: list[str] = list(facts.get("outputs") or ())
     return "" if DEFAULT_SOURCE_HANDLE in handles else ", ".join(handles)
 
 
 def _parent_of(path: str) -> str:
-    """Give the node of the graph that a nested node runs in: ``each`` of ``each[2]/read``."""
+    """Return the node of the graph that contains a nested node: ``each`` of ``each[2]/read``."""
     return path.partition("[")[0]
 
 
 def message_line(event: Event, progress: RunProgress) -> str | None:
-    """Give what a node tells the caller, nested ones too; None for other events."""
+    """Return the line of a node's message to the caller, nested nodes included; else None."""
     if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
         return None
     node = progress.nodes.get(event.path or "")
@@ -347,7 +351,7 @@ def message_line(event: Event, progress: RunProgress) -> str | None:
 
 
 def _plan_progress(event: Event) -> str | None:
-    """Say what happened while a node wrote a plan; None for other events."""
+    """Return a line on the progress of a node that writes a plan; None for other events."""
     if event.type != "node.event" or event.data.get("event_type") != PLANNING:
         return None
     told = json_object(event.data.get("data"))

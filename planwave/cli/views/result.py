@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 Document = Mapping[str, Any]
 
 _FAILURES_SHOWN: Final = 20
-"""A thousand items that failed alike teach nobody more than twenty."""
+"""A longer list of nodes that failed alike would not help the user."""
 
 
 def show_result(console: CommandConsole, document: Document, path: Path | None) -> None:
-    """Write an execution's outcome; with ``--json`` the document, and nothing beside it."""
+    """Write the result of an execution; with ``--json`` only its document."""
     if console.json:
         console.result({**document, "document_path": None if path is None else str(path)})
         return
@@ -61,7 +61,7 @@ def show_result(console: CommandConsole, document: Document, path: Path | None) 
 
 
 def final_results(document: Document) -> list[tuple[str, str]]:
-    """Give name and text of each completed node whose result no other node took."""
+    """Return name and text of each completed node whose result no other node uses."""
     taken = {edge.get("source") for edge in _edges(document) if _is_flow(edge)}
     return [
         (str(node.get("name") or node["id"]), str(node.get("result") or ""))
@@ -71,9 +71,9 @@ def final_results(document: Document) -> list[tuple[str, str]]:
 
 
 def show_failures(console: CommandConsole, document: Document) -> None:
-    """Name every node that failed, and why; or why the whole execution did.
+    """Write every failed node with its error; without failed nodes, the error of the execution.
 
-    A node that failed only by what runs inside it is named by the path of that.
+    A node that failed because of a nested node is left out; the nested node is written instead.
     """
     failed = _root_failures(document)
     why = error_text(document.get("error"))
@@ -100,7 +100,7 @@ def _root_failures(document: Document) -> list[Mapping[str, Any]]:
 
 
 def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
-    """Name a node that did not complete, say why, and the way out."""
+    """Write a node that did not complete, with its reason and its hint."""
     status = str(node.get("status"))
     name = _path(node) if _is_nested(node) else one_line(str(node.get("name") or node["id"]))
     why = one_line(status_reason(status, node)) or status_text(status)
@@ -112,7 +112,7 @@ def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
 
 
 def node_lines(console: CommandConsole, document: Document) -> list[Text]:
-    """Give one line a node: state, time, id, name, and why it did not run."""
+    """Return a line for each node (status, time, path, name, reason) and for each answer."""
     lines: list[Text] = []
     nodes = nodes_of(document)
     asking = {
@@ -151,7 +151,7 @@ def _answer_line(answer: Mapping[str, Any]) -> Text:
 
 
 def summary(console: CommandConsole, document: Document) -> Text:
-    """Give one line: status, nodes that run (not those inside others), time, tokens, cost."""
+    """Return a line of totals: status, completed nodes without nested ones, time, tokens, cost."""
     status = str(document.get("status"))
     steps = [node for node in nodes_of(document) if not _is_nested(node)]
     nodes = [node for node in steps if node.get("status") != "linked"]  # made on demand, never run
@@ -169,7 +169,7 @@ def summary(console: CommandConsole, document: Document) -> Text:
 
 
 def nodes_of(document: Document) -> list[Mapping[str, Any]]:
-    """Give the nodes of a document."""
+    """Return the nodes of a document."""
     return [node for node in map(json_object, document.get("nodes") or ()) if node.get("id")]
 
 
@@ -212,11 +212,11 @@ def _is_flow(edge: Mapping[str, Any]) -> bool:
 
 _VALUE_LINES: Final = 12
 _VALUE_CHARS: Final = 2_000
-"""More of a value only hides the command that answers; asked inline, a person sees more of it."""
+"""A longer value would push the answer command off the screen; an inline prompt shows more."""
 
 
 def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
-    """Say of a paused execution what it waits for, and how it goes on; nothing of others."""
+    """Write the open requests of a paused execution, and the commands that answer or resume it."""
     if document.get("status") != "paused":
         return
     execution_id = str(document.get("execution_id"))
@@ -244,7 +244,7 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
 
 
 def _value_lines(value: Any) -> Iterator[str]:
-    """Give what a decision is about, as much as helps to remember it."""
+    """Yield the first lines of the value that a request is about."""
     if value is None or value == "":
         return
     text = to_text(value)

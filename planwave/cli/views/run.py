@@ -1,4 +1,4 @@
-"""A run on the screen: redrawn in place on a terminal, one line an event everywhere else."""
+"""A run on the screen: redrawn in place on a terminal, one line for each event elsewhere."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ async def show_events(
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Show a run until its events end, or until it is to be interrupted.
+    """Show a run until its events end, or until ``until`` returns True.
 
     Args:
-        console: Where to.
-        progress: What is known so far; takes in the events.
-        events: What happens.
-        keys_hint: What a person can press.
-        until: Asked after each event: whether something else has to be shown now.
+        console: The console to write to.
+        progress: The state of the run; updated with each event.
+        events: The events of the run.
+        keys_hint: The keys the user can press.
+        until: Called after each event; True if the display has to stop for something else.
 
     Returns:
-        Whether it was interrupted; called again, it goes on.
+        Whether ``until`` stopped the display; a further call continues it.
     """
     if console.live:
         return await _show_events_live(console, progress, events, keys_hint, until)
@@ -109,7 +109,7 @@ async def _show_events_live(
 
 
 class RunScreen:
-    """What is redrawn: the waves that are not settled. Settled ones scroll away above, in order."""
+    """The live area of the screen: unsettled waves. Settled waves are printed above it."""
 
     def __init__(
         self, console: CommandConsole, progress: RunProgress, keys: str = STOP_HINT
@@ -121,7 +121,7 @@ class RunScreen:
         self._name_width = min(_NAME_WIDTH, max(names, default=0))
 
     def print_settled(self, *, all_left: bool = False) -> None:
-        """Write the waves that will not change any more above the moving part."""
+        """Print settled waves above the live area."""
         waves = self._progress.waves
         while self._progress.written_waves < len(waves):
             wave = waves[self._progress.written_waves]
@@ -131,7 +131,7 @@ class RunScreen:
             self._console.lines(self._wave(wave, self._console.width))
 
     def rows(self, width: int, height: int) -> list[Text]:
-        """Give the moving part: waves at work or ahead, then one line of totals."""
+        """Return the rows of the live area: running and pending waves, then a line of totals."""
         left = self._progress.waves[self._progress.written_waves :]
         rows = [row for wave in left for row in self._wave(wave, width)]
         if len(rows) > height - 2:

@@ -1,1 +1,4 @@
-"""What happens in a turn of an execution's mailbox: state changes, events, starts, timers and replies. What runs in a node's task is in ``node_api``."""
+"""The driver of an execution: messages in; state changes, events, starts, timers and replies out.
+
+Code that runs in a node's task is in ``node_api``.
+"""

@@ -50,7 +50,7 @@ class AttemptTasks:
 
     Args:
         host: The services of the nodes; its mailbox gets the results.
-        reuse: Results that a fork takes over.
+        reuse: For a fork: the results to reuse from its parent execution.
         publish_delta: Publishes a piece of streamed text at once.
     """
 
@@ -97,7 +97,7 @@ class AttemptTasks:
         post = self._host.mailbox.post
         current_attempt.set(attempt)
         try:
-            # After an answer the node goes on with that, whatever the parent's result was.
+            # After an answer the node resumes with the answer, whatever the parent's result was.
             if self._reuse is not None and not attempt.was_started:
                 taken = await result_to_reuse(self._reuse, attempt, self._host)
                 if taken is not None:
@@ -110,7 +110,7 @@ class AttemptTasks:
         except BaseException as error:  # whatever a node raises is its failure
             task = self._running.get(attempt)
             if task is not None and asyncio.current_task(task.get_loop()) is not task:
-                raise  # closed from outside, with a loop that has ended: nobody reads the mailbox
+                raise  # closed after its event loop ended: the mailbox is not read any more
             post(AttemptFailed(attempt, error))
         else:
             if isinstance(result, Suspension):
@@ -145,12 +145,12 @@ class AttemptTasks:
             return step.implementation.resume(data, inputs, context, *attempt.resume_args)
         returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         returned = step.implementation.execute(data, inputs, context)
-        if type(returned) is CoroutineType:  # most nodes: nothing to read on the way
+        if type(returned) is CoroutineType:  # most nodes: no events to read
             return cast("Awaitable[ExecutionResult | Suspension]", returned)
         return read_result(returned, self._emit, attempt)
 
     def _own_work(self) -> OwnWork:
-        """Return a context manager for a call of its own that the current node makes."""
+        """Return a context manager that marks a call of the current node as own work."""
         return OwnWork(current_attempt.get(), self._host.mailbox)
 
     def _emit(self, attempt: Attempt, event: NodeEvent) -> None:

@@ -50,13 +50,13 @@ _RESERVED: Final = frozenset({ONCE, RUN_GRAPH})
 
 
 def started(run: RunState, attempt: Attempt) -> bool:
-    """Record that an attempt got a slot, and that its wave began where it is the first of it.
+    """Record that an attempt got a slot, and that its wave began if the attempt is its first.
 
-    An attempt that goes on after a wait has started before; of a node that must act only once it is
-    recorded again.
+    The start of an attempt that resumes after a wait is not recorded again, except for a node whose
+    effect must happen at most once.
 
     Returns:
-        False where the execution fails because its nodes were started too often.
+        False if the execution fails because it started too many nodes.
     """
     if attempt.was_started and not attempt.at_most_once:
         return True
@@ -114,7 +114,7 @@ def succeeded(run: RunState, message: AttemptSucceeded) -> None:
 
 
 def reused(run: RunState, message: ResultReused) -> None:
-    """Complete a node with a result that it takes over without having run."""
+    """Complete a node with a reused result; the node does not run."""
     attempt = message.attempt
     if attempt.phase is not DONE:
         end_attempt(run, attempt)
@@ -129,7 +129,7 @@ def _complete(run: RunState, attempt: Attempt, outputs: Outputs, data: dict[str,
 
 
 def suspended(run: RunState, attempt: Attempt, suspension: Suspension) -> None:
-    """Have a node wait for an answer, without a task."""
+    """Put a node into its wait for an answer, without a task."""
     if attempt.phase is not DONE:
         end_attempt(run, attempt)
         wait_for_answer(run, attempt, suspension)

@@ -70,14 +70,14 @@ def apply_command(run: RunState, command: Command) -> None:
 
 def cancel_execution(run: RunState, message: CancelExecution) -> None:
     """Cancel everything that has not ended."""
-    decide(run)  # what was in the mailbox before comes first
+    decide(run)  # apply earlier messages first
     if not run.is_ending:
         run.cancel_cause = message.cause
         cancel_graph_run(run, run.root, message.cause)
 
 
 def _pause(run: RunState, reason: str) -> None:
-    """Start nothing more; nodes that run go on to their end."""
+    """Start no more nodes; running nodes finish."""
     _require_not_ending(run)
     if run.pause_reason != REQUESTED:
         run.slots.close()
@@ -177,15 +177,15 @@ def _active_attempt(run: RunState, path: str) -> Attempt | None:
 
 
 def request_expired(run: RunState, request_id: str) -> None:
-    """Answer a request that nobody answered in time as its node wants it."""
-    decide(run)  # what was in the mailbox before may have closed it
+    """Answer an expired request with its timeout answer."""
+    decide(run)  # an earlier message may have closed the request
     if request_id in run.requests and run.requests.claim(request_id):
         answer = run.requests.by_id[request_id].suspension.timeout_answer
         _answer(run, request_id, answer, "timeout")
 
 
 def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) -> None:
-    """Have a waiting node go on with an answer.
+    """Resume a waiting node with an answer.
 
     Raises:
         Conflict, Gone: ``request-answered``, ``request-closed``: something else came first.
@@ -222,13 +222,13 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
 def _record_stored(
     run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
 ) -> None:
-    """Emit an event of a stored nested node; the parked nodes around it go on."""
+    """Emit an event of a stored nested node, and unpark the nodes around it."""
     record_stored(run, event_type, data, path, attempt)
     unpark(run, path)
 
 
 def apply_decision(run: RunState, attempt: Attempt, answer: Json) -> None:
-    """Do with an interrupted attempt what a person decided: take a result, fail it, or run it."""
+    """Apply a person's decision on an interrupted attempt: set its result, fail it, or run it."""
     decision = cast("Mapping[str, Json]", answer if isinstance(answer, Mapping) else {})
     match decision.get("decision"):
         case "give_result":

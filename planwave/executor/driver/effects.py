@@ -38,7 +38,7 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Forget a timer that no longer matters, if it is set."""
+    """Cancel a timer, if it is set."""
 
     timer: Timer
 

@@ -117,18 +117,18 @@ class Execution:
         execution_id: Its id; also ``run_id`` of node contexts.
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
         options: Scheduling, failure policy, bounds.
-        journal: Where events become durable; None keeps them nowhere and never suspends.
+        journal: Stores the events; None stores nothing and never suspends.
         epoch: The owner's epoch, passed to every append.
         last_seq: Number of the last event already stored (``execution.created``).
         variables: Names expressions may use besides the node's inputs (``goal``, ``trigger``).
         services, chat_id, state: Opaque; node contexts carry them.
-        renderer: Renders what plain paths cannot; see ``expressions.Renderer``.
+        renderer: Renders expressions that are more than plain paths; see ``expressions.Renderer``.
         on_events: Called with every published batch, after it is durable.
-        now: Gives the UTC time of a batch as text.
-        history: What is stored of it, where it is taken up again; ``last_seq`` is not heeded then.
-        is_recovery: It is taken up because its process ended; that is told.
-        reuse: Results it takes over from the execution it is a fork of.
-        parks: Leave, instead of waiting in memory, when it is paused and nothing is at work.
+        now: Returns the UTC time of a batch as text.
+        history: The stored events to resume from; ``last_seq`` is ignored then.
+        is_recovery: It resumes because its process ended; an event records that.
+        reuse: For a fork: the results to reuse from its parent execution.
+        parks: Return from :meth:`run` when it is paused and idle, instead of waiting in memory.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Execution:
         return done
 
     def pause(self, reason: str = PAUSE_REASONS[REQUESTED]) -> asyncio.Future[None]:
-        """Start nothing more until :meth:`resume`; running nodes go on to their end."""
+        """Start no more nodes until :meth:`resume`; running nodes finish."""
         reply, done = self._mailbox.expect_command_reply()
         self._mailbox.post(PauseExecution(reason, reply))
         return done
@@ -240,11 +240,11 @@ class Execution:
         return done
 
     def expire(self, request_id: str) -> None:
-        """Have a waiting node go on with the answer it wants where nobody answers in time."""
+        """Expire a request: its node resumes with the request's timeout answer."""
         self._mailbox.post(TimerFired(RequestTimer(request_id)))
 
     def answer(self, request_id: str, answer: Json) -> asyncio.Future[None]:
-        """Answer a waiting node; it goes on with its ``resume``. Done once that is durable.
+        """Answer a waiting node, which then runs ``resume``; the future is done once durable.
 
         Raises:
             Conflict, Gone: No request of that id is open (any more); the code says why.
@@ -257,11 +257,11 @@ class Execution:
         return done
 
     def interrupt(self, *, at_once: bool = False) -> None:
-        """Start nothing more, and end :meth:`run` once the running nodes have finished, or at once.
+        """Start no more nodes; end :meth:`run` once the running nodes have finished, or at once.
 
-        No terminal event is written: what is stored can be resumed. :meth:`run` then returns
-        ``interrupted``. Called before :meth:`run`, with commands in the mailbox, these are applied
-        and stored, and nothing is started.
+        No terminal event is written, so the stored execution can be resumed. :meth:`run` then
+        returns ``interrupted``. If this is called before :meth:`run`, commands in the mailbox are
+        still applied and stored, but no node starts.
         """
         self._stop_mode = "now" if at_once else self._stop_mode or "soon"
         self._run.is_stopping = True
@@ -274,8 +274,8 @@ class Execution:
 
         Returns:
             ``completed``, ``failed`` or ``cancelled``; the terminal event is durable by then.
-            ``interrupted`` after :meth:`interrupt`, where it had not ended by itself. ``paused``
-            where it parks: nothing can go on before a command, which has to find it in the store.
+            ``interrupted`` after :meth:`interrupt`, unless it had ended before. ``paused`` if it
+            parks: only a command can resume it, and has to load it from the store.
 
         Raises:
             StoreError: The journal refused a batch; nothing of it was published.

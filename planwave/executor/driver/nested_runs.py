@@ -69,7 +69,7 @@ def _start(
     graph_run: GraphRun,
     stored: StoredGraphRun | None,
 ) -> None:
-    """Begin a nested run, anew or where its stored events end."""
+    """Start a nested run, from the beginning or from its stored events."""
     if stored is not None and run.history is not None:
         run.history.nested_runs.pop(graph_run.prefix)
         nested_run.attempt_number = stored.attempt_number
@@ -130,11 +130,11 @@ def abandon_nested_run(run: RunState, message: NestedRunAbandoned) -> None:
     if nested_run.graph_run is not None and not nested_run.waiters:
         nested_run.is_abandoned = True
         cancel_graph_run(run, nested_run.graph_run, "its node does not wait for it any more")
-        decide(run)  # it has to be over before the node may ask for it again
+        decide(run)  # the nested run must end before the node may open it again
 
 
 def delivered(run: RunState, delivery: DeliverOutcome) -> None:
-    """Have a node go on that got the outcome of a nested run, which is durable now."""
+    """Account for the delivery of a durable nested outcome to a node; restart its own clock."""
     attempt = delivery.attempt
     attempt.due_outcomes -= 1
     attempt.turn_activity += 1

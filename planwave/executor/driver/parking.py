@@ -11,7 +11,7 @@ from planwave.executor.state import PARKED, QUEUED, Attempt
 
 
 def free_or_park(run: RunState, message: ParkNode) -> None:
-    """Free the slot of a node that only waits for nested runs; park it where those only wait too."""
+    """Free the slot of a node that only waits for nested runs; park it if those only wait too."""
     attempt = message.attempt
     if attempt.activity != message.activity:
         return
@@ -22,7 +22,7 @@ def free_or_park(run: RunState, message: ParkNode) -> None:
 
 
 def free_slot(run: RunState, attempt: Attempt) -> None:
-    """Free the slot of a node that only waits for nested runs, and stop the clock of its own time."""
+    """Free the slot of a node that only waits for nested runs, and stop its own clock."""
     attempt.stop_own_clock(run.now.loop_s)
     run.slots.enter_nested(attempt)
 

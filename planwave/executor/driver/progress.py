@@ -35,7 +35,7 @@ from planwave.graph.model import Json
 
 
 def decide(run: RunState) -> None:
-    """Have every schedule that has new facts decide what follows, and check the run's limits."""
+    """Apply the decisions of every schedule with new facts, and check the run's limits."""
     while run.changed:
         changed, run.changed = run.changed, {}
         for graph_run in changed:
@@ -89,14 +89,14 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
 
 
 def fail_execution(run: RunState, error: dict[str, Json]) -> None:
-    """Fail the execution; what has not ended is cancelled."""
+    """Fail the execution, and cancel every node that has not ended."""
     run.error = error
     cancel_graph_run(run, run.root, error["message"])
     decide(run)
 
 
 def end_attempt(run: RunState, attempt: Attempt) -> None:
-    """Take an attempt out of its slot, with what is nested in it; its schedule gets new facts."""
+    """Remove an attempt from its slot and graph run; cancel its nested runs and timers."""
     if attempt.node_run is not None or run.history is not None:
         cancel_nested_runs(run, attempt, "the node that asked for it has ended")
     if attempt.has_deadline:
@@ -146,9 +146,9 @@ def cancel_stored(run: RunState, path: str, cause: str) -> None:
 def record_stored(
     run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
 ) -> None:
-    """Emit an event of a stored nested node whose graph its node has not asked for again yet.
+    """Emit an event of a stored nested node whose nested run has not been opened again yet.
 
-    Once the node asks, the nested run goes on from this event.
+    Once the run is opened again, it resumes from this event.
     """
     run.emit(event_type, data, path, attempt)
     if run.history is not None:
@@ -170,7 +170,7 @@ def cancel_request(run: RunState, path: str) -> PendingRequest | None:
 def _end_nested_run(
     run: RunState, graph_run: GraphRun, nested_run: NestedRun, outcome: RunOutcome
 ) -> None:
-    """End a nested run: its node may go on."""
+    """End a nested run, so that its node may proceed."""
     if nested_run.graph_run is not graph_run:
         return
     node_run, attempt = nested_run.node_run, nested_run.node_run.attempt
@@ -203,10 +203,8 @@ def _end_nested_run(
 def return_outcome(
     run: RunState, attempt: Attempt, reply: ReplyTo, outcome: NestedOutcome | None
 ) -> None:
-    """Let a node go on with an outcome: at once where it holds a slot, else once it has one."""
-    if isinstance(
-        outcome, NodeError
-    ):  # each waiter gets an error of its own, as raising changes it
+    """Deliver a nested outcome to a node, at once or when the node gets a slot again."""
+    if isinstance(outcome, NodeError):  # one error object per waiter, as raising changes it
         outcome = NodeError(
             outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
         )
@@ -244,6 +242,6 @@ def mark_active(graph_run: GraphRun) -> None:
 
 
 def check_idle(run: RunState, attempt: Attempt) -> None:
-    """Free a node's slot, or park it, if it still only waits once its code had time to go on."""
+    """Schedule a check that frees the slot of a node, or parks the node, if it still only waits."""
     if attempt.only_nests or attempt.only_waits:
         run.effects.append(CheckIdle(attempt, attempt.activity))

@@ -53,7 +53,7 @@ class Publisher:
             await self._journal.append(self._execution_id, self._epoch, events)
 
     def publish(self, events: list[Event]) -> None:
-        """Publish a batch that is durable, or that is stored nowhere."""
+        """Publish a batch that is durable, or that is not to be stored."""
         if self._on_events is not None:
             self._on_events(events)
         for subscription in self._subscribers:
@@ -63,7 +63,7 @@ class Publisher:
         """Publish a piece of text at once: transient, unnumbered, never stored.
 
         Raises:
-            NodeError: ``invalid-delta``, whether or not anybody listens.
+            NodeError: ``invalid-delta``, even without subscribers.
         """
         try:
             text, kind = payload["text"], payload.get("kind", "text")

@@ -132,7 +132,7 @@ def _fill_slots(run: RunState) -> None:
 
 
 def _conclude(run: RunState) -> None:
-    """Emit that the execution has ended, is paused, or goes on."""
+    """Emit the end of the execution, or a change between paused and running, if due."""
     if run.pending_outcome is not None:
         _end(run, run.pending_outcome)
     elif run.requests or run.pause_reason is not None:

@@ -1,4 +1,4 @@
-"""Go on where stored events end: interrupted attempts are entered again."""
+"""Resume an execution from its stored events; interrupted attempts run again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from planwave.graph.protocols import Suspension
 def resume_execution(run: RunState, history: History) -> None:
     """Resume an execution: its own graph, and the open requests of nested runs.
 
-    Nested runs go on once their nodes ask for them.
+    A nested run resumes once its node opens it again.
     """
     resume_graph(run, run.root, history.take_own_events())
     with guard_stored(run.execution_id):

@@ -121,7 +121,7 @@ class RunState:
         self.graph_runs.clear()
 
     def mark_changed(self, graph_run: GraphRun) -> None:
-        """Note that the schedule of a graph run has new facts."""
+        """Record that the schedule of a graph run has new facts."""
         self.changed[graph_run] = None
 
     def graph_run_at(self, prefix: str) -> GraphRun | None:

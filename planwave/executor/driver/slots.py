@@ -52,7 +52,7 @@ class Slots:
 
     @property
     def has_returns(self) -> bool:
-        """Whether any node is to go on with what its nested runs gave."""
+        """Whether any nested outcome waits for delivery to its node."""
         return bool(self._returns)
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Slots:
         self._limit = self._configured_limit
 
     def enqueue(self, attempt: Attempt) -> None:
-        """Let an attempt start when a slot is free."""
+        """Queue an attempt, to start when a slot is free."""
         if attempt.phase is BACKOFF:
             self._backoff -= 1
             attempt.phase = QUEUED
@@ -83,7 +83,7 @@ class Slots:
             attempt.phase = NESTED
 
     def queue_return(self, reply: DeliverOutcome) -> None:
-        """Let a node go on with a nested run's outcome when it has a slot again."""
+        """Queue the delivery of a nested outcome, until the node has a slot again."""
         self._returns.setdefault(reply.attempt, []).append(reply)
 
     def remove(self, attempt: Attempt) -> None:

@@ -15,16 +15,16 @@ BATCH_WINDOW_S = 0.001
 
 @coroutine
 def _yield_once() -> Generator[None]:
-    """Let the event loop go round once: ``asyncio.sleep(0)`` for half of what that costs."""
+    """Yield to the event loop once, at half the cost of ``asyncio.sleep(0)``."""
     yield
 
 
 class Subscription:
     """An unbounded queue of events with one reader.
 
-    It never slows the execution down. Subscribers over a network are bounded by the service, which
-    drops a slow one together with its cursor. A reader that leaves is gone for good: ``forget`` is
-    told, and nothing is kept for it any more.
+    The queue never slows the execution down. The service bounds subscribers over a network: the
+    service drops a slow subscriber together with its cursor. A reader that stops iterating cannot
+    return: ``forget`` is called, and the queue gets no more events.
     """
 
     __slots__ = ("_batch_timer", "_closed", "_events", "_forget", "_wake")

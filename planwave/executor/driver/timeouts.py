@@ -49,10 +49,10 @@ def start_attempt_timer(run: RunState, attempt: Attempt) -> None:
 
 
 def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:
-    """Return the error of an attempt whose timer fired; None where it has own time left."""
+    """Return the error of an attempt whose timer fired; None if it has own time left."""
     attempt.has_deadline = False
     if attempt.phase is DONE or attempt.own_since < 0.0 or attempt.limit_s is None:
-        return None  # where it only waits, the timer is set again once it goes on
+        return None  # a node that only waits gets a new timer when it proceeds
     if attempt.limit_s - attempt.own_time(run.now.loop_s) > _EARLY_S:
         start_attempt_timer(run, attempt)
         return None

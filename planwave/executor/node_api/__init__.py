@@ -1,1 +1,4 @@
-"""What runs in a node's task: look-ups, links, templates, results, nested runs and once values. It never changes an execution's state, it posts messages to the driver."""
+"""Services inside a node's task: look-ups, links, templates, results, nested runs, once values.
+
+This code never changes the state of an execution; it posts messages to the driver.
+"""

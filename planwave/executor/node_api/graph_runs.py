@@ -24,12 +24,12 @@ def create_graph_run(
     """Create the run of an execution's own graph, or of one nested in a node.
 
     Args:
-        program: What is to run.
+        program: The graph to run.
         host: The services of the execution's nodes.
-        options: Scheduling, failure policy, and of the execution's own graph which part runs.
+        options: Scheduling and failure policy; for the execution's own graph, also its part.
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
         prefix: Goes before the ids of nested nodes in their paths.
-        variables: What expressions of a nested graph may name; None for those of the execution.
+        variables: Names for expressions of a nested graph; None for those of the execution.
     """
     # Node ids of options are those of the execution's own graph.
     entry = plan_inputs(program, inputs, RunOptions() if prefix else options)

@@ -20,7 +20,7 @@ from planwave.graph.protocols import FlowContext
 
 
 class ParentResults(ParentRuns, Protocol):
-    """What a fork takes over from the parent execution."""
+    """The results that a fork reuses from its parent execution."""
 
     async def once_value(
         self, attempt: Attempt, key: str, host: NodeHost

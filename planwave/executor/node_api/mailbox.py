@@ -53,7 +53,7 @@ class Mailbox:
         await self._wake
 
     def wake_up(self) -> None:
-        """Have :meth:`wait` return."""
+        """Wake up :meth:`wait`."""
         wake, self._wake = self._wake, None
         if wake is not None and not wake.done():
             wake.set_result(None)

@@ -38,7 +38,7 @@ _PATH_SEPARATORS: Final = frozenset("[]/")
 
 
 class ParentRuns(Protocol):
-    """What a nested run of a fork takes over from the parent execution."""
+    """Earlier runs that a nested run of a fork may reuse results from."""
 
     def parent_runs_of(
         self,
@@ -61,9 +61,9 @@ class NestedGraphs:
     """The nested graphs that the nodes of one execution run.
 
     Args:
-        mailbox: Gets the requests.
-        options: Of the execution.
-        parent: Of a fork: what its nested runs take over.
+        mailbox: Receives the requests.
+        options: Options of the execution.
+        parent: For a fork: the earlier runs to reuse results from.
     """
 
     def __init__(self, mailbox: Mailbox, options: RunOptions, parent: ParentRuns | None) -> None:

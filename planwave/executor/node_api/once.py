@@ -15,7 +15,7 @@ from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Json
 
 FindInParent = Callable[[Attempt, str], Awaitable[tuple[Json] | None]]
-"""Returns the value that a fork's node takes over, as a tuple of one, or None."""
+"""Returns the once value that a fork's node reuses, as a tuple of one, or None."""
 
 
 class OnceValues:

@@ -1,4 +1,4 @@
-"""Calls of its own that a node makes beside its nested runs; it is not parked meanwhile."""
+"""Own work of a node beside its nested runs; the node is not parked meanwhile."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.state import Attempt
 
 calls_around: ContextVar[int] = ContextVar("calls_around", default=0)
-"""How many calls of its own (:class:`OwnWork`) the node's code is in."""
+"""Number of :class:`OwnWork` blocks around the node's current code."""
 
 
 class OwnWork:
-    """A context manager around a call of its own that a node makes beside its nested runs."""
+    """A context manager that marks a node's call as own work beside its nested runs."""
 
     __slots__ = ("_attempt", "_mailbox")
 

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T) -> Any:
-    """Return the result of ``execute`` in any of its forms; emit a generator's events on the way."""
+    """Return the result of ``execute`` in any of its forms; emit the events of a generator."""
     if isawaitable(returned):
         return await returned
     if not hasattr(returned, "__aiter__"):

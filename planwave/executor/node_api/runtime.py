@@ -260,9 +260,9 @@ class GraphRuntime:
 
     @contextmanager
     def _waiting_for(self, chain: tuple[str, ...]) -> Generator[None]:
-        """Wait for the last step, which is another task's call, unless that closes a circle.
+        """Register a wait for the last step, another task's call; raise if the wait closes a cycle.
 
-        A step may wait for several others: what is made may ask for several links at once.
+        A step may wait for several others, because a linked node may resolve several links at once.
         """
         steps = [*pairwise(chain)]
         for asking, following in steps:
@@ -278,7 +278,7 @@ class GraphRuntime:
                     del self._waits_for[asking]
 
     def _cycle_through(self, step: str) -> tuple[str, ...] | None:
-        """Return the way from a step back to itself along the calls that wait, or None."""
+        """Return the path from a step back to itself along the waiting calls, or None."""
         came_from: dict[str, str] = {}
         reached = [step]
         for current in reached:
@@ -306,16 +306,16 @@ class GraphRuntime:
         """Run a graph inside this node; ``key`` is unique within the node.
 
         Args:
-            key: Names the run, the same whenever the node is entered again.
-            graph: What is to run.
+            key: Name of the run; the same whenever the node runs again.
+            graph: The graph to run.
             inputs: ``{node_id: {handle: value}}``: nodes of it settled with these values.
-            variables: What its expressions may name besides those of the graph around it; graphs
-                nested deeper see them too.
+            variables: Names for its expressions, besides those of the enclosing graph; visible to
+                deeper graphs too.
 
         Returns:
-            The outputs of every node of it that completed, by node id. A key that has run for this
-            node before, in whichever attempt or process, gives its stored result; one that was cut
-            off goes on; one that failed is made anew by a later attempt.
+            The outputs of every completed node of the graph, by node id. If the key has completed
+            for this node before, in any attempt or process, its stored result is returned. An
+            interrupted run resumes; a later attempt restarts a failed run.
 
         Raises:
             NodeError: ``nested-run-failed``, naming the first node of it that failed;
@@ -339,14 +339,14 @@ class GraphRuntime:
         return self.program.catalogue
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Return the value of ``fn`` the first time this node asks for it under this key.
+        """Return the value of the first successful ``fn`` call of this node for a key.
 
-        It is stored before it is given, and found again whenever the node is entered again: after
-        the end of its process, a retry, an answer. Callers at the same time share one call; where
-        ``fn`` fails, the next one calls it again.
+        The value is stored before it is returned, and read back whenever the node runs again: after
+        the end of its process, a retry, an answer. Concurrent callers share one call; if ``fn``
+        fails, the next caller calls it again.
 
         Raises:
-            ResultNotJson: The value cannot be kept.
+            ResultNotJson: The value cannot be stored.
         """
         return await self._host.once(key, fn)
 

@@ -1,1 +1,1 @@
-"""Stored events turned back into the state of an execution. What goes on from there is in ``driver/resume``."""
+"""Rebuild the state of an execution from its stored events; ``driver/resume`` continues from it."""

@@ -1,7 +1,7 @@
 """Stored events of one execution that is resumed, by graph run.
 
 Until its node opens it again, a nested run is known by its stored events only. They are enough to
-list its open requests and to accept answers. The run goes on once its node opens it.
+list its open requests and to accept answers. The run resumes once its node opens it.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class StoredNestedRuns:
         return unfinished
 
     def mark_failed_for_restart(self, path: str) -> None:
-        """Mark the failed nested runs of a node: its next attempt begins them anew."""
+        """Mark the failed nested runs of a node, so that its next attempt restarts them."""
         for prefix in list(self._children.get(path, ())):
             if any(_is_unsuccessful(event) for event in self._runs[prefix].events):
                 self._mark_for_restart(prefix)
@@ -148,7 +148,7 @@ class StoredNestedRuns:
         run.must_restart = False
 
     def _mark_for_restart(self, prefix: str) -> None:
-        """Drop the events of a nested run that begins anew; its attempts go on counting."""
+        """Drop the events of a nested run that restarts; its attempt numbers continue."""
         run = self._runs[prefix]
         for inner in {event.path or "" for event in run.events}:
             run.highest_attempt = max([run.highest_attempt, *self._attempts_inside(inner)])
@@ -175,7 +175,7 @@ _NOT_RUN: Final = frozenset({"given", "reused", "changed"})
 
 
 def is_paused_by_request(reason: PauseKind | None) -> bool:
-    """Return whether a paused execution goes on only after a command to resume."""
+    """Return whether a paused execution needs a command to resume."""
     return reason is not None and reason != WAITING
 
 

@@ -161,7 +161,7 @@ class _Replay:
         self._graph_run.schedule.waits(node)
 
     def answered(self, node: int, event: NodeAnswered) -> None:
-        """Make a node go on after its answer."""
+        """Resume a node after its answer."""
         request = self._requests.close(event.data["request_id"])
         if request is None or request.attempt is None:
             return
@@ -207,7 +207,7 @@ class _Replay:
 
 
 def continue_with(waiting: Attempt, state: Any, answer: Any) -> Attempt:
-    """Return the attempt that goes on after an answer."""
+    """Return the attempt that resumes after an answer."""
     following = Attempt(
         waiting.graph_run,
         waiting.node,

@@ -1,4 +1,4 @@
-"""The kernel's words: what a node's state is, why it did not run, what may happen next."""
+"""The kernel's vocabulary: node statuses, causes for not running, decisions, rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 
 class NodeStatus(IntEnum):
-    """What became of a node so far; linked nodes keep the fate of their prerequisites here."""
+    """Status of a node; a linked node has the outcome of its prerequisites as its status."""
 
     PENDING = 0
     READY = 1
@@ -31,13 +31,13 @@ class Cause(NamedTuple):
 
 
 Start = tuple[int, int | None]
-"""A node that may start, and the edge that won it where it has ``join: any``."""
+"""A node that may start, and the edge that won a ``join: any``, else None."""
 NotRun = tuple[int, Cause]
 RunOutcome = Literal["completed", "failed", "cancelled"]
 
 
 class Decisions(NamedTuple):
-    """What follows from the facts since the last time, each list in graph order."""
+    """Consequences of the facts since the previous decisions, each list in graph order."""
 
     starts: Sequence[Start]
     skipped: Sequence[NotRun]
@@ -49,11 +49,11 @@ class Decisions(NamedTuple):
 
 
 new_decisions: Callable[[type[Decisions], tuple[Any, ...]], Decisions] = tuple[Any, ...].__new__
-"""Makes decisions of their fields in order; the constructor would cost as much again."""
+"""Create decisions from their fields in order, at half the cost of the constructor."""
 
 
 class SchedulingRules(NamedTuple):
-    """What the kernel must know of policies and ports, by node number."""
+    """The policies and port requirements that the kernel needs, by node number."""
 
     join_any: frozenset[int] = frozenset()
     required: Mapping[int, frozenset[str]] = {}

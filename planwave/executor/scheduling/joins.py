@@ -1,7 +1,7 @@
-"""What has arrived at each node: the joins, and nothing else.
+"""Joins: count the settled edges into each node.
 
-Pure, like the schedule it serves. An edge settles once, ``delivered``, ``skipped`` or ``failed``;
-the tally says when that decides its target.
+Pure, like the schedule. An edge settles once: ``delivered``, ``skipped`` or ``failed``. The counter
+reports when an edge decides its target.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class JoinCounter:
     """Counts settled edges at their targets.
 
     ``join: all`` is decided when the last edge settles, or at the first failed one. ``join: any``
-    is decided at the first delivery, once no gate is left to wait for; failures and skips decide it
-    only together, when nothing else can come. What comes through a gate is waited for and may
-    block, but it is no input: it decides a node only where that has no edges of its own.
+    is decided at the first delivery, once all gates have settled; failures and skips of other edges
+    decide only when every edge has settled. An edge from a gate (a linked node) must settle and may
+    block its target, but does not count as input unless all edges of the target come from gates.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class JoinCounter:
         self._failure: dict[int, Cause] = {}
 
     def count(self, edge: int, outcome: EdgeOutcome, cause: Cause | None) -> JoinDecision | None:
-        """Count an edge whose target is undecided; give the verdict where this decides it."""
+        """Count an edge with an undecided target; return the decision on the target, if any."""
         target = self._topology.targets[edge]
         self.left[target] -= 1
         if outcome == "delivered":
@@ -100,7 +100,7 @@ class JoinCounter:
         return RUNS
 
     def _missing_required(self, node: int) -> str | None:
-        """Give the first required handle that has edges of which none delivered."""
+        """Return the first required handle that has edges, none of them delivered."""
         fed: dict[str, bool] = {}
         for edge in self._topology.incoming[node]:
             if self._from_gate(edge):

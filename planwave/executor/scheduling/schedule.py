@@ -1,10 +1,10 @@
 """The kernel: facts in, decisions out.
 
-A pure state machine over node numbers, edges and handles. It never sees a node type, the meaning
-of a handle, or a value; it has no clock and does no I/O. It is told what became of nodes and
-answers (:meth:`Schedule.decide`) which nodes may start, are skipped or blocked, which waves are
-over, and whether the run is finished or paused. The same facts in the same order give the same
-decisions. O(V + E) over a run, plus O(V + E) for each answered wait behind a barrier.
+A pure state machine over node numbers, edges and handles. It never sees a node type, the meaning of
+a handle, or a value; it has no clock and does no I/O. The driver reports the outcomes of nodes;
+:meth:`Schedule.decide` returns which nodes may start, are skipped or blocked, which waves are over,
+and whether the run is finished or paused. The same facts in the same order give the same decisions.
+O(V + E) over a run, plus O(V + E) for each answered wait behind a barrier.
 
 An edge settles once: delivered, skipped or failed. A node resolves when its last edge settles, or
 at its first failed edge, so finishing order never shows, except in ``join: any``.
@@ -88,7 +88,7 @@ class Schedule:
         self._not_run: dict[NodeStatus, list[NotRun]] = {}
 
     def start(self) -> Decisions:
-        """Settle what is given, ready the roots, and say what follows."""
+        """Settle the preset nodes, make the roots ready, and return the first decisions."""
         roots = [n for n, count in enumerate(self._joins.left) if not count and not self._linked[n]]
         for node in self._preset:
             self.status[node] = _COMPLETED
@@ -107,7 +107,7 @@ class Schedule:
     # -- facts -------------------------------------------------------------------------------------
 
     def completed(self, node: int, handles: Collection[str]) -> None:
-        """A running node gave values on ``handles``; its other edges are skipped."""
+        """A running node delivered values on ``handles``; its other edges are skipped."""
         self._stop_running(node, _COMPLETED)
         self._settle_edges(node, handles)
 
@@ -146,12 +146,12 @@ class Schedule:
         self._fail_edges(node, self.cause[node])
 
     def cancel(self, reason: str) -> None:
-        """Cancel the run: nothing starts any more; what still runs is reported when it ended."""
+        """Cancel the run: no more nodes start; running nodes are still to be reported."""
         self._outcome = "cancelled"
         self._cancel_rest(Cause(None, reason))
 
     def decide(self) -> Decisions:
-        """Say what follows from the facts since the last call."""
+        """Return the decisions that follow from the facts since the last call."""
         while self._barrier and (opened := self.waves.open_next()):
             self._ready.extend(self._held_back.pop(opened, ()))
         starts: list[Start] = []
@@ -192,7 +192,7 @@ class Schedule:
         self._propagate(node, "failed", cause)
 
     def _propagate(self, node: int, outcome: EdgeOutcome, cause: Cause | None = None) -> None:
-        """Give all edges of a node one fate, and follow what that settles, without recursion."""
+        """Settle all edges of a node with one outcome, and every node that this decides."""
         stack: list[_Settled] = [(node, outcome, cause)]
         while stack:
             node, outcome, cause = stack.pop()
@@ -203,7 +203,7 @@ class Schedule:
     def _settle_edge(
         self, edge: int, outcome: EdgeOutcome, cause: Cause | None = None
     ) -> _Settled | None:
-        """Tally an edge; give its target and fate where that settled it without running."""
+        """Count an edge; return its target and outcome if the target settled without running."""
         node = self._topology.targets[edge]
         if self.status[node] is not _PENDING:
             return None

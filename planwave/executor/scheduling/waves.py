@@ -61,7 +61,7 @@ class WaveBarrier:
         self._exempt_count = [0] * (self.total + 1)
 
     def settle(self, node: int) -> int:
-        """Count a node as settled; give its wave's number if that was the wave's last, else 0."""
+        """Count a node as settled; return its wave's number if the wave is over now, else 0."""
         wave = self.number[node]
         self._left[wave] = left = self._left[wave] - 1
         if node in self._exempt:
@@ -69,7 +69,7 @@ class WaveBarrier:
         return 0 if left else wave
 
     def open_next(self) -> int:
-        """Open the next wave if the barrier lets it; give the number of the wave opened, else 0."""
+        """Open the next wave if the barrier permits; return the number of that wave, else 0."""
         wave = self.open_wave
         if wave > self.total or self._left[wave] > self._exempt_count[wave]:
             return 0
@@ -77,7 +77,7 @@ class WaveBarrier:
         return self.open_wave
 
     def exempt(self, node: int, status: Sequence[NodeStatus]) -> None:
-        """Let the barrier open without a waiting node and all that comes after it."""
+        """Exempt a waiting node and its descendants from the barrier."""
         stack = [node] if self._barrier else []
         while stack:
             node = stack.pop()
@@ -89,7 +89,7 @@ class WaveBarrier:
             stack.extend(self._topology.successors(node))
 
     def recompute_exempt(self, waiting: Iterable[int], status: Sequence[NodeStatus]) -> None:
-        """Forget all excuses and excuse what is behind the nodes that still wait."""
+        """Clear all exemptions, then exempt the nodes that still wait and their descendants."""
         if self._barrier:
             self._exempt.clear()
             self._exempt_count = [0] * (self.total + 1)

@@ -42,7 +42,7 @@ class DiagnosticResponse(TypedDict):
 
 
 class CheckResponse(TypedDict):
-    """What was found in a graph."""
+    """The result of checking a graph."""
 
     valid: bool
     """Whether it can run here, now."""

@@ -70,7 +70,7 @@ async def test_a_text_without_a_glossary_is_refused_before_it_runs(
 ) -> None:
     g = planwave.GraphBuilder()
     g.node("start") >> g.node("explain-terms", id="explain")
-    with pytest.raises(planwave.GraphInvalid, match="'explain' needs something at its input 'glo"):
+    with pytest.raises(planwave.GraphInvalid, match="'explain' needs a value at its input 'glo"):
         planwave.build(g, registry=registry)
 
 

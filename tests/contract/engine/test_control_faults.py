@@ -415,7 +415,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, st
             await rig.service.cancel(execution_id, "again", node=phase.node)
         await until(lambda: not rig.llm.open_requests)
         attempts = [
-            t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "Execution._run_attempt"
+            t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "AttemptTasks._run"
         ]
         assert len(attempts) == queues
 

@@ -47,7 +47,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _BACKLOG: Final = 2_048
 _MAX_OPEN_FILES: Final = 20_000
 _SOCKET_TIMEOUT_S: Final = 30
-"""How long the kernel waits for a new client's first byte, and for a client to acknowledge data."""
+"""How long the kernel holds back a client that sends nothing, and waits for it to acknowledge data."""
 _PORTS_TRIED: Final = 20
 _NOT_HERE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """Errors of binding to an address that this machine does not have."""

@@ -33,7 +33,7 @@ async def plan_under_way(running: RunningServer, raw: RawConnection, goal: str) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="options of Linux")
-def test_a_silent_client_is_not_accepted_and_one_that_does_not_read_times_out() -> None:
+def test_a_silent_client_is_not_accepted_at_once_and_one_that_does_not_read_times_out() -> None:
     with bind_socket("127.0.0.1", 0) as (listener,), socket.socket() as client:
         listener.listen()
         client.connect(listener.getsockname())

@@ -136,8 +136,7 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
             while server.service.load.watchers:
                 await asyncio.sleep(0.1)
                 highest = max(highest, resident_mb())
-            for socket in sockets[:5]:
-                await _was_dropped_with_its_place(socket)
+            assert any([await _was_dropped_with_its_place(socket) for socket in sockets[:5]])
             while (
                 await server.on_loop(server.service.execution(execution_id))
             ).status != "completed":
@@ -146,17 +145,19 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
             assert highest - before < 50
 
 
-async def _was_dropped_with_its_place(socket: RawWebSocket) -> None:
+async def _was_dropped_with_its_place(socket: RawWebSocket) -> bool:
+    """Return False where the kernel reset the connection first (nothing was read for 30 s)."""
     try:
         told = await socket.read_to_close()
     except ConnectionResetError:
-        return  # on a slow machine the kernel gives up first on a client that reads nothing for 30 s
+        return False
     code, reason = told[-1].close
     arrays = [frame.json for frame in told[:-1]]
     seqs = [event["seq"] for array in arrays for event in array]
     assert (code, reason) == (4408, f"too slow: continue with after={seqs[-1]}")
     assert seqs == list(range(1, seqs[-1] + 1))
     assert seqs[-1] < 200_000
+    return True
 
 
 def _chatty(logs: int) -> Any:

@@ -117,8 +117,8 @@ def case(
 
     def keep(attempt: Attempt) -> Attempt:
         assert name not in CASES
-        told = (name, f"{value:.12g}", f"{over:.12g}") if says is None else tuple(says)
-        CASES[name] = Case(attempt, value, most, over, code, told, more, virtual)
+        received = (name, f"{value:.12g}", f"{over:.12g}") if says is None else tuple(says)
+        CASES[name] = Case(attempt, value, most, over, code, received, more, virtual)
         return attempt
 
     return keep
@@ -136,20 +136,18 @@ def tried(name: str, amount: Callable[[Case], Any]) -> Told | None:
 
 
 @pytest.mark.parametrize("name", Limits.model_fields)
-def test_a_limit_is_kept_to_the_last_one(name: str) -> None:
+def test_limit_allows_its_value_and_no_more(name: str) -> None:
     assert name in CASES, f"no case tries the limit {name}: write one here"
     assert tried(name, lambda found: found.at) is None
-    told = tried(name, lambda found: found.past)
-    assert told is not None, "it let one more through"
-    assert told.code == CASES[name].code, told
-    for said in CASES[name].says:
-        assert said in told.text, (said, told.text)
+    received = tried(name, lambda found: found.past)
+    assert received is not None, "it let one more through"
+    assert received.code == CASES[name].code, received
+    for output in CASES[name].says:
+        assert output in received.text, (output, received.text)
 
 
 @pytest.mark.parametrize("name", Limits.model_fields)
-def test_a_limit_cannot_be_set_past_its_hard_cap_nor_below_its_least(
-    name: str, tmp_path: Path
-) -> None:
+def test_limit_setting_is_bounded(name: str, tmp_path: Path) -> None:
     rules = Limits.model_fields[name].metadata
     cap = next(rule.le for rule in rules if hasattr(rule, "le"))
     assert getattr(Limits(**{name: cap}), name) == cap
@@ -166,7 +164,7 @@ def test_a_limit_cannot_be_set_past_its_hard_cap_nor_below_its_least(
         assert str(file) in (refused.value.hint or "")
 
 
-def test_no_case_is_for_a_limit_that_is_gone() -> None:
+def test_every_limit_has_a_case() -> None:
     assert set(CASES) == set(Limits.model_fields)
 
 
@@ -386,8 +384,8 @@ async def _(limits: Limits, amount: float) -> Told | None:
 @case("recoveries", 3)
 async def _(limits: Limits, amount: int) -> Told | None:
     async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
-        made = await service.create_execution(make_plan(of_type("held", "h")))
-        store, execution_id = service._store, made.execution_id
+        created = await service.create_execution(make_plan(of_type("held", "h")))
+        store, execution_id = service._store, created.execution_id
         for _ in range(amount - 1):
             await store.claim(execution_id)
         try:
@@ -401,8 +399,8 @@ async def _(limits: Limits, amount: int) -> Told | None:
 async def _(limits: Limits, amount: int) -> Told | None:
     async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
         for _ in range(5):
-            made = await service.create_execution(make_plan(of_type("held", "h")))
-            await service._store.claim(made.execution_id, queued=True)
+            created = await service.create_execution(make_plan(of_type("held", "h")))
+            await service._store.claim(created.execution_id, queued=True)
         assert await service.recover() == 5
         await asyncio.sleep(0.99)
         left = await service.executions(status="starting")
@@ -413,15 +411,15 @@ async def _queued(limits: Limits, amount: int) -> Told | None:
     held = HeldNode()
     async with Service(dependencies(types=[held], limits=limits)) as service:
         plan = make_plan(of_type("held", "h"))
-        made: list[str] = []
+        created: list[str] = []
         try:
             for _ in range(amount):
-                made.append((await service.execute(plan)).execution_id)
+                created.append((await service.execute(plan)).execution_id)
         except PlanwaveError as error:
             return told_by(error)
         finally:
             held.release.set()
-            for execution_id in made:
+            for execution_id in created:
                 await service.wait(execution_id)
     return None
 
@@ -513,10 +511,10 @@ def files_in(place: Path) -> list[Path]:
 @case("node_result_bytes", 500, code="kept-as-a-file", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
     with TemporaryDirectory() as directory:
-        place = Path(directory)
-        store = SqliteStore.open(place, artifact_bytes=limits.node_result_bytes)
-        await run_of(limits, of_type("gives", "a"), Gives(amount), store=store, directory=place)
-        files = files_in(place / "artifacts")
+        location = Path(directory)
+        store = SqliteStore.open(location, artifact_bytes=limits.node_result_bytes)
+        await run_of(limits, of_type("gives", "a"), Gives(amount), store=store, directory=location)
+        files = files_in(location / "artifacts")
     return Told("kept-as-a-file") if files else None
 
 
@@ -528,10 +526,10 @@ def _event(seq: int, text: str = "") -> Event:
 
 
 def _fallen_behind(frames: Sequence[EventBatch], bounds: BacklogLimits) -> Told | None:
-    follower = Subscriber(0, bounds)
+    subscriber = Subscriber(0, bounds)
     for frame in frames:
-        follower.put(frame)
-    return Told("too-slow") if follower.is_dropped else None
+        subscriber.put(frame)
+    return Told("too-slow") if subscriber.is_dropped else None
 
 
 @case("watcher_events", 10, code="too-slow", says=[])
@@ -634,11 +632,11 @@ async def _(limits: Limits, amount: str) -> Told | None:
         url = f"{server.ws_url}/ws/{await server.execute('held')}?mode=events"
         async with raw_websocket(url) as client:
             for _ in range(2):
-                asked = await server.run_advancing_time(_pinged(client))
-                if asked is None:
+                requested = await server.run_advancing_time(_pinged(client))
+                if requested is None:
                     return Told("dropped")
                 if amount == "answers":
-                    client.send(asked, opcode=pong)
+                    client.send(requested, opcode=pong)
                     client.send('{"op":"ping"}')
                     while (
                         heard := await client.read()
@@ -839,28 +837,28 @@ async def _(limits: Limits, amount: int) -> Told | None:
 
 
 async def _asked(limits: Limits, *steps: ReplyStep) -> tuple[Told | None, ModelClientHarness]:
-    async with model_client_harness(*steps, limits=limits, jitter=1.0) as rig:
+    async with model_client_harness(*steps, limits=limits, jitter=1.0) as harness:
         try:
-            await rig.ask()
+            await harness.ask()
         except PlanwaveError as error:
-            return told_by(error), rig
-        return None, rig
+            return told_by(error), harness
+        return None, harness
 
 
 @case("call_attempts", 3, code="provider-overloaded", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
     """The amount is the attempt that would succeed."""
-    told, rig = await _asked(limits, *[ErrorReply(529, "overloaded_error")] * (amount - 1))
-    assert len(rig.llm.requests) == min(amount, limits.call_attempts)
-    return told
+    received, harness = await _asked(limits, *[ErrorReply(529, "overloaded_error")] * (amount - 1))
+    assert len(harness.llm.requests) == min(amount, limits.call_attempts)
+    return received
 
 
 @case("retry_after_s", 7, code="not-waited-for", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
     limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": str(amount)})
-    told, rig = await _asked(limits, limited)
-    assert told is None
-    waited = rig.time.now - 1_000
+    received, harness = await _asked(limits, limited)
+    assert received is None
+    waited = harness.time.now - 1_000
     assert waited >= limits.retry_after_s
     return None if waited >= amount else Told("not-waited-for")
 
@@ -870,14 +868,14 @@ async def _(limits: Limits, amount: int) -> Told | None:
     """The amount is the call that would succeed; each has one attempt."""
     down = [ErrorReply(529, "overloaded_error")] * (amount - 1)
     alone = limits.model_copy(update={"call_attempts": 1})
-    async with model_client_harness(*down, limits=alone) as rig:
+    async with model_client_harness(*down, limits=alone) as harness:
         for _ in down:
             with pytest.raises(PlanwaveError, match="HTTP 529"):
-                await rig.ask()
+                await harness.ask()
         try:
-            await rig.ask()
+            await harness.ask()
         except PlanwaveError as error:
-            assert len(rig.llm.requests) == limits.provider_failures
+            assert len(harness.llm.requests) == limits.provider_failures
             return told_by(error)
         return None
 
@@ -890,13 +888,13 @@ async def _(limits: Limits, amount: int) -> Told | None:
     """The amount is how long the provider is left alone."""
     down = ErrorReply(529, "overloaded_error", headers={"retry-after": str(amount)})
     alone = limits.model_copy(update={"call_attempts": 1})
-    async with model_client_harness(down, limits=alone) as rig, asyncio.TaskGroup() as tasks:
+    async with model_client_harness(down, limits=alone) as harness, asyncio.TaskGroup() as tasks:
         with pytest.raises(PlanwaveError, match="HTTP 529"):
-            await rig.ask()
+            await harness.ask()
 
         async def ask() -> Told | None:
             try:
-                await rig.ask()
+                await harness.ask()
             except PlanwaveError as error:
                 return told_by(error)
             return None
@@ -904,7 +902,7 @@ async def _(limits: Limits, amount: int) -> Told | None:
         asking = tasks.create_task(ask())
         await asyncio.sleep(0)
         if amount <= limits.provider_wait_s:
-            assert await rig.time.pass_deadline() == amount
+            assert await harness.time.pass_deadline() == amount
         return await asking
 
 
@@ -912,21 +910,21 @@ async def _too_late(
     limits: Limits, step: ReplyStep, *, early: float, deadline: float
 ) -> Told | None:
     """Let all but ``deadline`` seconds pass in good time, and then those in silence."""
-    async with model_client_harness(step, limits=limits) as rig, asyncio.TaskGroup() as tasks:
+    async with model_client_harness(step, limits=limits) as harness, asyncio.TaskGroup() as tasks:
 
         async def ask() -> Told | None:
             try:
-                await rig.ask()
+                await harness.ask()
             except PlanwaveError as error:
                 return told_by(error)
             return None
 
         asking = tasks.create_task(ask())
-        await until(lambda: rig.llm.requests if isinstance(step, NoReply) else rig.deltas)
-        rig.time.now += early
+        await until(lambda: harness.llm.requests if isinstance(step, NoReply) else harness.deltas)
+        harness.time.now += early
         if isinstance(step, TextReply):
             step.gates[4].set()
-        assert await rig.time.pass_deadline() == deadline
+        assert await harness.time.pass_deadline() == deadline
         return await asking
 
 

@@ -55,10 +55,10 @@ def answer(body: dict[str, Any]) -> str | ReplyStep:
     """Plan where a plan is asked for, else answer the task."""
     if schema_of(body) is not None:
         return json.dumps(PLAN)
-    asked = prompt_of(body)
-    if "Recommend one." in asked:
+    requested = prompt_of(body)
+    if "Recommend one." in requested:
         return "**Take the left way.**"
-    return "About the left." if "left way." in asked else "About the right."
+    return "About the left." if "left way." in requested else "About the right."
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def written(name: str, document: Any) -> str:
     return name
 
 
-def test_a_goal_is_planned_run_shown_and_kept(llm: FakeLLMServer) -> None:
+def test_goal_is_planned_run_shown_and_stored(llm: FakeLLMServer) -> None:
     done = planwave("run", "Compare two ways")
     assert done.exit_code == 0, done.output
     out = done.stdout
@@ -96,14 +96,14 @@ def test_a_goal_is_planned_run_shown_and_kept(llm: FakeLLMServer) -> None:
     assert "\x1b" not in out
     (document,) = Path("storage").glob("*.json")
     assert str(document) in out
-    kept = json.loads(document.read_text("utf-8"))
-    assert kept["node_results"]["join"] == "**Take the left way.**"
+    stored = json.loads(document.read_text("utf-8"))
+    assert stored["node_results"]["join"] == "**Take the left way.**"
     assert len(llm.requests) == 4
     joined = prompt_of(llm.requests[-1].body)
     assert "From Left way (left):\nAbout the left.\n\nFrom Right way (right):\n" in joined
 
 
-def test_with_json_stdout_is_one_object_and_progress_goes_to_stderr(llm: FakeLLMServer) -> None:
+def test_json_goes_to_stdout_and_progress_to_stderr(llm: FakeLLMServer) -> None:
     for args in (["--json", "run", "Compare"], ["run", "Compare", "--json"]):
         done = planwave(*args)
         assert done.exit_code == 0
@@ -113,7 +113,7 @@ def test_with_json_stdout_is_one_object_and_progress_goes_to_stderr(llm: FakeLLM
         assert "wave 1 of 2" in done.stderr
 
 
-def test_a_printed_plan_can_be_edited_and_run(llm: FakeLLMServer) -> None:
+def test_printed_plan_can_be_edited_and_run(llm: FakeLLMServer) -> None:
     done = planwave("plan", "Compare two ways", "--json")
     assert done.exit_code == 0
     plan = json.loads(done.stdout)
@@ -128,17 +128,7 @@ def test_a_printed_plan_can_be_edited_and_run(llm: FakeLLMServer) -> None:
     assert llm.max_open_requests == 1
 
 
-def test_a_plan_alone_is_kept_and_shown_later(llm: FakeLLMServer) -> None:
-    assert planwave("plan", "Compare two ways").exit_code == 0
-    plan_id = json.loads(planwave("ls", "--json").stdout)["plans"][0]["plan_id"]
-    shown = planwave("show", plan_id[:20])
-    assert shown.exit_code == 0
-    assert "Compare two ways" in shown.stdout
-    assert "Wave 2" in shown.stdout
-    assert json.loads(planwave("show", plan_id, "--json").stdout)["status"] == "draft"
-
-
-def test_a_graph_runs_without_any_provider_and_takes_input() -> None:
+def test_graph_runs_without_provider_and_takes_input() -> None:
     done = planwave("exec", written("g.json", TEXT_GRAPH), "--input", "hello")
     assert done.exit_code == 0, done.output
     assert "HELLO!" in done.stdout
@@ -146,19 +136,19 @@ def test_a_graph_runs_without_any_provider_and_takes_input() -> None:
     assert "FROM STDIN!" in done.stdout
 
 
-def test_a_result_above_the_limit_is_kept_whole_beside_the_database(
+def test_large_result_is_stored_as_artifact(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert planwave("exec", written("g.json", TEXT_GRAPH), "--input", "x" * 300).exit_code == 0
     assert list(Path("storage").glob("artifacts/**/*.*")) == []
     monkeypatch.setenv("PLANWAVE_LIMIT_NODE_RESULT_BYTES", "200")
     assert planwave("exec", "g.json", "--input", "x" * 300).exit_code == 0
-    kept = [file for file in Path("storage/artifacts").rglob("*") if file.is_file()]
-    assert kept
+    stored = [file for file in Path("storage/artifacts").rglob("*") if file.is_file()]
+    assert stored
     assert planwave("show", "last", "--node", "shout").stdout == "X" * 300 + "!\n"
 
 
-def test_what_ran_is_listed_and_shown_by_last_prefix_and_step() -> None:
+def test_executions_are_listed_and_shown_by_last_prefix_and_node() -> None:
     assert planwave("exec", written("g.json", {"title": "Shouting", **TEXT_GRAPH})).exit_code == 0
     listed = planwave("ls")
     assert "✓ completed" in listed.stdout
@@ -173,7 +163,7 @@ def test_what_ran_is_listed_and_shown_by_last_prefix_and_step() -> None:
     assert planwave("ls", "--status", "failed").exit_code == 0
 
 
-def test_before_anything_ran_ls_and_show_say_so_and_write_nothing() -> None:
+def test_empty_storage_is_reported_and_not_created() -> None:
     listed = planwave("ls")
     assert (listed.exit_code, listed.stderr) == (0, "")
     assert "Nothing has been planned or run in storage yet" in listed.stdout
@@ -184,14 +174,14 @@ def test_before_anything_ran_ls_and_show_say_so_and_write_nothing() -> None:
     assert not Path("storage").exists()
 
 
-def test_storage_is_where_the_option_says() -> None:
+def test_storage_option_selects_the_directory() -> None:
     done = planwave("--storage", "elsewhere", "exec", written("g.json", TEXT_GRAPH))
     assert done.exit_code == 0
     assert list(Path("elsewhere").glob("*.json"))
     assert "completed" in planwave("ls", "--storage", "elsewhere").stdout
 
 
-def test_a_faulty_graph_is_listed_whole_and_exits_3() -> None:
+def test_faulty_graph_lists_all_errors_and_exits_3() -> None:
     file = written("bad.json", FAULTY_GRAPH)
     for command in ("check", "exec"):
         done = planwave(command, file)
@@ -206,7 +196,7 @@ def test_a_faulty_graph_is_listed_whole_and_exits_3() -> None:
 
 
 @pytest.mark.parametrize("source", ["", "nonsense", "[1]", '{"nodes": NaN}', "{" * 5000])
-def test_what_is_no_plan_is_refused_with_a_sentence(source: str) -> None:
+def test_unreadable_plan_is_rejected(source: str) -> None:
     Path("bad.json").write_text(source)
     for command in ("check", "exec"):
         done = planwave(command, "bad.json")
@@ -215,29 +205,7 @@ def test_what_is_no_plan_is_refused_with_a_sentence(source: str) -> None:
         assert "fault in planwave" not in done.output
 
 
-def test_a_plan_no_model_can_repair_exits_3(llm: FakeLLMServer) -> None:
-    llm.add(*[TextReply("I would rather not.")] * 3)
-    done = planwave("run", "Compare")
-    assert done.exit_code == 3
-    assert "no valid plan after 3 attempt(s)" in done.stderr
-    assert json.loads(planwave("ls", "--json").stdout) == {"executions": [], "plans": []}
-
-
-def test_a_failed_step_exits_1_names_the_reason_and_keeps_the_rest(llm: FakeLLMServer) -> None:
-    llm.add(
-        TextReply(json.dumps(PLAN)), ErrorReply(400, "invalid_request_error", "this will not do")
-    )
-    done = planwave("run", "Compare", "--max-parallel", "1")
-    assert done.exit_code == 1
-    assert "this will not do" in done.stdout
-    assert "✗ failed" in done.stdout
-    statuses = {
-        n["id"]: n["status"] for n in json.loads(planwave("show", "last", "--json").stdout)["nodes"]
-    }
-    assert statuses == {"left": "failed", "right": "completed", "join": "blocked"}
-
-
-def test_failures_end_a_run_early_where_asked(llm: FakeLLMServer) -> None:
+def test_on_failure_option_stops_or_continues(llm: FakeLLMServer) -> None:
     aside = {"id": "aside", "name": "Aside", "description": "Independent of the left way."}
     plan = {**PLAN, "nodes": [*PLAN["nodes"], aside]}
     plan["edges"] = [*PLAN["edges"], {"source": "right", "target": "aside", "channel": "flow"}]
@@ -250,25 +218,7 @@ def test_failures_end_a_run_early_where_asked(llm: FakeLLMServer) -> None:
         assert (nodes["left"], nodes["join"], nodes["aside"]) == ("failed", "blocked", status)
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["--provider", "anthropic"], "ANTHROPIC_API_KEY"),
-        (["--provider", "nobody"], "nobody"),
-        (["--provider", "local", "--model", "no-such-model"], "no-such-model"),
-    ],
-)
-def test_a_provider_that_cannot_be_used_exits_4_and_says_how_to_enable_it(
-    llm: FakeLLMServer, args: list[str], says: str
-) -> None:
-    done = planwave("run", "Compare", *args)
-    assert done.exit_code == 4
-    assert says in done.stderr
-    assert "→" in done.stderr
-    assert llm.requests == []
-
-
-def test_a_plan_for_an_unavailable_provider_is_not_started() -> None:
+def test_plan_for_unavailable_provider_is_not_started() -> None:
     graph = {
         "nodes": [
             {"id": "a", "type": "agent", "data": {"provider": "anthropic", "userPrompt": "hi"}}
@@ -282,29 +232,15 @@ def test_a_plan_for_an_unavailable_provider_is_not_started() -> None:
     assert json.loads(planwave("ls", "--json").stdout)["executions"] == []
 
 
-def test_a_refused_key_exits_4(llm: FakeLLMServer) -> None:
-    llm.add(ErrorReply(401, "invalid_api_key", "bad key"))
-    done = planwave("plan", "Compare")
-    assert done.exit_code == 4
-    assert "openai" in done.stderr
-
-
 @pytest.mark.parametrize(
     "args",
     [
-        ["run"],
-        ["run", "  "],
-        ["run", "x" * 40_000],
         ["run", "goal", "--scheduling", "sideways"],
         ["run", "goal", "--max-parallel", "0"],
-        ["exec", "no-such-file.json"],
-        ["check", "."],
         ["show", "0000"],
-        ["frobnicate"],
-        ["--no-such-option"],
     ],
 )
-def test_wrong_usage_exits_2_with_a_sentence(llm: FakeLLMServer, args: list[str]) -> None:
+def test_invalid_usage_exits_2(llm: FakeLLMServer, args: list[str]) -> None:
     done = planwave(*args)
     assert done.exit_code == 2, done.output
     assert done.stderr
@@ -312,20 +248,14 @@ def test_wrong_usage_exits_2_with_a_sentence(llm: FakeLLMServer, args: list[str]
     assert llm.requests == []
 
 
-def test_an_unusable_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_settings_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("planwave.toml").write_text("storage_dir = [")
     done = planwave("ls")
     assert done.exit_code == 2
     assert "planwave.toml" in done.stderr
 
 
-def test_an_error_with_json_is_an_object_too() -> None:
-    done = planwave("show", "nope", "--json")
-    assert done.exit_code == 2
-    assert json.loads(done.stdout)["error"]["code"] == "not-found"
-
-
-def test_a_directory_in_use_is_said_so_but_can_be_read() -> None:
+def test_locked_storage_rejects_runs_and_allows_reads() -> None:
     import asyncio
 
     from planwave.storage.sqlite.store import SqliteStore
@@ -340,7 +270,7 @@ def test_a_directory_in_use_is_said_so_but_can_be_read() -> None:
         asyncio.run(store.close())
 
 
-def test_doctor_says_what_works_and_how_to_enable_the_rest(llm: FakeLLMServer) -> None:
+def test_doctor_reports_providers_and_storage(llm: FakeLLMServer) -> None:
     done = planwave("doctor")
     assert done.exit_code == 0, done.output
     assert "✓ openai" in done.stdout
@@ -348,26 +278,8 @@ def test_doctor_says_what_works_and_how_to_enable_the_rest(llm: FakeLLMServer) -
     assert "sk-test" not in done.output
     found = json.loads(planwave("doctor", "--json").stdout)
     assert found["ok"] is True
-    kept = {"directory": "storage", "ok": True, "state": "not made yet", "hint": None}
-    assert found["storage"] == kept
-
-
-def test_version_and_help_answer() -> None:
-    assert planwave("--version").stdout.startswith("planwave ")
-    for args in (
-        [],
-        ["run"],
-        ["plan"],
-        ["exec"],
-        ["check"],
-        ["ls"],
-        ["show"],
-        ["doctor"],
-        ["model", "pull"],
-    ):
-        done = planwave(*args, "--help")
-        assert done.exit_code == 0
-        assert "Usage: planwave" in " ".join(done.stdout.split())
+    stored = {"directory": "storage", "ok": True, "state": "not made yet", "hint": None}
+    assert found["storage"] == stored
 
 
 def heavy_libraries(*args: str, among: tuple[str, ...]) -> str:

@@ -40,11 +40,11 @@ def listed() -> list[str]:
     return [each["execution_id"] for each in json.loads(done.stdout)["executions"]]
 
 
-def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> None:
+def test_commands_use_the_server_until_it_is_killed() -> None:
     serving = start_command("serve", "--port", "0", "--json")
     try:
         assert serving.stdout is not None
-        said = json.loads(serving.stdout.readline())
+        output = json.loads(serving.stdout.readline())
         done = planwave("exec", "graph.json", "--json")
         assert done.exit_code == 0, done.output
         first = json.loads(done.stdout)
@@ -54,8 +54,8 @@ def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> 
         serving.kill()
         _, log = serving.communicate()
     assert "route=/api/execute status=202" in log
-    kept = json.loads(Path("storage/planwave.lock").read_text("utf-8"))
-    assert (kept["url"], kept["pid"]) == (said["url"], serving.pid)
+    stored = json.loads(Path("storage/planwave.lock").read_text("utf-8"))
+    assert (stored["url"], stored["pid"]) == (output["url"], serving.pid)
     assert listed() == [first["execution_id"]]
     assert planwave("watch", "last").exit_code == 0
     assert planwave("exec", "graph.json").exit_code == 0
@@ -72,7 +72,7 @@ def unanswered(tmp_path: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
+def test_unresponsive_owner_allows_reads_and_rejects_writes(
     unanswered: str, tmp_path: Path
 ) -> None:
     lock = DirectoryLock(tmp_path / "storage")
@@ -92,7 +92,7 @@ def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
         lock.release()
 
 
-def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
+def test_abandoned_execution_can_be_watched_and_cancelled() -> None:
     async def left_behind() -> str:
         composed = cli_factories()
         async with composed.service(composed.settings()) as service:

@@ -41,7 +41,7 @@ def run(graph: dict[str, Any]) -> Any:
     return invoke("exec", "-", stdin=json.dumps(graph))
 
 
-def test_a_question_is_asked_inline_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_is_prompted_during_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     typing(monkeypatch, ["e", "Dear you", "approve", "fine"])
     done = run(approval_graph())
     assert done.exit_code == 0, done.output
@@ -54,7 +54,7 @@ def test_a_question_is_asked_inline_and_the_run_goes_on(monkeypatch: pytest.Monk
     assert "answer with" not in done.stdout
 
 
-def test_questions_come_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_prompted_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     typing(monkeypatch, ["approve", "", "reject", ""])
     done = run(two_approvals_graph())
     assert done.exit_code == 0, done.output
@@ -64,7 +64,7 @@ def test_questions_come_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> 
     assert invoke_json("show", "last")["status"] == "completed"
 
 
-def test_a_question_left_open_is_told_with_the_command_that_answers_it(
+def test_skipped_request_prints_answer_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     typing(monkeypatch, [None, "approve", ""])
@@ -75,7 +75,7 @@ def test_a_question_left_open_is_told_with_the_command_that_answers_it(
     assert f"planwave answer {document['execution_id']} r6 --decision approve" in done.stdout
 
 
-def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = run(approval_graph())
     assert done.exit_code == 130, done.output
@@ -85,7 +85,7 @@ def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.Monkey
     assert invoke_json("answer", "last", "--decision", "approve")["status"] == "completed"
 
 
-def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_request_closes_its_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     typing(monkeypatch, [])
     done = run(approval_graph(timeoutS=3, timeoutAction="reject"))
     assert done.exit_code == 0, done.output
@@ -94,7 +94,7 @@ def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyP
     assert (document["status"], document["node_results"]["dropped"]) == ("completed", "dropped")
 
 
-def test_an_answer_to_what_cannot_be_read_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_to_unreadable_execution_ends_command(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused(_: ExecutionCommands, execution_id: str, *__: Any) -> None:
         raise unreadable_error(execution_id, "its large result is gone")
 
@@ -104,7 +104,7 @@ def test_an_answer_to_what_cannot_be_read_ends_the_command(monkeypatch: pytest.M
     assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)
 
 
-def test_where_nobody_can_be_asked_the_run_rests_and_says_how_it_goes_on() -> None:
+def test_run_without_terminal_pauses_and_prints_answer_command() -> None:
     done = run(approval_graph())
     assert done.exit_code == 0, done.output
     document = invoke_json("show", "last")
@@ -115,7 +115,7 @@ def test_where_nobody_can_be_asked_the_run_rests_and_says_how_it_goes_on() -> No
     assert (quiet["status"], quiet["requests"][0]["request_id"]) == ("paused", "r9")
 
 
-def test_a_terminal_shows_each_wave_once_around_a_question(
+def test_terminal_shows_each_wave_once_around_a_prompt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from planwave.cli.options import CommandContext

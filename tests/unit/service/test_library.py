@@ -31,7 +31,7 @@ START = {"id": "s", "type": "start"}
 GREETING = chain(START, {"id": "t", "type": "text", "data": {"text": "got {{ input }}"}})
 
 
-async def test_a_run_is_awaited_any_number_of_times_and_runs_once(
+async def test_run_can_be_awaited_repeatedly_and_runs_once(
     registry: planwave.Registry,
 ) -> None:
     calls: list[str] = []
@@ -48,7 +48,7 @@ async def test_a_run_is_awaited_any_number_of_times_and_runs_once(
     assert (first.status, first.text, calls) == ("completed", "x", ["x"])
 
 
-async def test_events_then_result_are_one_run_with_each_event_stored_once() -> None:
+async def test_events_and_result_belong_to_one_run() -> None:
     store = MemoryStore()
     run = planwave.run(planwave.build(GREETING, "hi"), store=store)
     seen = [event.seq async for event in run]
@@ -57,7 +57,7 @@ async def test_events_then_result_are_one_run_with_each_event_stored_once() -> N
     assert stored == [1, *seen]
 
 
-async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> None:
+async def test_stored_run_has_inputs_and_options() -> None:
     store = MemoryStore()
     options = planwave.RunOptions(scheduling="waves")
     run = planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
@@ -68,7 +68,7 @@ async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> N
 
 
 @pytest.mark.parametrize("begun_by", ["reading", "awaiting"])
-async def test_the_events_of_a_run_that_has_begun_are_refused(begun_by: str) -> None:
+async def test_events_of_a_started_run_are_rejected(begun_by: str) -> None:
     run = planwave.run(planwave.build(GREETING, "hi"))
     if begun_by == "reading":
         assert [event async for event in run]
@@ -78,7 +78,7 @@ async def test_the_events_of_a_run_that_has_begun_are_refused(begun_by: str) -> 
         await anext(aiter(run))
 
 
-async def test_leaving_the_events_early_cancels_the_run(registry: planwave.Registry) -> None:
+async def test_closing_the_events_cancels_the_run(registry: planwave.Registry) -> None:
     ended = asyncio.Event()
 
     @node("endless", registry=registry)
@@ -100,7 +100,7 @@ async def test_leaving_the_events_early_cancels_the_run(registry: planwave.Regis
     assert run.result().status == "cancelled"
 
 
-async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
+async def test_cancelled_await_cancels_the_run(
     registry: planwave.Registry,
 ) -> None:
     started = asyncio.Event()
@@ -127,7 +127,7 @@ async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
     assert last.type == "execution.cancelled"
 
 
-async def test_a_store_that_refuses_is_raised_to_every_caller() -> None:
+async def test_store_error_is_raised_to_every_caller() -> None:
     class Full(MemoryStore):
         async def create_execution(self, *args: Any, **kwargs: Any) -> Any:
             raise StoreError("the disk is full")
@@ -140,17 +140,17 @@ async def test_a_store_that_refuses_is_raised_to_every_caller() -> None:
         await anext(aiter(planwave.run(planwave.build(GREETING, "hi"), store=Full())))
 
 
-async def test_run_sync_inside_a_loop_says_what_to_write() -> None:
+async def test_run_sync_in_event_loop_is_rejected() -> None:
     with pytest.raises(RuntimeError, match=r"await planwave\.run"):
         planwave.run_sync(GREETING)
 
 
-def test_a_built_graph_runs_in_one_loop_after_another() -> None:
+def test_built_graph_runs_in_several_event_loops() -> None:
     graph = planwave.build(GREETING, "hi")
     assert [planwave.run_sync(graph).text for _ in range(2)] == ["got hi", "got hi"]
 
 
-async def test_runs_of_one_built_graph_do_not_meet(registry: planwave.Registry) -> None:
+async def test_concurrent_runs_of_one_graph_are_separate(registry: planwave.Registry) -> None:
     both = asyncio.Barrier(2)
 
     @node("meet", registry=registry)
@@ -173,7 +173,7 @@ async def test_runs_of_one_built_graph_do_not_meet(registry: planwave.Registry) 
     assert [run.result().text for run in runs] == ["hi one", "hi two"]
 
 
-def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Registry) -> None:
+def test_changed_input_stays_in_its_run(registry: planwave.Registry) -> None:
     @node("grow", registry=registry)
     async def grow(input: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
         input["list"].append(1)
@@ -203,7 +203,7 @@ def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Regis
         ({"s": {"output": "\ud800"}}, "surrogate"),
     ],
 )
-def test_inputs_that_no_node_can_be_given_are_refused(inputs: Any, message: str) -> None:
+def test_invalid_inputs_are_rejected(inputs: Any, message: str) -> None:
     graph = planwave.build(GREETING)
     with pytest.raises(InputError) as caught:
         planwave.run(graph, inputs=inputs)
@@ -211,7 +211,7 @@ def test_inputs_that_no_node_can_be_given_are_refused(inputs: Any, message: str)
     assert message in caught.value.message
 
 
-def test_a_message_for_an_entry_without_declared_outputs_leaves_through_output(
+def test_message_for_entry_without_outputs_uses_output(
     registry: planwave.Registry,
 ) -> None:
     @node("open", entry=True, outputs=(), registry=registry)

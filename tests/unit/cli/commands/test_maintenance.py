@@ -70,7 +70,7 @@ def kept(directory: Path) -> set[str]:
     return asyncio.run(read())
 
 
-def test_prune_removes_what_ended_before_so_many_days(tmp_path: Path) -> None:
+def test_prune_removes_older_executions(tmp_path: Path) -> None:
     ended(tmp_path, old=31, young=29)
     done = planwave("prune", "--older-than", "30", storage=tmp_path)
     assert (done.exit_code, kept(tmp_path)) == (0, {"young"})
@@ -78,26 +78,26 @@ def test_prune_removes_what_ended_before_so_many_days(tmp_path: Path) -> None:
     assert len(list((tmp_path / ARTIFACT_DIR).iterdir())) == 1
 
 
-def test_prune_takes_the_days_of_the_settings_where_none_are_given(tmp_path: Path) -> None:
+def test_prune_uses_retention_setting(tmp_path: Path) -> None:
     ended(tmp_path, old=31, young=29)
     done = planwave("prune", "--json", storage=tmp_path, retention_days=30)
     assert json.loads(done.stdout)["removed"] == 1
     assert kept(tmp_path) == {"young"}
 
 
-def test_prune_removes_nothing_where_nothing_says_how_old_is_too_old(tmp_path: Path) -> None:
+def test_prune_without_age_removes_nothing(tmp_path: Path) -> None:
     ended(tmp_path, old=3_000)
     done = planwave("prune", storage=tmp_path)
     assert (done.exit_code, kept(tmp_path)) == (2, {"old"})
     assert f"planwave prune --storage {tmp_path} --older-than 90" in done.stderr
 
 
-def test_prune_makes_no_storage_where_there_is_none(tmp_path: Path) -> None:
+def test_prune_creates_no_storage(tmp_path: Path) -> None:
     done = planwave("prune", "--older-than", "1", storage=tmp_path / "none")
     assert (done.exit_code, list(tmp_path.iterdir())) == (0, [])
 
 
-def test_while_a_server_runs_prune_says_that_the_server_can_do_it(tmp_path: Path) -> None:
+def test_prune_beside_a_server_names_the_retention_setting(tmp_path: Path) -> None:
     ended(tmp_path, old=31)
     holder = SqliteStore.open(tmp_path)
     try:
@@ -109,7 +109,7 @@ def test_while_a_server_runs_prune_says_that_the_server_can_do_it(tmp_path: Path
     assert "PLANWAVE_RETENTION_DAYS by itself" in done.stderr
 
 
-def test_another_fault_of_the_store_is_told_as_it_is(tmp_path: Path) -> None:
+def test_other_store_error_is_reported(tmp_path: Path) -> None:
     def broken(_: Settings) -> Service:
         raise StoreError("no disk", hint="buy one")
 
@@ -119,7 +119,7 @@ def test_another_fault_of_the_store_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["all.tar", "all.tgz"])
-def test_backup_packs_everything_while_a_server_runs(tmp_path: Path, name: str) -> None:
+def test_backup_beside_a_server_has_everything(tmp_path: Path, name: str) -> None:
     ended(tmp_path / "storage", one=1, two=2)
     holder = SqliteStore.open(tmp_path / "storage")
     try:
@@ -134,7 +134,7 @@ def test_backup_packs_everything_while_a_server_runs(tmp_path: Path, name: str) 
     assert kept(tmp_path / "again") == {"one", "two"}
 
 
-def test_backup_says_which_results_it_could_not_take_and_fails(tmp_path: Path) -> None:
+def test_backup_reports_damaged_results(tmp_path: Path) -> None:
     ended(tmp_path / "storage", one=1)
     (artifact,) = (tmp_path / "storage" / ARTIFACT_DIR).iterdir()
     artifact.unlink()
@@ -144,7 +144,7 @@ def test_backup_says_which_results_it_could_not_take_and_fails(tmp_path: Path) -
     assert artifact.name in done.stderr
 
 
-def test_backup_of_nothing_is_told_to_be_one(tmp_path: Path) -> None:
+def test_backup_of_missing_storage_is_rejected(tmp_path: Path) -> None:
     done = planwave("backup", str(tmp_path / "a.tar"), storage=tmp_path / "storage")
     assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
     assert "nothing is stored" in done.stderr

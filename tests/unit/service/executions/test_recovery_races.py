@@ -71,7 +71,7 @@ def in_an_hour() -> datetime:
 # -- forks
 
 
-async def test_what_a_fork_was_answered_counts_whatever_its_parent_was_answered_meanwhile(
+async def test_fork_keeps_its_own_answer(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, QUESTION, Asks()) as service:
@@ -89,7 +89,7 @@ async def test_what_a_fork_was_answered_counts_whatever_its_parent_was_answered_
 # -- requests
 
 
-async def test_the_time_for_an_answer_runs_on_beside_nodes_that_were_taken_up(
+async def test_deadline_runs_beside_recovered_nodes(
     tmp_path: Path,
 ) -> None:
     counts = Counts()
@@ -104,7 +104,7 @@ async def test_the_time_for_an_answer_runs_on_beside_nodes_that_were_taken_up(
         assert (await service.state(execution_id)).nodes["b"].status == "running"
 
 
-async def test_the_time_for_an_answer_inside_a_node_runs_on_over_a_restart(tmp_path: Path) -> None:
+async def test_nested_deadline_runs_on_after_restart(tmp_path: Path) -> None:
     async with opened(tmp_path, INSIDE, Asks(timeout_s=0.3), Nests()) as service:
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "node.waiting")
@@ -113,7 +113,7 @@ async def test_the_time_for_an_answer_inside_a_node_runs_on_over_a_restart(tmp_p
         assert await ended(service, execution_id) == "execution.completed"
 
 
-async def test_what_waits_inside_a_node_can_be_answered_during_a_pause(tmp_path: Path) -> None:
+async def test_nested_request_can_be_answered_during_a_pause(tmp_path: Path) -> None:
     async with opened(tmp_path, INSIDE, Asks(), Nests()) as service:
         execution_id = await executed(service)
         request_id = await waiting(service, execution_id)
@@ -125,7 +125,7 @@ async def test_what_waits_inside_a_node_can_be_answered_during_a_pause(tmp_path:
         assert started == ["n", "n[k]/q"]
 
 
-async def test_what_waits_inside_a_paused_node_is_answered_before_and_after_the_resume(
+async def test_nested_request_of_paused_execution_expires_before_resume(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, INSIDE, Asks(timeout_s=600), Nests()) as service:
@@ -147,7 +147,7 @@ async def test_what_waits_inside_a_paused_node_is_answered_before_and_after_the_
 # -- what is left
 
 
-async def test_what_broke_goes_on_with_the_next_command(tmp_path: Path) -> None:
+async def test_broken_execution_continues_with_the_next_command(tmp_path: Path) -> None:
     counts = Counts()
     graph = make_graph(*BESIDE.nodes, text_node("c"), edges=[("b", "c")])
     async with opened(tmp_path, graph, Asks(), counts) as service:
@@ -168,7 +168,7 @@ async def test_what_broke_goes_on_with_the_next_command(tmp_path: Path) -> None:
         assert await ended(service, execution_id) == "execution.completed"
 
 
-async def test_commands_in_the_queue_are_no_recoveries_without_progress(tmp_path: Path) -> None:
+async def test_queued_commands_do_not_count_as_failed_recoveries(tmp_path: Path) -> None:
     counts = Counts()
     async with opened(tmp_path, WORK, counts) as service:
         ids = [await executed(service) for _ in range(2)]
@@ -188,7 +188,7 @@ async def test_commands_in_the_queue_are_no_recoveries_without_progress(tmp_path
         assert [await ended(service, each) for each in ids] == ["execution.completed"] * 2
 
 
-async def test_what_was_left_is_taken_up_once_there_is_room_on_the_disk(tmp_path: Path) -> None:
+async def test_recovery_continues_when_disk_has_room_again(tmp_path: Path) -> None:
     counts = Counts()
     async with opened(tmp_path, WORK, counts) as service:
         execution_id = await executed(service)
@@ -209,7 +209,7 @@ async def test_what_was_left_is_taken_up_once_there_is_room_on_the_disk(tmp_path
         assert refused == [execution_id] * 2
 
 
-async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_restart(
+async def test_preset_inputs_do_not_count_as_state_after_restart(
     tmp_path: Path,
 ) -> None:
     graph = make_graph(
@@ -218,7 +218,7 @@ async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_re
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
         plan = await service.create_plan("do it")
-        made = await service.execute(
+        created = await service.execute(
             plan.plan_id,
             inputs={"s": {"output": "x" * 5000}},
             options=RunOptions(max_state_bytes=1000),
@@ -227,7 +227,7 @@ async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_re
     counts.held.set()
     async with opened(tmp_path, graph, counts) as service:
         await service.recover()
-        assert await ended(service, made.execution_id) == "execution.completed"
+        assert await ended(service, created.execution_id) == "execution.completed"
 
 
 # -- what somebody else has written
@@ -262,7 +262,7 @@ def changed(directory: Path, kind: str, change: Callable[[list[Any]], Any]) -> N
         ("execution.created", lambda e: e[2].update(parent=3), True),
     ],
 )
-async def test_what_makes_no_sense_is_set_aside_or_refused_and_all_else_goes_on(
+async def test_unreadable_execution_is_set_aside_and_others_continue(
     tmp_path: Path, kind: str, change: Callable[[list[Any]], Any], is_seen: bool
 ) -> None:
     graph = make_graph(Node("a", "counts", "A"), *BESIDE.nodes, edges=[("a", "q"), ("a", "b")])
@@ -311,7 +311,7 @@ def without_large_results(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("lose", [without_events, without_large_results])
-async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
+async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     graph = make_graph(Node("s", "start", "S"), Node("q", "asks", "Q"), edges=[("s", "q")])
@@ -331,13 +331,13 @@ async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
                 return "refused"
 
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(cancel()) for _ in range(4)]
-        assert sorted(each.result() for each in asked) == ["cancelled", *["refused"] * 3]
+            requested = [tasks.create_task(cancel()) for _ in range(4)]
+        assert sorted(each.result() for each in requested) == ["cancelled", *["refused"] * 3]
         await service.delete_execution(odd)
         assert await service.executions() == []
 
 
-async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: Path) -> None:
+async def test_unreadable_parent_is_not_reused(tmp_path: Path) -> None:
     graph = make_graph(Node("a", "counts", "A"), text_node("t", "{{ input }}"), edges=[("a", "t")])
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
@@ -350,7 +350,7 @@ async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: P
         assert counts.runs == {"a": 2}
 
 
-async def test_of_a_parent_that_cannot_be_read_just_now_nothing_is_done_again(
+async def test_temporarily_unreadable_parent_fails_the_fork(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = Counts()
@@ -376,27 +376,27 @@ async def test_of_a_parent_that_cannot_be_read_just_now_nothing_is_done_again(
         assert counts.runs == done
 
 
-async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_no_more(
+async def test_request_of_ended_execution_does_not_expire(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asks = Asks(timeout_s=0.05)
-    told: list[str] = []
+    received: list[str] = []
     async with Service(
         dependencies(make_graph(Node("q", asks.node_type, "Q")), types=[asks])
     ) as service:
         tell = service._commands._send_command
 
         async def refused_once(execution_id: str, ask: Any) -> Any:
-            told.append(execution_id)
-            if len(told) == 1:
+            received.append(execution_id)
+            if len(received) == 1:
                 raise StoreError("busy", code="store-busy")
             return await tell(execution_id, ask)
 
         monkeypatch.setattr(service._commands, "_send_command", refused_once)
         plan = await service.create_plan("x")
         execution_id = (await service.execute(plan.plan_id)).execution_id
-        await until(lambda: told == [execution_id])
+        await until(lambda: received == [execution_id])
         await service.cancel(execution_id)
         await asyncio.sleep(2 * FIRST_WAIT_S)
-    assert told == [execution_id], "it is over: there is nothing to run out"
+    assert received == [execution_id], "it is over: there is nothing to run out"
     assert "cannot run out" not in caplog.text

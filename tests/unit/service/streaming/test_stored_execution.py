@@ -14,7 +14,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 
 
-async def test_an_execution_is_read_with_its_events_and_state() -> None:
+async def test_stored_execution_is_loaded_with_events_and_state() -> None:
     store = MemoryStore()
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         execution_id = (

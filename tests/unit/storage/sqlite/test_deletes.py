@@ -20,9 +20,9 @@ LATER = "2026-01-02"
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore.open(tmp_path, artifact_bytes=100)
-    yield made
-    await made.close()
+    created = SqliteStore.open(tmp_path, artifact_bytes=100)
+    yield created
+    await created.close()
 
 
 def result(name: str, seq: int, value: str) -> Event:
@@ -59,7 +59,7 @@ def rows(directory: Path) -> dict[str, int]:
     return found
 
 
-async def test_a_large_result_goes_with_the_last_execution_that_refers_to_it(
+async def test_artifact_is_removed_with_its_last_execution(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     await ran(store, "x1", "a" * 100, "b" * 100, "a" * 100)
@@ -73,7 +73,7 @@ async def test_a_large_result_goes_with_the_last_execution_that_refers_to_it(
     assert set(rows(tmp_path).values()) == {0}
 
 
-async def test_a_large_result_given_again_in_the_commit_that_deletes_it_stays(
+async def test_artifact_written_during_deletion_is_kept(
     store: SqliteStore,
 ) -> None:
     await ran(store, "x1", "a" * 100)
@@ -87,7 +87,7 @@ async def test_a_large_result_given_again_in_the_commit_that_deletes_it_stays(
     assert await store.events("x2") == [result("x2", 1, "a" * 100)]
 
 
-async def test_others_write_between_two_pieces_of_a_deletion(
+async def test_other_writes_run_during_a_deletion(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletes, "_ROWS", 5)
@@ -102,7 +102,7 @@ async def test_others_write_between_two_pieces_of_a_deletion(
     assert seq >= 10
 
 
-async def test_a_deletion_cut_off_is_out_of_sight_and_taken_up_by_the_next(
+async def test_interrupted_deletion_is_hidden_and_completed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = SqliteStore.open(tmp_path, artifact_bytes=100)
@@ -131,7 +131,7 @@ async def test_a_deletion_cut_off_is_out_of_sight_and_taken_up_by_the_next(
     assert artifacts(tmp_path) == 0
 
 
-async def test_a_deletion_that_was_undone_removes_no_file(
+async def test_rolled_back_deletion_keeps_artifacts(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ran(store, "x1", "a" * 100)

@@ -429,23 +429,20 @@ async def test_a_handled_failure_lets_the_execution_complete_and_is_reported() -
 
 
 @pytest.mark.parametrize("scheduling", ["eager", "waves"])
-def test_both_schedulings_give_the_same_results(scheduling: Any) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def picks(inputs: Any, context: Any) -> Any:
-            return result_with(1, "yes")
+@virtual_time
+async def test_both_schedulings_give_the_same_results(scheduling: Any) -> None:
+    async def picks(inputs: Any, context: Any) -> Any:
+        return result_with(1, "yes")
 
-        graph = parse_graph(
-            "a b c d e f", "a.yes>b", "a.no>c", "b>d", "c>d", "c>e", "f>e", "b>f"
-        )  # fmt: skip
-        rig = ExecutionHarness(graph, {"a": picks}, RunOptions(scheduling=scheduling))
-        assert await rig.run() == "completed"
-        assert sorted(rig.event_names("node.completed", "node.skipped")) == [
-            "node.completed a", "node.completed b", "node.completed d", "node.completed e",
-            "node.completed f", "node.skipped c",
-        ]  # fmt: skip
-
-    scene()
+    graph = parse_graph(
+        "a b c d e f", "a.yes>b", "a.no>c", "b>d", "c>d", "c>e", "f>e", "b>f"
+    )  # fmt: skip
+    rig = ExecutionHarness(graph, {"a": picks}, RunOptions(scheduling=scheduling))
+    assert await rig.run() == "completed"
+    assert sorted(rig.event_names("node.completed", "node.skipped")) == [
+        "node.completed a", "node.completed b", "node.completed d", "node.completed e",
+        "node.completed f", "node.skipped c",
+    ]  # fmt: skip
 
 
 @virtual_time

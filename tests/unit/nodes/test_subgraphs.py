@@ -50,6 +50,8 @@ def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
     assert nested.result(both) == DataValue("json", {"e": "1", "f": "2"})
     assert nested.result({"a": text("x"), "b": text("y")}) == DataValue("text", "y")
     assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
+    without_end = made(node_document("a", "text"), node_document("b", "text"))
+    assert without_end.result({"a": text("x"), "b": text("y")}).value == {"a": "x", "b": "y"}
 
 
 def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> None:

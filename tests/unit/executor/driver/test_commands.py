@@ -23,7 +23,8 @@ def waiting(rig: ExecutionHarness) -> str:
     return data["request_id"]
 
 
-def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
+@virtual_time
+async def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
     async def cancels(inputs: Any, context: Any) -> Any:
         if context.attempt == 1:
             raise NodeError("not yet", retryable=True)
@@ -34,11 +35,7 @@ def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() 
     graph = Graph((Node("q", "step", "Q"), Node("c", "step", "C", policy=patient)), ())
     rig = ExecutionHarness(graph, {"q": asks, "c": cancels})
 
-    @virtual_time
-    async def plays() -> None:
-        assert await rig.run() == "cancelled"
-
-    plays()
+    assert await rig.run() == "cancelled"
     assert rig.data_of("node.answered") == []
     assert rig.data_of("node.cancelled", "q") == [{"cause": "enough"}]
 

@@ -289,23 +289,20 @@ async def test_a_run_cancelled_before_it_starts_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(
-            parse_graph("a b c d", "a>c", "b>d"),
-            {"a": forever},
-            journal=MemoryJournal() if durable else None,
-        )
-        async with asyncio.TaskGroup() as group:
-            group.create_task(rig.run())
-            await until(rig, "node.completed d")
-            rig.execution.cancel("enough")
-        check_cancelled(rig)
-        assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
-        assert asyncio.get_running_loop().time() == 0
-
-    scene()
+@virtual_time
+async def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> None:
+    rig = ExecutionHarness(
+        parse_graph("a b c d", "a>c", "b>d"),
+        {"a": forever},
+        journal=MemoryJournal() if durable else None,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(rig.run())
+        await until(rig, "node.completed d")
+        rig.execution.cancel("enough")
+    check_cancelled(rig)
+    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
+    assert asyncio.get_running_loop().time() == 0
 
 
 @virtual_time
@@ -377,24 +374,21 @@ async def test_a_cancel_takes_nested_runs_with_it() -> None:
 
 
 @pytest.mark.parametrize("cancel_first", [False, True])
-def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
+@virtual_time
+async def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bool) -> None:
+    rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
 
-        async def act(inputs: Any, context: Any) -> Any:
-            if cancel_first:
-                rig.execution.cancel("enough")
-            else:
-                asyncio.get_running_loop().call_soon(rig.execution.cancel, "enough")
-            ledger.release()
-            return result_with(1)
+    async def act(inputs: Any, context: Any) -> Any:
+        if cancel_first:
+            rig.execution.cancel("enough")
+        else:
+            asyncio.get_running_loop().call_soon(rig.execution.cancel, "enough")
+        ledger.release()
+        return result_with(1)
 
-        rig.behaviors["a"] = act
-        assert await rig.run() == ("cancelled" if cancel_first else "completed")
-        rig.check_sequence()
-
-    scene()
+    rig.behaviors["a"] = act
+    assert await rig.run() == ("cancelled" if cancel_first else "completed")
+    rig.check_sequence()
 
 
 @virtual_time
@@ -477,7 +471,8 @@ _marked: ContextVar[str] = ContextVar("marked", default="unset")
 
 
 @pytest.mark.parametrize("has_journal", [False, True])
-def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool) -> None:
+@virtual_time
+async def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool) -> None:
     seen: list[str] = []
 
     async def marks(inputs: Any, context: Any) -> Any:
@@ -490,13 +485,9 @@ def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool
         await context.runtime.run_graph("k", parse_graph("i j", "i>j"), {})
         return result_with(1)
 
-    @virtual_time
-    async def runs() -> None:
-        _marked.set("caller")
-        acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
-        graph = parse_graph("a b c", "a>b", "b>c")
-        rig = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
-        assert await rig.run() == "completed"
-
-    runs()
+    _marked.set("caller")
+    acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
+    graph = parse_graph("a b c", "a>b", "b>c")
+    rig = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
+    assert await rig.run() == "completed"
     assert seen == ["caller"] * 5

@@ -102,20 +102,17 @@ class Scene:
 
 @given(st.binary(min_size=120, max_size=240))
 @settings(max_examples=120, deadline=None)
-def test_any_run_ends_once_with_every_node_accounted_for(source: bytes) -> None:
+@virtual_time
+async def test_any_run_ends_once_with_every_node_accounted_for(source: bytes) -> None:
     scene = Scene(ByteChoices(source))
 
-    @virtual_time
-    async def plays() -> None:
-        rig = await scene.run()
-        rig.check_sequence()
-        check_nodes(scene, rig)
-        if scene.ledger is not None:
-            assert scene.ledger.events == rig.stored
-        assert rig.stored[-1].type == f"execution.{scene.final}"
-        assert rig.stored[-1].type in TERMINAL_TYPES
-
-    plays()
+    rig = await scene.run()
+    rig.check_sequence()
+    check_nodes(scene, rig)
+    if scene.ledger is not None:
+        assert scene.ledger.events == rig.stored
+    assert rig.stored[-1].type == f"execution.{scene.final}"
+    assert rig.stored[-1].type in TERMINAL_TYPES
 
 
 def check_nodes(scene: Scene, rig: ExecutionHarness) -> None:

@@ -214,7 +214,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restarts: bool) -> None:
+@virtual_time
+async def test_a_known_key_that_stands_for_something_else_is_refused(
+    what: str, restarts: bool
+) -> None:
     changed, said = OTHERS[what]
     usual: dict[str, Any] = {"graph": parse_graph("i"), "inputs": {}, "variables": {"item": 1}}
 
@@ -232,36 +235,29 @@ def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restar
 
     lives: list[int] = []
 
-    @virtual_time
-    async def plays() -> None:
-        ledger = MemoryJournal()
-        rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
-        if restarts:
-            asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    ledger = MemoryJournal()
+    rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
+    if restarts:
+        asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    ended = await rig.run()
+    if restarts:
+        rig = await again(rig, rig.stored)
         ended = await rig.run()
-        if restarts:
-            rig = await again(rig, rig.stored)
-            ended = await rig.run()
-        assert ended == "failed"
-        (failed,) = rig.data_of("node.failed", "a")
-        assert failed["error"]["code"] == "resume-mismatch"
-        assert said in failed["error"]["message"]
-        assert "'k'" in failed["error"]["message"]
-        assert "once" in failed["error"]["hint"]
-
-    plays()
+    assert ended == "failed"
+    (failed,) = rig.data_of("node.failed", "a")
+    assert failed["error"]["code"] == "resume-mismatch"
+    assert said in failed["error"]["message"]
+    assert "'k'" in failed["error"]["message"]
+    assert "once" in failed["error"]["hint"]
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a[b", "a]", "x" * 101, 5, None])
-def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": runs(key, parse_graph("i"))})
-        assert await rig.run() == "failed"
-        error = rig.data_of("node.failed", "a")[0]["error"]
-        assert (error["code"], "a key is text" in error["hint"]) == ("invalid-key", True)
-
-    plays()
+@virtual_time
+async def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs(key, parse_graph("i"))})
+    assert await rig.run() == "failed"
+    error = rig.data_of("node.failed", "a")[0]["error"]
+    assert (error["code"], "a key is text" in error["hint"]) == ("invalid-key", True)
 
 
 @virtual_time
@@ -524,29 +520,26 @@ async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
+@virtual_time
+async def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
     acts = {"a": runs("k", parse_graph("b c")), "b": runs("k", parse_graph("q"))}
 
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks, "c": forever if cut else None}, parks=True,
-                  journal=MemoryJournal())  # fmt: skip
-        if cut:  # a does not wait yet when its process ends
-            asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
-        assert await rig.run() == ("interrupted" if cut else "paused")
-        rig.behaviors["c"] = result_with("c")
-        ((request_id, request),) = fold(rig.stored).requests.items()
-        assert request.path == "a[k]/b[k]/q"
-        stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
-        unparked = [e.path for e in stored if e.type == "node.unparked"]
-        assert unparked == (["a[k]/b"] if cut else ["a", "a[k]/b"])
-        assert fold(stored).requests == {}
-        last = await again(rig, stored)
-        assert await last.run() == "completed"
-        value = last.execution.outputs["a"]["output"].value
-        assert value["b"]["output"] == {"q": {"output": [None, "yes"]}}
-
-    plays()
+    rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks, "c": forever if cut else None}, parks=True,
+              journal=MemoryJournal())  # fmt: skip
+    if cut:  # a does not wait yet when its process ends
+        asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    assert await rig.run() == ("interrupted" if cut else "paused")
+    rig.behaviors["c"] = result_with("c")
+    ((request_id, request),) = fold(rig.stored).requests.items()
+    assert request.path == "a[k]/b[k]/q"
+    stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
+    unparked = [e.path for e in stored if e.type == "node.unparked"]
+    assert unparked == (["a[k]/b"] if cut else ["a", "a[k]/b"])
+    assert fold(stored).requests == {}
+    last = await again(rig, stored)
+    assert await last.run() == "completed"
+    value = last.execution.outputs["a"]["output"].value
+    assert value["b"]["output"] == {"q": {"output": [None, "yes"]}}
 
 
 @virtual_time
@@ -593,31 +586,28 @@ async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
 
 @pytest.mark.parametrize("path", ["a[k]/q", "a"])
 @pytest.mark.parametrize("stored", [False, True])
-def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
+@virtual_time
+async def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
     path: str, stored: bool
 ) -> None:
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("q")), "q": asks}, parks=stored,
-                  journal=MemoryJournal())  # fmt: skip
-        if not stored:
-            loop = asyncio.get_running_loop()
-            loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
-        ended = await rig.run()
-        events = rig.stored
-        if stored:
-            events = await told(rig, events, lambda e: e.cancel_node(path, "enough"))
-        if stored and path != "a":
-            last = await again(rig, events)
-            ended, events = await last.run(), [*events, *last.stored]
-        state = fold(events)
-        assert state.status == "failed"
-        assert ended == ("paused" if stored and path == "a" else "failed")
-        assert state.nodes["a[k]/q"].status == "cancelled"
-        assert state.nodes["a"].status == ("cancelled" if path == "a" else "failed")
-        assert state.requests == {}
-
-    plays()
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("q")), "q": asks}, parks=stored,
+              journal=MemoryJournal())  # fmt: skip
+    if not stored:
+        loop = asyncio.get_running_loop()
+        loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
+    ended = await rig.run()
+    events = rig.stored
+    if stored:
+        events = await told(rig, events, lambda e: e.cancel_node(path, "enough"))
+    if stored and path != "a":
+        last = await again(rig, events)
+        ended, events = await last.run(), [*events, *last.stored]
+    state = fold(events)
+    assert state.status == "failed"
+    assert ended == ("paused" if stored and path == "a" else "failed")
+    assert state.nodes["a[k]/q"].status == "cancelled"
+    assert state.nodes["a"].status == ("cancelled" if path == "a" else "failed")
+    assert state.requests == {}
 
 
 @virtual_time
@@ -724,44 +714,41 @@ async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> 
 
 
 @pytest.mark.parametrize("decision", ["run_again", "give_result", "fail"])
-def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_for_again(
+@virtual_time
+async def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_for_again(
     decision: str,
 ) -> None:
-    @virtual_time
-    async def plays() -> None:
-        ran: list[str] = []
+    ran: list[str] = []
 
-        async def acts_once(inputs: Inputs, context: Context) -> Any:
-            ran.append(context.path)
-            if len(ran) == 1:
-                await asyncio.Event().wait()
-            return result_with("ran")
+    async def acts_once(inputs: Inputs, context: Context) -> Any:
+        ran.append(context.path)
+        if len(ran) == 1:
+            await asyncio.Event().wait()
+        return result_with("ran")
 
-        inner = parse_graph("i", policies={"i": Policy(effect="once")})
-        rig = ExecutionHarness(
-            parse_graph("a"), {"a": runs("k", inner), "i": acts_once}, journal=MemoryJournal()
-        )
-        asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
-        assert await rig.run() == "interrupted"
-        asking = await again(rig, rig.stored)
-        assert await asking.run() == "paused"
-        stored = [*rig.stored, *asking.stored]
-        ((request_id, _),) = fold(stored).requests.items()
-        answer = {"decision": decision, "value": "given"}
-        stored = await told(rig, stored, lambda e: e.answer(request_id, answer))
-        last = await again(rig, stored)
-        ended = await last.run()
-        state = fold([*stored, *last.stored])
-        outputs = state.nodes["a[k]/i"].outputs
-        expected = {
-            "run_again": ("completed", "ran", 2),
-            "give_result": ("completed", "given", 1),
-            "fail": ("failed", None, 1),
-        }
-        value = outputs["output"]["value"] if outputs else None
-        assert (ended, value, len(ran)) == expected[decision]
-
-    plays()
+    inner = parse_graph("i", policies={"i": Policy(effect="once")})
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": runs("k", inner), "i": acts_once}, journal=MemoryJournal()
+    )
+    asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    assert await rig.run() == "interrupted"
+    asking = await again(rig, rig.stored)
+    assert await asking.run() == "paused"
+    stored = [*rig.stored, *asking.stored]
+    ((request_id, _),) = fold(stored).requests.items()
+    answer = {"decision": decision, "value": "given"}
+    stored = await told(rig, stored, lambda e: e.answer(request_id, answer))
+    last = await again(rig, stored)
+    ended = await last.run()
+    state = fold([*stored, *last.stored])
+    outputs = state.nodes["a[k]/i"].outputs
+    expected = {
+        "run_again": ("completed", "ran", 2),
+        "give_result": ("completed", "given", 1),
+        "fail": ("failed", None, 1),
+    }
+    value = outputs["output"]["value"] if outputs else None
+    assert (ended, value, len(ran)) == expected[decision]
 
 
 # -- values kept
@@ -848,36 +835,33 @@ async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
+@virtual_time
+async def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
     async def loop(inputs: Inputs, context: Context) -> Any:
         for n in range(5):
             await context.runtime.run_graph(f"{n}", parse_graph("i"), {})
             await asyncio.sleep(1)
         return result_with(1)
 
-    @virtual_time
-    async def plays() -> None:
-        enough = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=6))
-        assert await enough.run() == "completed"
-        rig = ExecutionHarness(
-            parse_graph("a"), {"a": loop}, RunOptions(max_steps=5), journal=MemoryJournal()
-        )
-        if cut:
-            loop_ = asyncio.get_running_loop()
-            loop_.call_later(2.5, lambda: rig.execution.interrupt(at_once=True))
+    enough = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=6))
+    assert await enough.run() == "completed"
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": loop}, RunOptions(max_steps=5), journal=MemoryJournal()
+    )
+    if cut:
+        loop_ = asyncio.get_running_loop()
+        loop_.call_later(2.5, lambda: rig.execution.interrupt(at_once=True))
+    ended = await rig.run()
+    starts = rig.event_names("node.started")
+    if cut:
+        rig = await again(rig, rig.stored)
         ended = await rig.run()
-        starts = rig.event_names("node.started")
-        if cut:
-            rig = await again(rig, rig.stored)
-            ended = await rig.run()
-            starts += rig.event_names("node.started")
-        assert ended == "failed"
-        assert len(starts) == 5
-        assert rig.execution.error is not None
-        assert rig.execution.error["code"] == "limit-exceeded"
-        assert "limit steps" in rig.execution.error["message"]
-
-    plays()
+        starts += rig.event_names("node.started")
+    assert ended == "failed"
+    assert len(starts) == 5
+    assert rig.execution.error is not None
+    assert rig.execution.error["code"] == "limit-exceeded"
+    assert "limit steps" in rig.execution.error["message"]
 
 
 # -- what fails in it
@@ -907,19 +891,16 @@ async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
         (("b>c", "c~d", "d~c"), "link-cycle", "c -> d -> c"),
     ],
 )
-def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
+@virtual_time
+async def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
     edges: tuple[str, ...], code: str, path: str
 ) -> None:
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("b c d", *edges))})
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed", "a")
-        assert failed["error"]["code"] == code
-        assert failed["error"]["message"].endswith(f": {path}")
-        assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
-
-    plays()
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("b c d", *edges))})
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed", "a")
+    assert failed["error"]["code"] == code
+    assert failed["error"]["message"].endswith(f": {path}")
+    assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
 
 
 # -- what is told of it

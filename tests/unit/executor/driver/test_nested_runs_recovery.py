@@ -273,18 +273,14 @@ def test_so_do_many_more(seed: int) -> None:
     cut_off(seed)
 
 
-def cut_off(seed: int) -> None:
+@virtual_time
+async def cut_off(seed: int) -> None:
     """Play a tale whole and cut off, with nodes that park and without: it ends alike."""
-
-    @virtual_time
-    async def plays() -> None:
-        tale = Tale(Random(seed))  # noqa: S311 - a test's choices
-        whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
-        check(tale, whole)
-        for parks in (False, True):
-            choose = Random(seed)  # noqa: S311
-            stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
-            check(tale, stored)
-            assert ends(stored) == ends(whole)
-
-    plays()
+    tale = Tale(Random(seed))  # noqa: S311 - a test's choices
+    whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
+    check(tale, whole)
+    for parks in (False, True):
+        choose = Random(seed)  # noqa: S311
+        stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
+        check(tale, stored)
+        assert ends(stored) == ends(whole)

@@ -88,31 +88,25 @@ async def test_a_node_may_be_tried_as_often_as_its_policy_says() -> None:
 
 
 @pytest.mark.parametrize("backoff_s", [100_000, 1e308])
-def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(backoff_s: float) -> None:
-    @virtual_time
-    async def scene() -> None:
-        graph = parse_graph("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
-        rig = ExecutionHarness(graph, {"a": fails_until(9)}, RunOptions(run_timeout_s=250_000))
-        assert await rig.run() == "failed"
-        assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {backoff_s}
-
-    scene()
+@virtual_time
+async def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(
+    backoff_s: float,
+) -> None:
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
+    rig = ExecutionHarness(graph, {"a": fails_until(9)}, RunOptions(run_timeout_s=250_000))
+    assert await rig.run() == "failed"
+    assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {backoff_s}
 
 
 @pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
-def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def act(inputs: Inputs, context: Context) -> Any:
-            raise error
+@virtual_time
+async def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        raise error
 
-        rig = ExecutionHarness(
-            parse_graph("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act}
-        )
-        assert await rig.run() == "failed"
-        assert rig.data_of("node.retrying") == []
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act})
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.retrying") == []
 
 
 @virtual_time
@@ -338,18 +332,15 @@ async def test_a_node_settled_without_its_task_is_not_heard_any_more() -> None:
 
 @pytest.mark.parametrize("data", ["just text", None, 7, ["x"]])
 @pytest.mark.parametrize("kind", ["log", "usage", "spark"])
-def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def talks(inputs: Inputs, context: Context) -> Any:
-            yield node_event(context, kind, data)
-            yield result_with(1)
+@virtual_time
+async def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, kind, data)
+        yield result_with(1)
 
-        rig = ExecutionHarness(parse_graph("a"), {"a": talks})
-        assert await rig.run() == "completed"
-        assert all(isinstance(d, dict) for d in rig.data_of("usage") + rig.data_of("node.log"))
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert all(isinstance(d, dict) for d in rig.data_of("usage") + rig.data_of("node.log"))
 
 
 @virtual_time

@@ -78,31 +78,28 @@ def settled_of(events: list[Event]) -> Counter[str | None]:
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=250, deadline=None)
-def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+@virtual_time
+async def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
     # Seeds, not bytes: bytes that are made to be simple make graphs in which little happens.
     scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
-    @virtual_time
-    async def plays() -> None:
-        stored: list[Event] = []
-        for cut in scene.cuts:
-            known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
-            scene.ran.clear()
-            stored = await scene.life(stored, cut)
-            assert not known & set(scene.ran), "what had its outcome ran again"
-            if stored and stored[-1].type in TERMINAL_TYPES:
-                break
-        else:
-            stored = await scene.life(stored, None)
-        check(scene, stored)
-        if not any(node.policy.join == "any" for node in scene.graph.nodes) and (
-            scene.options.on_failure == "continue"
-        ):
-            scene.ran.clear()
-            whole = await scene.life([], None)
-            assert ends(stored) == ends(whole)
-
-    plays()
+    stored: list[Event] = []
+    for cut in scene.cuts:
+        known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
+        scene.ran.clear()
+        stored = await scene.life(stored, cut)
+        assert not known & set(scene.ran), "what had its outcome ran again"
+        if stored and stored[-1].type in TERMINAL_TYPES:
+            break
+    else:
+        stored = await scene.life(stored, None)
+    check(scene, stored)
+    if not any(node.policy.join == "any" for node in scene.graph.nodes) and (
+        scene.options.on_failure == "continue"
+    ):
+        scene.ran.clear()
+        whole = await scene.life([], None)
+        assert ends(stored) == ends(whole)
 
 
 def ends(events: list[Event]) -> dict[str, Any]:

@@ -60,22 +60,19 @@ NOT_JSON = {
 
 
 @pytest.mark.parametrize("what", NOT_JSON)
-def test_a_result_that_is_not_json_fails_the_node(what: str) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(
-            parse_graph("a b", "a>b"),
-            {"a": result_with(NOT_JSON[what], "h")},
-            journal=MemoryJournal(),
-        )
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"]["code"] == "result-not-json"
-        assert "'a'" in failed["error"]["message"]
-        assert "'h'" in failed["error"]["message"]
-        assert rig.event_names("node.blocked") == ["node.blocked b"]
-
-    scene()
+@virtual_time
+async def test_a_result_that_is_not_json_fails_the_node(what: str) -> None:
+    rig = ExecutionHarness(
+        parse_graph("a b", "a>b"),
+        {"a": result_with(NOT_JSON[what], "h")},
+        journal=MemoryJournal(),
+    )
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] == "result-not-json"
+    assert "'a'" in failed["error"]["message"]
+    assert "'h'" in failed["error"]["message"]
+    assert rig.event_names("node.blocked") == ["node.blocked b"]
 
 
 ODD_RESULTS = {
@@ -98,22 +95,19 @@ ODD_RESULTS = {
 
 
 @pytest.mark.parametrize("what", ODD_RESULTS)
-def test_what_is_no_result_fails_the_node(what: str) -> None:
-    @virtual_time
-    async def scene() -> None:
-        result, code = ODD_RESULTS[what]
+@virtual_time
+async def test_what_is_no_result_fails_the_node(what: str) -> None:
+    result, code = ODD_RESULTS[what]
 
-        async def act(inputs: Inputs, context: Context) -> Any:
-            return result
+    async def act(inputs: Inputs, context: Context) -> Any:
+        return result
 
-        rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"]["code"] == code
-        for event in rig.stored:
-            json.dumps(event.data)
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] == code
+    for event in rig.stored:
+        json.dumps(event.data)
 
 
 def silent(attempt: Any, event: NodeEvent) -> None:
@@ -339,16 +333,13 @@ async def test_the_previous_output_is_what_came_to_the_input_and_nothing_beside_
 
 
 @pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])
-def test_an_unknown_name_fails_the_node(text: str) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig, got = await resolved({"field": text})
-        assert got is None
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"]["code"] != "node-failed"
-        assert "field" in failed["error"]["message"]
-
-    scene()
+@virtual_time
+async def test_an_unknown_name_fails_the_node(text: str) -> None:
+    rig, got = await resolved({"field": text})
+    assert got is None
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] != "node-failed"
+    assert "field" in failed["error"]["message"]
 
 
 @virtual_time
@@ -373,24 +364,21 @@ class Escape(BaseException):
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("way_out", [GeneratorExit("x"), SystemExit("x"), Escape("x")])
-def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def leaves(inputs: Inputs, context: Context) -> Any:
-            raise way_out
+@virtual_time
+async def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
+    async def leaves(inputs: Inputs, context: Context) -> Any:
+        raise way_out
 
-        rig = ExecutionHarness(
-            parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None
-        )
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"] == {
-            "code": "node-failed",
-            "message": f"{type(way_out).__name__}: x",
-        }
-        assert "node.completed b" in rig.event_names()
-
-    scene()
+    rig = ExecutionHarness(
+        parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None
+    )
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"] == {
+        "code": "node-failed",
+        "message": f"{type(way_out).__name__}: x",
+    }
+    assert "node.completed b" in rig.event_names()
 
 
 @virtual_time
@@ -431,24 +419,21 @@ def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal:
     assert failed["error"]["message"].startswith("KeyboardInterrupt")
 
 
-def test_an_attempt_closed_from_outside_reports_nothing() -> None:
+@virtual_time
+async def test_an_attempt_closed_from_outside_reports_nothing() -> None:
     async def forever(inputs: Inputs, context: Context) -> Any:
         await asyncio.Event().wait()
 
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": forever})
-        running = asyncio.get_running_loop().create_task(rig.run())
-        await asyncio.sleep(0)
-        (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "a"]
-        await asyncio.sleep(0)
-        attempt: Any = task.get_coro()
-        attempt.close()  # as the interpreter does with what is left when a loop is gone
-        assert rig.data_of("node.failed") == []
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.exception() is not None
-        running.cancel()
-        await asyncio.wait([running])
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a"), {"a": forever})
+    running = asyncio.get_running_loop().create_task(rig.run())
+    await asyncio.sleep(0)
+    (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "a"]
+    await asyncio.sleep(0)
+    attempt: Any = task.get_coro()
+    attempt.close()  # as the interpreter does with what is left when a loop is gone
+    assert rig.data_of("node.failed") == []
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.exception() is not None
+    running.cancel()
+    await asyncio.wait([running])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import NodeError
-from planwave.events import Event, fold
+from planwave.events import fold
 from planwave.executor.options import RunOptions
 from planwave.executor.scheduling.decisions import NodeStatus
 from planwave.graph.model import DataValue, Graph, Policy, Retry
@@ -80,21 +80,9 @@ class Scene:
     async def run(self) -> ExecutionHarness:
         acts = dict.fromkeys(self.plans, self.act)
         rig = ExecutionHarness(self.graph, acts, self.options, journal=self.ledger)
-        loop = asyncio.get_running_loop()
-        hear = rig.execution.publisher._on_events
-
-        def answers(events: list[Event]) -> None:
-            hear(events)
-            for event in events:
-                if event.type == "node.waiting":
-                    loop.call_later(2, answer, event.data["request_id"])
-
-        def answer(request_id: str) -> None:
-            if request_id in rig.execution._run.requests:
-                rig.execution.answer(request_id, None)
-
-        rig.execution.publisher._on_events = answers
+        rig.answer_every_request(2, None)
         if self.cancel_at is not None:
+            loop = asyncio.get_running_loop()
             loop.call_later(self.cancel_at, rig.execution.cancel, "enough")
         self.final = await rig.run()
         return rig

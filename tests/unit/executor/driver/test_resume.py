@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from contextlib import suppress
 from random import Random
@@ -47,29 +46,10 @@ class Interrupted(Scene):
             history=past,
             is_recovery=past is not None and past.is_started,
         )
-        self._answers(rig, stored)
+        rig.answer_every_request(2, None, fold(stored).requests if stored else ())
         with suppress(StoreError):  # the next batch: nothing of it is kept, as if it had never been
             await rig.run()
         return [*stored, *ledger.events]
-
-    def _answers(self, rig: ExecutionHarness, stored: list[Event]) -> None:
-        """Answer every request two seconds after it was made, or taken up."""
-        loop = asyncio.get_running_loop()
-        hear = rig.execution.publisher._on_events
-
-        def answers(events: list[Event]) -> None:
-            hear(events)
-            for event in events:
-                if event.type == "node.waiting":
-                    loop.call_later(2, answer, event.data["request_id"])
-
-        def answer(request_id: str) -> None:
-            if request_id in rig.execution._run.requests:
-                rig.execution.answer(request_id, None)
-
-        rig.execution.publisher._on_events = answers
-        for request_id in fold(stored).requests if stored else ():
-            loop.call_later(2, answer, request_id)
 
 
 def settled_of(events: list[Event]) -> Counter[str | None]:

@@ -16,7 +16,7 @@ from planwave.errors import NodeError
 from planwave.executor.node_api.results import validate_result
 from planwave.executor.program import BoundNode
 from planwave.graph.json_values import MAX_VALUE_DEPTH, to_json
-from planwave.graph.model import DataValue, Node, Policy, Port
+from planwave.graph.model import DataValue, Graph, Node, Policy, Port
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.protocols import ExecutionResult, NodeEvent, NodeTypeInfo, Suspension
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
@@ -269,27 +269,27 @@ def test_what_json_can_write_has_no_fault(value: Any) -> None:
 # -- expressions
 
 
-def with_data(data: Any, **policies: Policy) -> Any:
-    graph = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
-    nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
-    return type(graph)(nodes, graph.edges)
-
-
-async def resolved(data: Any, acts: Any = None, **more: Any) -> tuple[ExecutionHarness, Any]:
-    """Run ``a > b > c`` with these data on c; give the rig and the data c got."""
+async def data_of_c(
+    data: Any, graph: Graph, acts: Any = None, **more: Any
+) -> tuple[ExecutionHarness, Any]:
+    """Run a graph whose node ``c`` has these data; return the data that it was executed with."""
     got: list[Any] = []
-    rig = ExecutionHarness(with_data(data), acts, **more)
-    stone = rig.program.steps[2].implementation
-    execute = stone.execute
+    nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
+    rig = ExecutionHarness(Graph(nodes, graph.edges), acts, **more)
+    implementation = rig.program.steps[-1].implementation
+    execute = implementation.execute
 
-    def listen(data: Any, inputs: Any, context: Any) -> Any:
+    def record(data: Any, inputs: Inputs, context: Context) -> Any:
         if context.node_id == "c":
             got.append(data)
         return execute(data, inputs, context)
 
-    stone.execute = listen
+    implementation.execute = record
     await rig.run()
     return rig, got[0] if got else None
+
+
+CHAIN = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
 
 
 @virtual_time
@@ -303,7 +303,8 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
         "typed": "{{ inputs.second }}",
         "plain": 7,
     }
-    _, got = await resolved(data, {"a": result_with({"x": [1]})}, variables={"goal": "win"})
+    acts = {"a": result_with({"x": [1]})}
+    _, got = await data_of_c(data, CHAIN, acts, variables={"goal": "win"})
     assert got == {
         "handles": 'b {"x":[1]}',
         "bare": "b",
@@ -315,44 +316,30 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("graph", "expression", "value"),
+    [
+        (parse_graph("a b c", "b>c.theme", "a>c"), "{{ PREVIOUS_OUTPUT }}", "a"),
+        (parse_graph("a c", "a>c.odd"), "{{ input }}", "a"),
+    ],
+    ids=["previous output is only what reached the input", "input is the one arrival"],
+)
 @virtual_time
-async def test_the_previous_output_is_what_came_to_the_input_and_nothing_beside_it() -> None:
-    graph = parse_graph("a b c", "b>c.theme", "a>c")
-    nodes = tuple(
-        n._replace(data={"x": "{{ PREVIOUS_OUTPUT }}"}) if n.id == "c" else n for n in graph.nodes
-    )
-    got: list[Any] = []
-    rig = ExecutionHarness(
-        type(graph)(nodes, graph.edges), {"a": result_with("main"), "b": result_with("beside")}
-    )
-    stone = rig.program.steps[2].implementation
-    execute = stone.execute
-    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
-    assert await rig.run() == "completed"
-    assert got[-1] == {"x": "main"}
+async def test_names_for_the_input_mean_its_handle_or_the_only_arrival(
+    graph: Graph, expression: str, value: str
+) -> None:
+    _, got = await data_of_c({"x": expression}, graph)
+    assert got == {"x": value}
 
 
 @pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])
 @virtual_time
 async def test_an_unknown_name_fails_the_node(text: str) -> None:
-    rig, got = await resolved({"field": text})
+    rig, got = await data_of_c({"field": text}, CHAIN)
     assert got is None
     (failed,) = rig.data_of("node.failed")
     assert failed["error"]["code"] != "node-failed"
     assert "field" in failed["error"]["message"]
-
-
-@virtual_time
-async def test_input_is_the_one_arrival_whatever_its_handle() -> None:
-    graph = parse_graph("a c", "a>c.odd")
-    nodes = (graph.nodes[0], Node("c", "step", "c", data={"x": "{{ input }}"}))
-    got: list[Any] = []
-    rig = ExecutionHarness(type(graph)(nodes, graph.edges), {"a": result_with(5)})
-    stone = rig.program.steps[1].implementation
-    execute = stone.execute
-    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
-    assert await rig.run() == "completed"
-    assert got[1] == {"x": 5}
 
 
 # -- exceptions that are not meant to be caught

@@ -13,6 +13,7 @@ from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.subgraphs import Subgraph, input_value, load, main_output, prepare
+from tests.support.graph.json_values import nested_lists
 from tests.support.nodes.nested_graphs import (
     graph_document,
     node_document,
@@ -111,13 +112,6 @@ class Gives:
         return ExecutionResult({"output": DataValue("any", self.value)})
 
 
-def deep(levels: int) -> Any:
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 THROUGH = graph_document(node_document("s", "start"), node_document("e", "end"), edges=[("s", "e")])
 NESTING: dict[str, dict[str, Any]] = {
     "inner": {"graph": THROUGH},
@@ -130,7 +124,7 @@ NESTING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "value",
     [
-        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], deep(65), deep(90), deep(MAX_VALUE_DEPTH)
+        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], nested_lists(65), nested_lists(90), nested_lists(MAX_VALUE_DEPTH)
     ],
     ids=["NUL", "tuple", "both", "large", "65 deep", "90 deep", "200 deep"],
 )  # fmt: skip

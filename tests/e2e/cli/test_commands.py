@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from planwave.bootstrap import cli_factories
-from planwave.cli.app import app
 from tests.support.cli.command_process import isolated_directory
+from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
@@ -74,17 +72,13 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
         yield server
 
 
-def planwave(*args: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(args), input=stdin, obj=cli_factories())
-
-
 def written(name: str, document: Any) -> str:
     Path(name).write_text(json.dumps(document), "utf-8")
     return name
 
 
 def test_goal_is_planned_run_shown_and_stored(llm: FakeLLMServer) -> None:
-    done = planwave("run", "Compare two ways")
+    done = invoke("run", "Compare two ways")
     assert done.exit_code == 0, done.output
     out = done.stdout
     assert (
@@ -105,7 +99,7 @@ def test_goal_is_planned_run_shown_and_stored(llm: FakeLLMServer) -> None:
 
 def test_json_goes_to_stdout_and_progress_to_stderr(llm: FakeLLMServer) -> None:
     for args in (["--json", "run", "Compare"], ["run", "Compare", "--json"]):
-        done = planwave(*args)
+        done = invoke(*args)
         assert done.exit_code == 0
         result = json.loads(done.stdout)
         assert result["status"] == "completed"
@@ -114,92 +108,92 @@ def test_json_goes_to_stdout_and_progress_to_stderr(llm: FakeLLMServer) -> None:
 
 
 def test_printed_plan_can_be_edited_and_run(llm: FakeLLMServer) -> None:
-    done = planwave("plan", "Compare two ways", "--json")
+    done = invoke("plan", "Compare two ways", "--json")
     assert done.exit_code == 0
     plan = json.loads(done.stdout)
     assert (plan["title"], plan["user_prompt"]) == ("Two ways compared", "Compare two ways")
     assert [step["name"] for step in plan["nodes"]] == ["Left way", "Right way", "Recommend"]
     plan["title"] = "Edited"
     plan["nodes"][0]["data"]["userPrompt"] = "Say hello"
-    assert planwave("check", written("plan.json", plan)).exit_code == 0
-    done = planwave("exec", "plan.json", "--scheduling", "waves", "--max-parallel", "1")
+    assert invoke("check", written("plan.json", plan)).exit_code == 0
+    done = invoke("exec", "plan.json", "--scheduling", "waves", "--max-parallel", "1")
     assert done.exit_code == 0, done.output
     assert done.stdout.lstrip().startswith("Edited")
     assert llm.max_open_requests == 1
 
 
 def test_graph_runs_without_provider_and_takes_input() -> None:
-    done = planwave("exec", written("g.json", TEXT_GRAPH), "--input", "hello")
+    done = invoke("exec", written("g.json", TEXT_GRAPH), "--input", "hello")
     assert done.exit_code == 0, done.output
     assert "HELLO!" in done.stdout
-    done = planwave("exec", "-", "--input", "begin=from stdin", stdin=json.dumps(TEXT_GRAPH))
+    done = invoke("exec", "-", "--input", "begin=from stdin", stdin=json.dumps(TEXT_GRAPH))
     assert "FROM STDIN!" in done.stdout
 
 
 def test_large_result_is_stored_as_artifact(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert planwave("exec", written("g.json", TEXT_GRAPH), "--input", "x" * 300).exit_code == 0
+    assert invoke("exec", written("g.json", TEXT_GRAPH), "--input", "x" * 300).exit_code == 0
     assert list(Path("storage").glob("artifacts/**/*.*")) == []
     monkeypatch.setenv("PLANWAVE_LIMIT_NODE_RESULT_BYTES", "200")
-    assert planwave("exec", "g.json", "--input", "x" * 300).exit_code == 0
+    assert invoke("exec", "g.json", "--input", "x" * 300).exit_code == 0
     stored = [file for file in Path("storage/artifacts").rglob("*") if file.is_file()]
     assert stored
-    assert planwave("show", "last", "--node", "shout").stdout == "X" * 300 + "!\n"
+    assert invoke("show", "last", "--node", "shout").stdout == "X" * 300 + "!\n"
 
 
 def test_executions_are_listed_and_shown_by_last_prefix_and_node() -> None:
-    assert planwave("exec", written("g.json", {"title": "Shouting", **TEXT_GRAPH})).exit_code == 0
-    listed = planwave("ls")
+    assert invoke("exec", written("g.json", {"title": "Shouting", **TEXT_GRAPH})).exit_code == 0
+    listed = invoke("ls")
     assert "✓ completed" in listed.stdout
     assert "Shouting" in listed.stdout
-    execution_id = json.loads(planwave("ls", "--json").stdout)["executions"][0]["execution_id"]
+    execution_id = json.loads(invoke("ls", "--json").stdout)["executions"][0]["execution_id"]
     for name in ("last", execution_id, execution_id[:18]):
-        shown = planwave("show", name)
+        shown = invoke("show", name)
         assert shown.exit_code == 0, shown.output
         assert execution_id in shown.stdout
-    assert planwave("show", "last", "--node", "shout").stdout == "!\n"
-    assert json.loads(planwave("show", "last", "--json").stdout)["status"] == "completed"
-    assert planwave("ls", "--status", "failed").exit_code == 0
+    assert invoke("show", "last", "--node", "shout").stdout == "!\n"
+    assert json.loads(invoke("show", "last", "--json").stdout)["status"] == "completed"
+    assert invoke("ls", "--status", "failed").exit_code == 0
 
 
 def test_empty_storage_is_reported_and_not_created() -> None:
-    listed = planwave("ls")
+    listed = invoke("ls")
     assert (listed.exit_code, listed.stderr) == (0, "")
     assert "Nothing has been planned or run in storage yet" in listed.stdout
-    assert json.loads(planwave("ls", "--json").stdout) == {"executions": [], "plans": []}
-    shown = planwave("show", "last")
+    assert json.loads(invoke("ls", "--json").stdout) == {"executions": [], "plans": []}
+    shown = invoke("show", "last")
     assert shown.exit_code == 2
     assert "nothing has run here yet" in shown.stderr
     assert not Path("storage").exists()
 
 
 def test_storage_option_selects_the_directory() -> None:
-    done = planwave("--storage", "elsewhere", "exec", written("g.json", TEXT_GRAPH))
+    done = invoke("--storage", "elsewhere", "exec", written("g.json", TEXT_GRAPH))
     assert done.exit_code == 0
     assert list(Path("elsewhere").glob("*.json"))
-    assert "completed" in planwave("ls", "--storage", "elsewhere").stdout
+    assert "completed" in invoke("ls", "--storage", "elsewhere").stdout
 
 
 def test_faulty_graph_lists_all_errors_and_exits_3() -> None:
     file = written("bad.json", FAULTY_GRAPH)
     for command in ("check", "exec"):
-        done = planwave(command, file)
+        done = invoke(command, file)
         assert done.exit_code == 3
         assert "[unknown-node-type]" in done.stderr
         assert "[dangling-edge]" in done.stderr
         assert "/edges/0/target" in done.stderr
-    shown = json.loads(planwave("check", file, "--json").stdout)
+    shown = json.loads(invoke("check", file, "--json").stdout)
     assert shown["ok"] is False
     assert {each["code"] for each in shown["diagnostics"]} >= {"unknown-node-type", "dangling-edge"}
-    assert json.loads(planwave("ls", "--json").stdout) == {"executions": [], "plans": []}
+    assert json.loads(invoke("ls", "--json").stdout) == {"executions": [], "plans": []}
 
 
 @pytest.mark.parametrize("source", ["", "nonsense", "[1]", '{"nodes": NaN}', "{" * 5000])
 def test_unreadable_plan_is_rejected(source: str) -> None:
     Path("bad.json").write_text(source)
     for command in ("check", "exec"):
-        done = planwave(command, "bad.json")
+        done = invoke(command, "bad.json")
         assert done.exit_code == 3
         assert "Traceback" not in done.output
         assert "fault in planwave" not in done.output
@@ -212,7 +206,7 @@ def test_on_failure_option_stops_or_continues(llm: FakeLLMServer) -> None:
     for policy, status in (("stop", "cancelled"), ("continue", "completed")):
         llm.add(TextReply(json.dumps(plan)), ErrorReply(400, "invalid_request_error", "no"))
         args = ("--max-parallel", "1", "--scheduling", "waves", "--json", "--on-failure", policy)
-        done = planwave("run", "Compare", *args)
+        done = invoke("run", "Compare", *args)
         assert done.exit_code == 1
         nodes = {n["id"]: n["status"] for n in json.loads(done.stdout)["nodes"]}
         assert (nodes["left"], nodes["join"], nodes["aside"]) == ("failed", "blocked", status)
@@ -226,10 +220,10 @@ def test_plan_for_unavailable_provider_is_not_started() -> None:
         "edges": [],
     }
     for command in ("exec", "check"):
-        done = planwave(command, written("g.json", graph))
+        done = invoke(command, written("g.json", graph))
         assert done.exit_code == 4, done.output
         assert "ANTHROPIC_API_KEY" in done.stderr
-    assert json.loads(planwave("ls", "--json").stdout)["executions"] == []
+    assert json.loads(invoke("ls", "--json").stdout)["executions"] == []
 
 
 @pytest.mark.parametrize(
@@ -241,7 +235,7 @@ def test_plan_for_unavailable_provider_is_not_started() -> None:
     ],
 )
 def test_invalid_usage_exits_2(llm: FakeLLMServer, args: list[str]) -> None:
-    done = planwave(*args)
+    done = invoke(*args)
     assert done.exit_code == 2, done.output
     assert done.stderr
     assert "Traceback" not in done.output
@@ -250,7 +244,7 @@ def test_invalid_usage_exits_2(llm: FakeLLMServer, args: list[str]) -> None:
 
 def test_invalid_settings_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("planwave.toml").write_text("storage_dir = [")
-    done = planwave("ls")
+    done = invoke("ls")
     assert done.exit_code == 2
     assert "planwave.toml" in done.stderr
 
@@ -262,21 +256,21 @@ def test_locked_storage_rejects_runs_and_allows_reads() -> None:
 
     store = SqliteStore.open(Path("storage"))
     try:
-        done = planwave("exec", written("g.json", TEXT_GRAPH))
+        done = invoke("exec", written("g.json", TEXT_GRAPH))
         assert done.exit_code == 1
         assert "locked" in done.stderr
-        assert planwave("ls").exit_code == 0
+        assert invoke("ls").exit_code == 0
     finally:
         asyncio.run(store.close())
 
 
 def test_doctor_reports_providers_and_storage(llm: FakeLLMServer) -> None:
-    done = planwave("doctor")
+    done = invoke("doctor")
     assert done.exit_code == 0, done.output
     assert "✓ openai" in done.stdout
     assert "ANTHROPIC_API_KEY" in done.stdout
     assert "sk-test" not in done.output
-    found = json.loads(planwave("doctor", "--json").stdout)
+    found = json.loads(invoke("doctor", "--json").stdout)
     assert found["ok"] is True
     stored = {"directory": "storage", "ok": True, "state": "not made yet", "hint": None}
     assert found["storage"] == stored
@@ -298,7 +292,7 @@ def heavy_libraries(*args: str, among: tuple[str, ...]) -> str:
 
 @pytest.mark.parametrize("args", [["ls"], ["show", "last"]])
 def test_quick_commands_load_no_heavy_library(args: list[str]) -> None:
-    assert planwave("exec", written("g.json", TEXT_GRAPH)).exit_code == 0
+    assert invoke("exec", written("g.json", TEXT_GRAPH)).exit_code == 0
     assert heavy_libraries(*args, among=(*HEAVY, "httpx2", "markdown_it")) == "LOADED []"
 
 

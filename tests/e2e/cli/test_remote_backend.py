@@ -8,15 +8,12 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from planwave.bootstrap import cli_factories
-from planwave.cli.app import app
 from planwave.storage.lock import DirectoryLock
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
+from tests.support.cli.in_process_command import invoke, invoke_json
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.running_server import RunningServer, running_server
 
@@ -45,22 +42,12 @@ def here(server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(server.service.directory))
 
 
-def planwave(*args: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(args), obj=cli_factories(), input=stdin)
-
-
-def shown(*args: str, stdin: str | None = None) -> Any:
-    done = planwave(*args, "--json", stdin=stdin)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
-
-
 def held(server: RunningServer) -> str:
     return asyncio.run(server.execute("held"))
 
 
 def test_goal_is_planned_and_run_by_the_server(server: RunningServer) -> None:
-    done = planwave("run", "texts")
+    done = invoke("run", "texts")
     assert done.exit_code == 0, done.output
     assert f"planning with the service at {server.base_url}" in done.stdout
     assert "title: " in done.stdout
@@ -70,28 +57,28 @@ def test_goal_is_planned_and_run_by_the_server(server: RunningServer) -> None:
 
 
 def test_plan_is_stored_listed_and_shown_by_the_server() -> None:
-    created = shown("plan", "texts")
-    plans = shown("ls")["plans"]
+    created = invoke_json("plan", "texts")
+    plans = invoke_json("ls")["plans"]
     assert (created["plan_id"], 2) in {(each["plan_id"], each["nodes"]) for each in plans}
-    assert shown("show", created["plan_id"])["status"] == "draft"
-    again = shown("exec", "-", stdin=json.dumps(created))
+    assert invoke_json("show", created["plan_id"])["status"] == "draft"
+    again = invoke_json("exec", "-", stdin=json.dumps(created))
     assert again["plan_id"] == created["plan_id"]
-    assert shown("show", created["plan_id"])["status"] == "completed"
+    assert invoke_json("show", created["plan_id"])["status"] == "completed"
 
 
 def test_server_errors_are_reported_like_local_ones() -> None:
     faulty = {**GRAPH, "edges": [{"source": "a", "target": "x", "data": {"channel": "flow"}}]}
-    done = planwave("exec", "-", "--json", stdin=json.dumps(faulty))
+    done = invoke("exec", "-", "--json", stdin=json.dumps(faulty))
     assert done.exit_code == 3
     assert [each["code"] for each in json.loads(done.stdout)["diagnostics"]] == ["dangling-edge"]
     assert "stdin: " in done.stderr
-    assert planwave("exec", "-", stdin="{").exit_code == 3
-    assert planwave("exec", "-", stdin="[]").exit_code == 3
-    unknown = planwave("exec", "-", "--input", '{"zz": {"output": 1}}', stdin=json.dumps(GRAPH))
+    assert invoke("exec", "-", stdin="{").exit_code == 3
+    assert invoke("exec", "-", stdin="[]").exit_code == 3
+    unknown = invoke("exec", "-", "--input", '{"zz": {"output": 1}}', stdin=json.dumps(GRAPH))
     assert (unknown.exit_code, "zz" in unknown.stderr) == (2, True)
-    chosen = planwave("exec", "-", "--provider", "openai", stdin=json.dumps(GRAPH))
+    chosen = invoke("exec", "-", "--provider", "openai", stdin=json.dumps(GRAPH))
     assert (chosen.exit_code, "with its own default" in chosen.stderr) == (2, True)
-    assert planwave("show", "no-such-id").exit_code == 2
+    assert invoke("show", "no-such-id").exit_code == 2
 
 
 def test_lists_longer_than_a_page_are_complete(server: RunningServer) -> None:
@@ -99,17 +86,17 @@ def test_lists_longer_than_a_page_are_complete(server: RunningServer) -> None:
         return [await server.execute() for _ in range(3)]
 
     created = asyncio.run(fill())
-    newest = shown("ls", "--limit", "3")["executions"]
+    newest = invoke_json("ls", "--limit", "3")["executions"]
     assert [each["execution_id"] for each in newest] == created[::-1]
-    assert shown("show", "last")["execution_id"] == created[-1]
-    assert shown("show", created[0][:-1])["execution_id"] == created[0]
+    assert invoke_json("show", "last")["execution_id"] == created[-1]
+    assert invoke_json("show", created[0][:-1])["execution_id"] == created[0]
 
 
 def test_executions_are_compared_by_the_server(server: RunningServer) -> None:
     a, b = (asyncio.run(server.execute()) for _ in range(2))
-    received = shown("diff", a, b)
+    received = invoke_json("diff", a, b)
     assert (received["a"], received["b"], received["nodes"]) == (a, b, [])
-    assert planwave("diff", a, "no-such-id").exit_code == 2
+    assert invoke("diff", a, "no-such-id").exit_code == 2
 
 
 def test_watch_follows_to_the_end(server: RunningServer) -> None:
@@ -141,20 +128,23 @@ def test_interrupted_watch_leaves_the_execution_running(server: RunningServer) -
     assert watching.returncode == 130
     assert "goes on" in err
     assert "planwave watch last" in err
-    assert shown("show", execution_id)["status"] == "executing"
+    assert invoke_json("show", execution_id)["status"] == "executing"
     server.release(execution_id)
-    done = shown("watch", execution_id)
+    done = invoke_json("watch", execution_id)
     assert (done["status"], done["execution_id"]) == ("completed", execution_id)
 
 
 def test_cancel_ends_the_execution_and_its_watch(server: RunningServer) -> None:
     execution_id = held(server)
-    assert shown("cancel", execution_id) == {"execution_id": execution_id, "status": "cancelled"}
-    stopped = shown("ls", "--status", "cancelled")["executions"]
+    assert invoke_json("cancel", execution_id) == {
+        "execution_id": execution_id,
+        "status": "cancelled",
+    }
+    stopped = invoke_json("ls", "--status", "cancelled")["executions"]
     assert execution_id in {each["execution_id"] for each in stopped}
-    watched = planwave("watch", execution_id)
+    watched = invoke("watch", execution_id)
     assert (watched.exit_code, "cancelled" in watched.stdout) == (1, True)
-    again = planwave("cancel", execution_id)
+    again = invoke("cancel", execution_id)
     assert again.exit_code == 2
     assert "already cancelled" in again.stderr
 
@@ -174,4 +164,4 @@ def test_ctrl_c_cancels_a_remote_run(server: RunningServer) -> None:
 
 def test_token_is_never_printed(server: RunningServer) -> None:
     for args in (["ls"], ["run", "texts"], ["show", "last"], ["cancel", "last"]):
-        assert TOKEN not in planwave(*args).output
+        assert TOKEN not in invoke(*args).output

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from planwave.bootstrap import cli_factories
-from planwave.cli.app import app
 from tests.support.cli.command_process import ROOT, isolated_directory
+from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
@@ -55,13 +53,9 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Providers]:
         yield both
 
 
-def planwave(*args: str) -> Result:
-    return CliRunner().invoke(app, list(args), obj=cli_factories())
-
-
 def executed(name: str, *args: str, code: int = 0) -> dict[str, Any]:
     """Run a flow; give its document."""
-    done = planwave("exec", str(FLOWS / f"{name}.json"), *args, "--json")
+    done = invoke("exec", str(FLOWS / f"{name}.json"), *args, "--json")
     assert done.exit_code == code, done.output
     return json.loads(done.stdout)
 
@@ -72,7 +66,7 @@ def statuses(document: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_flow_is_valid_and_in_the_readme(name: str, providers: Providers) -> None:
-    done = planwave("check", str(FLOWS / f"{name}.json"), "--json")
+    done = invoke("check", str(FLOWS / f"{name}.json"), "--json")
     assert json.loads(done.stdout) == {"ok": True, "diagnostics": []}
     received = (FLOWS / "README.md").read_text("utf-8")
     assert f"planwave exec examples/flows/{name}.json" in received
@@ -99,7 +93,7 @@ def _researches(verdict: str) -> Callable[[dict[str, Any]], str]:
 
 def test_research_is_revised_after_review(providers: Providers) -> None:
     providers.answer = _researches("The second bulge is missing.")
-    done = planwave("exec", str(FLOWS / "research_with_review.json"), "--input", "Why tides?")
+    done = invoke("exec", str(FLOWS / "research_with_review.json"), "--input", "Why tides?")
     assert done.exit_code == 0, done.output
     assert "A better answer." in done.stdout
     assert "A first answer." not in done.stdout
@@ -131,16 +125,16 @@ def test_refund_waits_for_approval(providers: Providers) -> None:
     assert waiting["status"] == "paused"
     assert request["request"]["value"] == "Dear customer (Refund.)"
     assert "> It broke." in request["request"]["prompt"]
-    done = planwave("answer", "last", "--decision", "send", "--value", '"Dear Ada"')
+    done = invoke("answer", "last", "--decision", "send", "--value", '"Dear Ada"')
     assert done.exit_code == 0, done.output
     assert "Dear Ada" in done.stdout
-    assert planwave("show", "last", "--node", "reply").stdout == "Dear Ada\n"
+    assert invoke("show", "last", "--node", "reply").stdout == "Dear Ada\n"
 
 
 def test_rejected_reply_is_escalated(providers: Providers) -> None:
     providers.answer = _sorts_as("complaint")
     assert executed("triage_with_approval", "--input", "It broke.")["status"] == "paused"
-    done = planwave("answer", "last", "--decision", "escalate")
+    done = invoke("answer", "last", "--decision", "escalate")
     assert done.exit_code == 0, done.output
     assert "Nothing was sent. A person has to answer:" in done.stdout
     assert "It broke." in done.stdout
@@ -156,9 +150,9 @@ def test_question_is_answered_without_approval(providers: Providers) -> None:
 
 def test_flow_is_saved_and_run_by_name(providers: Providers) -> None:
     providers.answer = _sorts_as("question")
-    saved = planwave("flow", "save", "triage", str(FLOWS / "triage_with_approval.json"))
+    saved = invoke("flow", "save", "triage", str(FLOWS / "triage_with_approval.json"))
     assert saved.exit_code == 0, saved.output
-    done = planwave("flow", "run", "triage", "--input", "When do you open?")
+    done = invoke("flow", "run", "triage", "--input", "When do you open?")
     assert done.exit_code == 0, done.output
     assert "Dear customer (question)" in done.stdout
 
@@ -253,7 +247,7 @@ def test_first_choice_is_tried_twice(providers: Providers, monkeypatch: pytest.M
     first["policy"]["retry"]["backoffS"] = 0
     Path("at_once.json").write_text(json.dumps(flow), "utf-8")
     providers.answer = lambda body: "Jeudi." if "claude" in body["model"] else ErrorReply(503)
-    assert planwave("exec", "at_once.json").exit_code == 0
+    assert invoke("exec", "at_once.json").exit_code == 0
     requested = [request.body["model"] for request in providers.llm.requests]
     assert requested == ["gpt-5.6-luna", "gpt-5.6-luna", "claude-haiku-5-5"]
 

@@ -26,7 +26,7 @@ from tests.support.nodes.held_nodes import FailingNode, HeldNode
 from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
 from tests.support.server.in_process_client import asgi_client
 from tests.support.server.metrics_scrape import MetricsScrape, scrape_metrics
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 class Flaky:
@@ -48,8 +48,7 @@ def application(service: Service) -> FastAPI:
 
 
 async def run(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    record = await service.execute(plan.plan_id)
+    record = await execute_goal(service)
     return (await service.wait(record.execution_id)).status
 
 
@@ -95,8 +94,7 @@ async def test_gauges_show_current_executions_and_subscribers() -> None:
     held = HeldNode()
     service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
     async with asgi_client(application(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         async with service.subscribe(record.execution_id) as following:
             found = await scrape_metrics(client)
@@ -128,8 +126,7 @@ async def test_execution_cancelled_before_start_is_counted_as_ended() -> None:
 async def test_preset_nodes_are_not_counted() -> None:
     service = Service(dependencies(make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])))
     async with asgi_client(application(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id, inputs={"a": {"output": "given"}})
+        record = await execute_goal(service, inputs={"a": {"output": "given"}})
         await service.wait(record.execution_id)
         found = await scrape_metrics(client)
     assert found.value("planwave_nodes_total", type="text", status="completed") == 1

@@ -105,13 +105,6 @@ def test_ended_execution_has_no_more_events() -> None:
     assert len(requested) == 1
 
 
-def test_repeated_empty_streams_raise_unreachable(pauses: list[float]) -> None:
-    transport, requested = answering(*(stream() for _ in range(20)))
-    with Client(transport=transport) as client, pytest.raises(Unreachable, match="again and again"):
-        list(client.events(ID))
-    assert (len(requested), len(pauses)) == (8, 7)
-
-
 def test_streamed_text_resets_the_retry_count(pauses: list[float]) -> None:
     def delta(offset: int) -> bytes:
         data = {"kind": "text", "text": "x" * (offset + 1), "offset": 0}

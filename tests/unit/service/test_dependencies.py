@@ -14,7 +14,7 @@ from planwave.service.streaming.subscriber_queue import BacklogLimits
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 class Counts:
@@ -62,8 +62,7 @@ def counted(graph: Graph, **more: Any) -> tuple[Service, Counts]:
 async def test_observer_receives_graph_events_and_links() -> None:
     service, counts = counted(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         ended = await service.wait(record.execution_id)
     assert list(counts.graphs) == counts.gone == [record.execution_id]
     assert [node.id for node in counts.graphs[record.execution_id].nodes] == ["w", "a", "b"]
@@ -77,8 +76,7 @@ async def test_observer_is_notified_of_interrupted_execution() -> None:
     graph = make_graph(text_node("a"), Node("h", "held", "h"))
     service, counts = counted(graph, types=[held])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         await service.drain(0)
     assert counts.gone == [record.execution_id]
@@ -91,8 +89,7 @@ async def test_observer_receives_delivery_lag_and_drops() -> None:
     graph = make_graph(Node("h", "held", "h"), Node("i", "held-too", "i"), edges=[("h", "i")])
     service, counts = counted(graph, types=[first, second])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await first.started.wait()
         async with (
             service.subscribe(record.execution_id) as reading,
@@ -115,8 +112,7 @@ async def test_drained_subscriber_is_not_counted_as_dropped() -> None:
     held = HeldNode()
     service, counts = counted(make_graph(Node("h", "held", "h")), types=[held])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         async with service.subscribe(record.execution_id):
             service.close_streams()

@@ -16,7 +16,7 @@ from planwave.storage import documents
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.support.virtual_loop import virtual_time
 
 LARGE = text_node("a", "x" * 2_000)
@@ -30,8 +30,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 
 
 async def ran(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    record = await service.execute(plan.plan_id)
+    record = await execute_goal(service)
     await service.wait(record.execution_id)
     return record.execution_id
 

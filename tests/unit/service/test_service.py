@@ -31,7 +31,7 @@ from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import HeldNode
-from tests.support.service.dependencies import FixedPlanner, dependencies
+from tests.support.service.dependencies import FixedPlanner, dependencies, execute_goal
 
 CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 
@@ -187,8 +187,7 @@ async def test_running_execution_is_cancelled_and_stored(tmp_path) -> None:
     held = HeldNode()
     graph = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
     async with Service(dependencies(graph, directory=tmp_path, types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         await service.cancel(record.execution_id, "enough")
         events = await service.events(record.execution_id)
@@ -206,8 +205,7 @@ async def test_closing_service_cancels_running_execution() -> None:
     async with Service(
         dependencies(make_graph(Node("h", "held", "H")), types=[held], store=store)
     ) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
     saved = await store.execution(record.execution_id)
     assert saved is not None
@@ -247,8 +245,7 @@ class RefusingStore(MemoryStore):
 
 async def test_store_error_is_raised_to_waiters_and_subscribers() -> None:
     async with Service(dependencies(CHAIN, store=RefusingStore())) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
             _ = [event async for event in service.watch(execution_id)]
         with pytest.raises(StoreError, match="disk is full"):
@@ -260,8 +257,7 @@ async def test_store_error_is_raised_to_waiters_and_subscribers() -> None:
 async def test_broken_execution_can_be_cancelled_when_store_works_again() -> None:
     store = RefusingStore()
     async with Service(dependencies(CHAIN, store=store)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
             await service.wait(execution_id)
         store.works = True
@@ -354,8 +350,7 @@ async def test_slow_document_write_does_not_replace_a_newer_one(tmp_path, monkey
     monkeypatch.setattr("planwave.storage.documents.write_documents", write)
     graph = make_graph(Node("q", "asks", "Q"))
     async with Service(dependencies(graph, directory=tmp_path, types=[Asks()])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await writing.wait()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(service.cancel(record.execution_id))

@@ -22,7 +22,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
 from tests.support.server.in_process_client import asgi_client
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 TOKEN = "correct horse"
 
@@ -60,8 +60,7 @@ async def test_draining_service_is_alive_and_not_ready() -> None:
     held = HeldNode()
     service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
     async with asgi_client(over(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         service.close_streams()
         assert (await client.get("/healthz")).status_code == 200

@@ -23,7 +23,7 @@ from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 class Asks:
@@ -76,8 +76,7 @@ async def opened(
 
 
 async def executed(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    return (await service.execute(plan.plan_id)).execution_id
+    return (await execute_goal(service)).execution_id
 
 
 async def outputs_of(service: Service, execution_id: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 ASK = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
 HELD = Node("h", "held", "H")
@@ -41,8 +41,7 @@ async def written(service: Service, execution_id: str, directory: Path) -> dict[
 async def test_document_is_written_at_pauses_and_at_the_end(tmp_path: Path) -> None:
     held = HeldNode()
     async with Service(dependencies(GRAPH, types=[held], directory=tmp_path)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         await held.started.wait()
         await service.pause(execution_id)
         held.release.set()
@@ -71,8 +70,7 @@ async def test_document_is_written_at_pauses_and_at_the_end(tmp_path: Path) -> N
 async def test_answer_during_pause_is_in_the_document(tmp_path: Path) -> None:
     graph = make_graph(ASK, text_node("t"), edges=[make_edge("ask", "t", source_handle="approve")])
     async with Service(dependencies(graph, directory=tmp_path)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         (request,) = (await written(service, execution_id, tmp_path))["requests"]
         await service.pause(execution_id)
         assert len((await written(service, execution_id, tmp_path))["requests"]) == 1
@@ -204,8 +202,7 @@ async def test_only_small_graphs_are_held_until_the_document(
     data = {"text": "x" * size}
     graph = make_graph(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
     async with Service(dependencies(graph, directory=tmp_path)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         assert await written(service, execution_id, tmp_path)
     assert [each is not None for each in held] == [waits]
 

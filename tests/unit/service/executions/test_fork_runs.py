@@ -14,6 +14,7 @@ from planwave.graph.model import LINK, DataValue, Node, Policy, Port
 from planwave.graph.protocols import ExecutionResult
 from planwave.service.service import Service
 from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.support.service.dependencies import execute_goal
 from tests.unit.service.executions.test_commands import Asks, Counts, executed, opened, outputs_of
 
 
@@ -178,8 +179,7 @@ async def test_paused_execution_forks_and_running_does_not(tmp_path: Path) -> No
 async def test_fork_runs_to_or_from_a_node(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
-        plan = await service.create_plan("do it")
-        first = await service.execute(plan.plan_id, options=RunOptions(run_to=["b"]))
+        first = await execute_goal(service, options=RunOptions(run_to=["b"]))
         await service.wait(first.execution_id)
         assert work.runs == {"a": 1, "b": 1}
         fork = await service.fork(first.execution_id, options=RunOptions(run_from=["c"]))

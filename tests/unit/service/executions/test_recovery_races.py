@@ -24,7 +24,7 @@ from planwave.settings import Limits
 from planwave.storage.records import DISK_FULL
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.polling import until
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.unit.service.executions.test_commands import (
     QUESTION,
     WORK,
@@ -393,8 +393,7 @@ async def test_request_of_ended_execution_does_not_expire(
             return await tell(execution_id, ask)
 
         monkeypatch.setattr(service._commands, "_send_command", refused_once)
-        plan = await service.create_plan("x")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service, "x")).execution_id
         await until(lambda: received == [execution_id])
         await service.cancel(execution_id)
         await asyncio.sleep(2 * FIRST_WAIT_S)

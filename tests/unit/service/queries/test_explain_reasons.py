@@ -24,7 +24,7 @@ from tests.support.graph.builders import make_graph as nodes_of
 from tests.support.graph.builders import text_node
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.nodes.held_nodes import HeldNode
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 async def test_completed_node_names_its_sources() -> None:
@@ -372,8 +372,7 @@ async def test_running_execution_is_explained() -> None:
     held = HeldNode()
     graph = nodes_of(Node("a", "held", "a"), text_node("b"), edges=[("a", "b")])
     async with Service(dependencies(graph, types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         found = await service.explain(record.execution_id, "b")
         assert (found["code"], found["reason"]) == ("sources-open", "It waits for 'a' (running).")

@@ -24,7 +24,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.nodes.streaming_nodes import StreamingNode, streamed_text, streaming_node
 from tests.support.server.stream_checker import StreamChecker
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.support.virtual_loop import virtual_time
 
 FREE = BacklogLimits()
@@ -112,8 +112,7 @@ async def test_hundred_reconnects_deliver_every_event_and_token_once(
 ) -> None:
     choose = random.Random(seed)  # noqa: S311 - a fixed seed
     async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         checker = StreamChecker()
         connections = 0
         while not checker.is_done:
@@ -145,8 +144,7 @@ async def test_hundred_reconnects_deliver_every_event_and_token_once(
 @virtual_time
 async def test_subscriber_receives_everything_live() -> None:
     async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         checker = StreamChecker()
         async for event in service.watch(record.execution_id):
             checker.accept(event)
@@ -193,8 +191,7 @@ async def test_streamed_text_precedes_the_end_of_its_node() -> None:
     graph = make_graph(streaming_node("a"), Node("h", "held", "H"), edges=[("a", "h")])
     held = HeldNode()
     async with Service(dependencies(graph, types=[StreamingNode(), held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         async with service.subscribe(record.execution_id, 0) as watching:
             frame = await watching.next()
@@ -309,8 +306,7 @@ async def test_streamed_text_is_retained_for_a_while_after_the_end() -> None:
     async with Service(
         dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
     ) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await service.wait(record.execution_id)
 
         async def told() -> list[str]:
@@ -345,8 +341,7 @@ async def test_retained_text_is_limited_by_size(monkeypatch) -> None:
 async def test_execution_without_text_is_not_retained() -> None:
     held = HeldNode()
     async with Service(dependencies(make_graph(Node("h", "held", "H")), types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         async with service.subscribe(record.execution_id) as watching:
             held.release.set()
             assert [frame.is_last async for frame in watching][-1]
@@ -361,8 +356,7 @@ HELD = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "afte
 
 
 async def begun(service: Service, held: HeldNode) -> str:
-    plan = await service.create_plan("do it")
-    record = await service.execute(plan.plan_id)
+    record = await execute_goal(service)
     await held.started.wait()
     return record.execution_id
 
@@ -437,8 +431,7 @@ async def test_deleted_execution_with_retained_text_is_not_found() -> None:
     async with Service(
         dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
     ) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await service.wait(record.execution_id)
         assert (await service.state(record.execution_id)).nodes["a"].text == streamed_text("a")
         await service.delete_execution(record.execution_id)

@@ -83,7 +83,7 @@ async def test_key_of_killed_process_is_given_to_repeated_request(tmp_path: Path
     subject = (await killed.stdout.readline()).decode().strip()
     assert killed.pid is not None
     os.kill(killed.pid, signal.SIGKILL)
-    await killed.wait()
+    await killed.communicate()
     store = SqliteStore.open(tmp_path)
     stored = await store.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
     assert (stored.is_new, stored.subject) == (True, subject)

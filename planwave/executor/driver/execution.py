@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, assert_never
 
+from planwave.errors import ErrorDocument
 from planwave.events import Event
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver import reducer
@@ -213,8 +214,8 @@ class Execution:
         return self._run.root.results()
 
     @property
-    def error(self) -> dict[str, Json] | None:
-        """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
+    def error(self) -> ErrorDocument | None:
+        """Why the execution failed, or None."""
         return self._run.error
 
     def cancel(self, cause: str) -> None:

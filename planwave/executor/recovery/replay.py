@@ -135,7 +135,7 @@ class _Replay:
             outputs = graph_run.outputs[node] = outputs_from_json(event.data.get("outputs"))
             graph_run.handled_failures.append(path)
         else:
-            graph_run.record_failure(path, {**error}, bool(event.data.get("retryable")))
+            graph_run.record_failure(path, error, bool(event.data.get("retryable")))
         self._end(node)
         graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 

@@ -457,3 +457,10 @@ def message_text(data: Any) -> str:
     """Return the text of a message, "" where it has none; data of another shape are the text."""
     text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
     return to_text(text)
+
+
+def error_message(error: ErrorDocument | None) -> str:
+    """Return the message of an error, or its code where it has none."""
+    if error is None:
+        return "unknown error"
+    return str(error.get("message") or error.get("code") or "unknown error")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from planwave.errors import PlanwaveError
 from planwave.events.types import NodeCompletedData
@@ -114,8 +114,8 @@ class Reuse:
         attempt: Attempt,
         graph_run: GraphRun,
         identity: tuple[str, str],
-        inputs: Any,
-        variables: Any,
+        inputs: Mapping[str, Mapping[str, Json]],
+        variables: Mapping[str, Json],
     ) -> Sequence[ParentGraphRun]:
         """Return the earlier runs that a nested run may reuse results from, the latest first.
 

@@ -93,7 +93,13 @@ def with_long_render_time(run: Run) -> Run:
 
 async def run_node(kind: str, *types: Any, **data: Any) -> Any:
     """Run one node to its end; give its outputs by handle, or the error that ended it."""
-    result = await run_to_end(graph_document(node_document("n", kind, **data)), *types)
+    return values_or_error(
+        await run_to_end(graph_document(node_document("n", kind, **data)), *types)
+    )
+
+
+def values_or_error(result: RunResult) -> Any:
+    """Return the outputs of the node ``n`` by handle, or code and message of the run's error."""
     if result.error is not None:
         return result.error["code"], result.error["message"]
     return {handle: value.value for handle, value in result.outputs["n"].items()}

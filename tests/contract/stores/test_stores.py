@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -169,7 +170,13 @@ async def test_events_round_trip(store: Store) -> None:
     await create(store)
     sent = [
         event(2, "node.started", path="a", attempt=1, wave=1),
-        event(3, "node.completed", path="a", attempt=1, outputs={"output": {"value": [1, None]}}),
+        event(
+            3,
+            "node.completed",
+            path="a",
+            attempt=1,
+            outputs={"output": {"type": "any", "value": [1, None]}},
+        ),
     ]
     await store.append("x1", 1, sent)
     assert (await store.events("x1"))[1:] == sent
@@ -193,11 +200,12 @@ async def test_events_are_read_from_any_cursor(store: Store) -> None:
 
 async def test_appended_events_are_copied(store: Store) -> None:
     await create(store)
-    data = {"outputs": {"output": {"value": [1]}}}
+    data = {"outputs": {"output": {"type": "any", "value": [1]}}}
     await store.append("x1", 1, [Event("x1", 2, at(2), "node.completed", "a", 1, data)])
+    stored = deepcopy(data)
     data["outputs"]["output"]["value"].append(2)
     (await store.events("x1", after=1))[0].data["outputs"].clear()
-    assert (await store.events("x1", after=1))[0].data == {"outputs": {"output": {"value": [1]}}}
+    assert (await store.events("x1", after=1))[0].data == stored
 
 
 async def test_status_and_times_follow_events(store: Store) -> None:

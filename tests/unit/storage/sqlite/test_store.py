@@ -383,7 +383,7 @@ async def test_execution_deleted_during_read_has_no_events(
         asyncio.run_coroutine_threadsafe(store.delete_execution("x1"), loop).result()
         return load_artifacts(event, directory)
 
-    monkeypatch.setattr("planwave.storage.sqlite.store.load_artifacts", deleted_before)
+    monkeypatch.setattr("planwave.storage.event_codec.load_artifacts", deleted_before)
     assert await store.events("x1") == []
 
 

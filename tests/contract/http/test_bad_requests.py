@@ -321,7 +321,7 @@ class Kept:
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+async def stored_service(tmp_path: Path) -> AsyncIterator[Kept]:
     data = tmp_path / "data"
     data.mkdir()
     (tmp_path / "secret.json").write_text('{"status": "canary"}')
@@ -347,9 +347,9 @@ def _bad_ids() -> list[Any]:
 
 
 @pytest.mark.parametrize("bad", _bad_ids())
-async def test_invalid_id_is_not_found_and_touches_no_file(kept: Kept, bad: str) -> None:
-    execution_id = await kept.executed()
-    before = {path: path.stat().st_mtime_ns for path in kept.data.parent.rglob("*")}
+async def test_invalid_id_is_not_found_and_touches_no_file(stored_service: Kept, bad: str) -> None:
+    execution_id = await stored_service.executed()
+    before = {path: path.stat().st_mtime_ns for path in stored_service.data.parent.rglob("*")}
     if bad.startswith("RUN-1"):
         bad = execution_id.upper()
     # The second time round, everything is imported that ever will be.
@@ -361,21 +361,23 @@ async def test_invalid_id_is_not_found_and_touches_no_file(kept: Kept, bad: str)
                         path = httpx2.URL("http://127.0.0.1" + route.format(written, written))
                     except httpx2.InvalidURL:
                         continue
-                    answer = await kept.client.request(method, path, json=BODIES.get(method))
+                    answer = await stored_service.client.request(
+                        method, path, json=BODIES.get(method)
+                    )
                     assert answer.status_code in (404, 405), (method, path, answer.text)
                     assert answer.headers["content-type"] == PROBLEM_TYPE
                     assert "canary" not in answer.text
-    assert [file for file in files if not Path(file).is_relative_to(kept.data)] == []
-    assert {p: p.stat().st_mtime_ns for p in kept.data.parent.rglob("*")} == before
-    assert (await kept.client.get(f"/api/executions/{execution_id}")).status_code == 200
+    assert [file for file in files if not Path(file).is_relative_to(stored_service.data)] == []
+    assert {p: p.stat().st_mtime_ns for p in stored_service.data.parent.rglob("*")} == before
+    assert (await stored_service.client.get(f"/api/executions/{execution_id}")).status_code == 200
 
 
-async def test_file_audit_detects_access(kept: Kept) -> None:
+async def test_file_audit_detects_access(stored_service: Kept) -> None:
     with touched() as files:
-        kept.secret.read_text()
-        await kept.executed()
-    assert str(kept.secret) in files
-    assert any(Path(file).is_relative_to(kept.data) for file in files)
+        stored_service.secret.read_text()
+        await stored_service.executed()
+    assert str(stored_service.secret) in files
+    assert any(Path(file).is_relative_to(stored_service.data) for file in files)
 
 
 @pytest.mark.parametrize(
@@ -394,50 +396,52 @@ async def test_file_audit_detects_access(kept: Kept) -> None:
     ],
     ids=str,
 )
-async def test_query_parameters_are_values(kept: Kept, query: dict[str, str], status: int) -> None:
+async def test_query_parameters_are_values(
+    stored_service: Kept, query: dict[str, str], status: int
+) -> None:
     """There is no filter and no order to choose: such parameters change nothing."""
-    execution_id = await kept.executed()
+    execution_id = await stored_service.executed()
     for path in ("/api/executions", "/api/plans"):
         if path == "/api/plans" and {"status", "since", "plan_id"} & set(query):
             continue
-        answer = await kept.client.get(path, params=query)
+        answer = await stored_service.client.get(path, params=query)
         assert answer.status_code == status, answer.text
         if "q" in query:
             assert answer.json()[path.removeprefix("/api/")] == []
-    listed = (await kept.client.get("/api/executions")).json()["executions"]
+    listed = (await stored_service.client.get("/api/executions")).json()["executions"]
     assert [each["execution_id"] for each in listed] == [execution_id]
 
 
-async def test_code_like_document_stays_data(kept: Kept) -> None:
+async def test_code_like_document_stays_data(stored_service: Kept) -> None:
     document = {"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "id"}}
-    plan = await kept.own.create_plan("goal")
+    plan = await stored_service.own.create_plan("goal")
     body = {"plan_id": plan.plan_id, "inputs": {"a": {"output": document}}, "start": True}
-    created = await kept.client.post("/api/execute", json=body)
+    created = await stored_service.client.post("/api/execute", json=body)
     assert created.status_code == 202, created.text
     execution_id = created.json()["execution_id"]
-    await kept.own.wait(execution_id)
-    shown = (await kept.client.get(f"/api/executions/{execution_id}")).json()
+    await stored_service.own.wait(execution_id)
+    shown = (await stored_service.client.get(f"/api/executions/{execution_id}")).json()
     assert shown["inputs"] == {"a": {"output": document}}
 
 
-async def test_symlink_in_storage_is_not_followed(kept: Kept) -> None:
-    plan = await kept.own.create_plan("goal")
-    record = await kept.own.create_execution(plan.plan_id)
-    link = kept.data / f"{record.execution_id}.json"
-    link.symlink_to(kept.secret)
-    secret = kept.secret.read_bytes()
-    await kept.own.start(record.execution_id)
-    await kept.own.wait(record.execution_id)
+async def test_symlink_in_storage_is_not_followed(stored_service: Kept) -> None:
+    plan = await stored_service.own.create_plan("goal")
+    record = await stored_service.own.create_execution(plan.plan_id)
+    link = stored_service.data / f"{record.execution_id}.json"
+    link.symlink_to(stored_service.secret)
+    secret = stored_service.secret.read_bytes()
+    await stored_service.own.start(record.execution_id)
+    await stored_service.own.wait(record.execution_id)
     for rest in ("", "/result", "/document"):
-        answer = await kept.client.get(f"/api/executions/{record.execution_id}{rest}")
+        answer = await stored_service.client.get(f"/api/executions/{record.execution_id}{rest}")
         assert answer.json()["status"] == "completed"
     link.unlink()
-    link.symlink_to(kept.secret)
-    answer = await kept.client.get(f"/api/executions/{record.execution_id}/document")
+    link.symlink_to(stored_service.secret)
+    answer = await stored_service.client.get(f"/api/executions/{record.execution_id}/document")
     assert answer.json()["status"] == "completed"
-    gone = await kept.client.delete(f"/api/executions/{record.execution_id}")
+    gone = await stored_service.client.delete(f"/api/executions/{record.execution_id}")
     assert gone.status_code == 204
-    assert kept.secret.read_bytes() == secret
+    assert stored_service.secret.read_bytes() == secret
     assert not link.is_symlink()
 
 

@@ -55,7 +55,7 @@ def graph_of(asker: str, provider: str) -> dict[str, Any]:
     }
 
 
-async def asked(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
+async def request_of(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
     """Run the graph; give the request that the provider got."""
     services = NodeServices(rig.client, ListedProviders({provider: [MODELS[provider]]}))
     built = planwave.build(graph_of(asker, provider), registry=REGISTRY)
@@ -69,7 +69,7 @@ async def asked(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedR
 @pytest.mark.parametrize("provider", ["openai", "box"])
 async def test_chat_protocol_gets_fitting_turns(asker: str, provider: str) -> None:
     async with model_client_harness(TextReply("A pixel.")) as harness:
-        system, *turns = (await asked(harness, asker, provider)).body["messages"]
+        system, *turns = (await request_of(harness, asker, provider)).body["messages"]
         assert system["content"] == "Be brief."
         assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
         assert [turn["content"] for turn in turns[:2]] == ["Be quick.", "Yes."]
@@ -82,7 +82,7 @@ async def test_chat_protocol_gets_fitting_turns(asker: str, provider: str) -> No
 @pytest.mark.parametrize("asker", ["agent", "llm"])
 async def test_messages_protocol_gets_fitting_turns(asker: str) -> None:
     async with model_client_harness(TextReply("A pixel.")) as harness:
-        body = (await asked(harness, asker, "anthropic")).body
+        body = (await request_of(harness, asker, "anthropic")).body
         system = body["system"]
         assert (system if isinstance(system, str) else system[0]["text"]) == "Be brief."
         turns = body["messages"]

@@ -525,7 +525,7 @@ async def test_plan_status_follows_its_newest_execution(store: Store) -> None:
     assert await store.plan_statuses([]) == {}
 
 
-async def ended(store: Store, name: str, second: int = 0, **changes: Any) -> None:
+async def create_ended(store: Store, name: str, second: int = 0, **changes: Any) -> None:
     """Keep an execution that ended two seconds into the day."""
     await create(store, name, second, **changes)
     await store.append(name, 1, [event(2, "execution.completed", of=name)])
@@ -533,7 +533,7 @@ async def ended(store: Store, name: str, second: int = 0, **changes: Any) -> Non
 
 async def test_deleted_plan_leaves_its_executions(store: Store) -> None:
     await store.save_plan(plan("p1"))
-    await ended(store, "x1", plan_id="p1")
+    await create_ended(store, "x1", plan_id="p1")
     await store.delete_plan("p1")
     assert await store.plan("p1") is None
     assert await store.plans() == []
@@ -545,7 +545,7 @@ async def test_deleted_plan_leaves_its_executions(store: Store) -> None:
 @pytest.mark.parametrize("kind", ["created", "started", "paused", "resumed"])
 async def test_plan_in_use_is_not_deleted(store: Store, kind: str) -> None:
     await store.save_plan(plan("p1"))
-    await ended(store, "done", plan_id="p1")
+    await create_ended(store, "done", plan_id="p1")
     await create(store, "x1", plan_id="p1")
     await store.append("x1", 1, [event(2, f"execution.{kind}")])
     with pytest.raises(Conflict, match="x1") as refused:
@@ -556,8 +556,8 @@ async def test_plan_in_use_is_not_deleted(store: Store, kind: str) -> None:
 
 
 async def test_deleted_execution_leaves_nothing_behind(store: Store) -> None:
-    await ended(store, "x1", plan_id="p1")
-    await ended(store, "x2")
+    await create_ended(store, "x1", plan_id="p1")
+    await create_ended(store, "x2")
     own, other = CallKey("x1", "a", 1, 0, "h"), CallKey("x2", "a", 1, 0, "h")
     for key in (own, other):
         await store.record(key, {"text": "said"})
@@ -585,7 +585,7 @@ async def test_running_execution_is_not_deleted(store: Store, kind: str) -> None
 
 
 async def test_append_to_deleted_execution_is_rejected(store: Store) -> None:
-    await ended(store, "x1")
+    await create_ended(store, "x1")
     await store.append("x1", 1, [event(3)])
     await store.delete_execution("x1")
     await create(store, "x2")

@@ -55,7 +55,7 @@ def storage(
 
 
 @pytest.fixture(autouse=True)
-def here(storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(storage))
 
@@ -71,7 +71,7 @@ def planwave(*args: str, stdin: Any = None) -> Result:
     return CliRunner().invoke(app, list(args), obj=cli_factories(), input=given)
 
 
-def told(*args: str, stdin: Any = None) -> Any:
+def invoke_ok(*args: str, stdin: Any = None) -> Any:
     done = planwave(*args, "--json", stdin=stdin)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -90,29 +90,31 @@ def saying(text: str) -> dict[str, Any]:
 
 
 def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
-    created = told("flow", "save", name, "-", "--description", "why", stdin=STARTS)
+    created = invoke_ok("flow", "save", name, "-", "--description", "why", stdin=STARTS)
     assert (created["name"], created["description"], created["revision"]) == (name, "why", 1)
     assert created["graph"] == STARTS
-    listed = {each["flow_id"]: each for each in told("flow", "ls")["flows"]}
+    listed = {each["flow_id"]: each for each in invoke_ok("flow", "ls")["flows"]}
     assert (listed[created["flow_id"]]["version"], listed[created["flow_id"]]["node_count"]) == (
         created["version"],
         2,
     )
-    assert told("flow", "show", name) == created
-    done = told("flow", "run", name, "--input", "hello")
+    assert invoke_ok("flow", "show", name) == created
+    done = invoke_ok("flow", "run", name, "--input", "hello")
     assert done["node_results"]["echo"] == "heard hello"
     assert (done["flow_id"], done["flow_version"]) == (created["flow_id"], created["version"])
     assert (done["plan_id"], done["title"], done["user_prompt"]) == (None, name, "why")
-    run = next(x for x in told("ls")["executions"] if x["execution_id"] == done["execution_id"])
+    run = next(
+        x for x in invoke_ok("ls")["executions"] if x["execution_id"] == done["execution_id"]
+    )
     assert (run["flow_id"], run["flow_version"]) == (created["flow_id"], created["version"])
-    assert told("flow", "rm", name) == {"removed": created["flow_id"], "name": name}
+    assert invoke_ok("flow", "rm", name) == {"removed": created["flow_id"], "name": name}
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
-    assert told("show", done["execution_id"])["flow_id"] == created["flow_id"]
+    assert invoke_ok("show", done["execution_id"])["flow_id"] == created["flow_id"]
 
 
 def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (name, f"{name} too"):
-        told("flow", "save", each, "-", stdin=STARTS)
+        invoke_ok("flow", "save", each, "-", stdin=STARTS)
     assert "older" not in planwave("flow", "ls", "-n", "1").stdout
     monkeypatch.setenv("FORCE_COLOR", "1")
     cut, whole = (planwave("flow", "ls", "-n", limit).stdout for limit in ("1", "1000"))
@@ -123,15 +125,15 @@ def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.M
 
 
 def test_saving_again_makes_versions_and_any_version_runs(name: str) -> None:
-    first = told("flow", "save", name, "-", stdin=STARTS)
-    assert told("flow", "save", f" {name} ", "-", stdin=STARTS) == first
-    second = told("flow", "save", first["flow_id"], "-", stdin=saying("now {{ input }}"))
+    first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    assert invoke_ok("flow", "save", f" {name} ", "-", stdin=STARTS) == first
+    second = invoke_ok("flow", "save", first["flow_id"], "-", stdin=saying("now {{ input }}"))
     assert (second["flow_id"], second["name"], second["revision"]) == (first["flow_id"], name, 2)
-    newest = told("flow", "run", name, "--input", "x")
+    newest = invoke_ok("flow", "run", name, "--input", "x")
     assert newest["node_results"]["echo"] == "now x"
-    older = told("flow", "run", name, "--input", "x", "--version", first["version"][:12])
+    older = invoke_ok("flow", "run", name, "--input", "x", "--version", first["version"][:12])
     assert (older["node_results"]["echo"], older["flow_version"]) == ("heard x", first["version"])
-    assert told("flow", "show", name, "--version", first["version"]) == first
+    assert invoke_ok("flow", "show", name, "--version", first["version"]) == first
     shown = planwave("flow", "show", first["flow_id"]).stdout
     assert f"Version   {second['version']}" in shown
     assert f"✓ {second['version']}" in shown
@@ -144,27 +146,27 @@ def test_saving_again_makes_versions_and_any_version_runs(name: str) -> None:
     "given", ["hello", "s=hello", '{"s": {"output": "hello"}}', '{"output": "hello"}']
 )
 def test_flow_inputs_have_the_forms_of_exec(name: str, given: str) -> None:
-    told("flow", "save", name, "-", stdin=STARTS)
-    done = told("flow", "run", name, "--input", given)
+    invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    done = invoke_ok("flow", "run", name, "--input", given)
     assert done["node_results"]["echo"] == "heard hello"
 
 
 def test_plan_is_saved_as_flow_by_plan_or_execution_id(name: str) -> None:
-    run = told("exec", "-", "--input", "hi", stdin=STARTS)
-    plan = told("show", run["plan_id"])
+    run = invoke_ok("exec", "-", "--input", "hi", stdin=STARTS)
+    plan = invoke_ok("show", run["plan_id"])
     for output in (run["plan_id"], run["execution_id"], run["plan_id"][:-1]):
-        created = told("flow", "save", f"{name} {output}", "--plan", output)
+        created = invoke_ok("flow", "save", f"{name} {output}", "--plan", output)
         assert (created["version"], created["graph"]["nodes"]) == (plan["hash"], STARTS["nodes"])
-    flow = told("flow", "save", name, "-", stdin=saying("x"))
-    of_a_flow = told("flow", "run", name)["execution_id"]
+    flow = invoke_ok("flow", "save", name, "-", stdin=saying("x"))
+    of_a_flow = invoke_ok("flow", "run", name)["execution_id"]
     assert "has no plan" in refused("flow", "save", name, "--plan", of_a_flow)["error"]["message"]
-    again = told("flow", "save", name, "--plan", run["plan_id"])
+    again = invoke_ok("flow", "save", name, "--plan", run["plan_id"])
     assert (again["flow_id"], again["revision"]) == (flow["flow_id"], 2)
 
 
 def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     done = planwave("flow", "save", name, "-", stdin=STARTS)
-    flow = told("flow", "show", name)
+    flow = invoke_ok("flow", "show", name)
     assert f"✓ Saved {name} as revision 1, version {flow['version']}\n" in done.stdout
     assert f"Run it with: planwave flow run {flow['flow_id']}\n" in done.stdout
     line = next(x for x in planwave("flow", "ls").stdout.splitlines() if name in x)
@@ -173,7 +175,7 @@ def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     ran = planwave("flow", "run", name, "--input", "you")
     assert ran.exit_code == 0
     assert "heard you" in ran.stdout
-    shown = planwave("show", told("show", "last")["execution_id"]).stdout
+    shown = planwave("show", invoke_ok("show", "last")["execution_id"]).stdout
     assert f"Flow      {flow['flow_id']}" in shown
     assert f"✓ Removed {name} ({flow['flow_id']})\n" in planwave("flow", "rm", name).stdout
 
@@ -189,9 +191,9 @@ def test_faulty_graph_is_not_saved(name: str) -> None:
     assert "stdin: " in done.stderr
     assert planwave("flow", "save", name, "-", stdin=[]).exit_code == 3
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
-    stored = told("flow", "save", name, "-", stdin=STARTS)
+    stored = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     assert planwave("flow", "save", name, "-", stdin=FAULTY).exit_code == 3
-    assert told("flow", "show", name) == stored
+    assert invoke_ok("flow", "show", name) == stored
 
 
 @pytest.mark.parametrize(
@@ -214,20 +216,20 @@ def test_invalid_flow_command_is_reported(args: list[str], says: str) -> None:
 
 
 def test_ambiguous_flow_name_needs_an_id(name: str, storage: Path) -> None:
-    first = told("flow", "save", name, "-", stdin=STARTS)
-    other = told("flow", "save", f"{name}!", "-", stdin=STARTS)
-    assert told("flow", "show", name) == first
-    assert told("flow", "show", other["flow_id"]) == other
+    first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    other = invoke_ok("flow", "save", f"{name}!", "-", stdin=STARTS)
+    assert invoke_ok("flow", "show", name) == first
+    assert invoke_ok("flow", "show", other["flow_id"]) == other
     hint = refused("flow", "show", first["flow_id"][:2])["error"]["hint"]
     assert other["flow_id"] in hint
     assert first["flow_id"] in hint
 
 
 def test_invalid_inputs_start_no_execution(name: str) -> None:
-    told("flow", "save", name, "-", stdin=STARTS)
-    before = told("ls")["executions"]
+    invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    before = invoke_ok("ls")["executions"]
     assert "zz" in refused("flow", "run", name, "--input", '{"zz": {"x": 1}}')["error"]["message"]
-    assert told("ls")["executions"] == before
+    assert invoke_ok("ls")["executions"] == before
 
 
 def test_token_is_never_printed(name: str) -> None:

@@ -44,7 +44,7 @@ FORM = {
 PATIENCE_S = 90.0
 
 
-async def reached(
+async def wait_for_event(
     client: AsyncClient, execution_id: str, kind: str, path: str | None = None
 ) -> Mapping[str, Any]:
     """Wait for an event of an execution, and look at it then."""
@@ -74,13 +74,13 @@ def later(**data: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def waiting(
+async def paused_execution(
     server: RunningServer, graph: Mapping[str, Any]
 ) -> AsyncGenerator[tuple[AsyncClient, str]]:
     """Run a graph until it waits."""
     async with AsyncClient(server.base_url) as client:
         execution_id = (await client.execute(graph))["execution_id"]
-        await reached(client, execution_id, "execution.paused")
+        await wait_for_event(client, execution_id, "execution.paused")
         yield client, execution_id
 
 
@@ -101,7 +101,7 @@ class TestOverHttp:
     async def test_decision_selects_branch_and_value(
         self, server: RunningServer, answer: Any, results: Any
     ) -> None:
-        async with waiting(server, approval_graph()) as (client, execution_id):
+        async with paused_execution(server, approval_graph()) as (client, execution_id):
             found = await client.execution(execution_id)
             assert (found["waitingForInput"], found["currentNodeId"]) == (True, "q")
             await client.answer(execution_id, await request_id(client, execution_id), answer)
@@ -132,7 +132,7 @@ async def test_request_survives_server_restarts(tmp_path: Path) -> None:
     with start_server(tmp_path) as server:
         async with AsyncClient(server.url) as client:
             execution_id = (await client.execute(approval_graph()))["execution_id"]
-            await reached(client, execution_id, "execution.paused")
+            await wait_for_event(client, execution_id, "execution.paused")
             before = await client.requests(execution_id)
         server.signal(signal.SIGKILL)
         server.wait_for_exit()

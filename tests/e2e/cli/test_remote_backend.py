@@ -37,7 +37,9 @@ def server(storage: Path) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(autouse=True)
-def here(server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(
+    server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(server.service.directory))
 

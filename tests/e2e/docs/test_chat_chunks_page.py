@@ -95,7 +95,7 @@ def endpoint(registry: planwave.Registry) -> FastAPI:
     return app
 
 
-async def asked(registry: planwave.Registry, question: str) -> list[ChatCompletionChunk]:
+async def ask_sdk(registry: planwave.Registry, question: str) -> list[ChatCompletionChunk]:
     """Ask the endpoint as any program does that uses the SDK."""
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(endpoint(registry)))
     async with openai.AsyncOpenAI(base_url="http://here/v1", api_key="k", http_client=http) as sdk:
@@ -106,7 +106,7 @@ async def asked(registry: planwave.Registry, question: str) -> list[ChatCompleti
 
 
 async def test_openai_sdk_reads_chunks_and_usage(registry: planwave.Registry) -> None:
-    received = await asked(registry, "one two")
+    received = await ask_sdk(registry, "one two")
     assert "".join(chunk.choices[0].delta.content or "" for chunk in received) == "one two "
     assert received[0].choices[0].delta.role == "assistant"
     assert {chunk.model for chunk in received} == {"my-graph"}
@@ -119,6 +119,6 @@ async def test_openai_sdk_reads_chunks_and_usage(registry: planwave.Registry) ->
 
 async def test_openai_sdk_raises_the_error(registry: planwave.Registry) -> None:
     with pytest.raises(openai.APIError, match="no such word") as caught:
-        await asked(registry, "please fail")
+        await ask_sdk(registry, "please fail")
     assert (caught.value.code, caught.value.type) == ("node-failed", "execution_failed")
     assert caught.value.param == "typist"

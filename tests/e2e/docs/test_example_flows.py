@@ -26,7 +26,7 @@ NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 

@@ -163,7 +163,7 @@ def test_bounded_label_maps_later_names_to_other() -> None:
     ]
 
 
-def told(metrics: PrometheusObserver) -> MetricsScrape:
+def metrics_of(metrics: PrometheusObserver) -> MetricsScrape:
     return MetricsScrape(generate_latest(metrics).decode())
 
 
@@ -176,7 +176,7 @@ def test_model_calls_are_counted_with_duration_tokens_and_cost() -> None:
         CallReport("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
     ):
         metrics.model_called(call)
-    found, gpt = told(metrics), {"provider": "openai", "model": "gpt"}
+    found, gpt = metrics_of(metrics), {"provider": "openai", "model": "gpt"}
     for outcome in ("rate-limited", "completed", "recorded"):
         assert found.value("planwave_provider_calls_total", **gpt, outcome=outcome) == 1
     assert found.value("planwave_provider_retries_total", **gpt) == 1
@@ -201,7 +201,7 @@ def test_unbounded_names_do_not_create_unbounded_series() -> None:
     ends = [Event("x", n, "", "node.skipped", f"n{n}", None, {}) for n in range(1_000)]
     nested = Event("x", 1, "", "node.skipped", "n1[0]/inner", None, {})
     metrics.published([*ends, nested])
-    found = told(metrics)
+    found = metrics_of(metrics)
     assert len(found.labels("planwave_provider_calls_total", "model")) == 101
     assert len(found.labels("planwave_nodes_total", "type")) == 101
     assert found.value("planwave_nodes_total", type="other", status="skipped") == 901
@@ -251,7 +251,7 @@ async def test_websockets_are_counted_by_handshake_status() -> None:
     for first in ("websocket.accept", "websocket.close"):
         scope = {"type": "websocket", "headers": [], "first": first}
         await counted(scope, receive, send)
-    found = told(metrics)
+    found = metrics_of(metrics)
     for status in ("101", "403"):
         labels = {"route": "other", "method": "WEBSOCKET", "status": status}
         assert found.value("planwave_http_requests_total", **labels) == 1
@@ -298,7 +298,9 @@ def test_recording_an_event_is_cheap() -> None:
             metrics.published(batch)
         for _ in range(50_000):
             metrics.published(delta)
-    assert told(metrics).value("planwave_nodes_total", type="text", status="completed") == 25_000
+    assert (
+        metrics_of(metrics).value("planwave_nodes_total", type="text", status="completed") == 25_000
+    )
 
 
 def test_removed_execution_is_not_counted() -> None:
@@ -306,4 +308,4 @@ def test_removed_execution_is_not_counted() -> None:
     metrics.started("x", make_graph(text_node("a")), 0.0)
     metrics.execution_left("x")
     metrics.published([Event("x", 5, "", "node.skipped", "a", None, {})])
-    assert told(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0
+    assert metrics_of(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0

@@ -103,7 +103,7 @@ def small_app() -> FastAPI:
     return app
 
 
-async def asked(method: str, url: str) -> httpx2.Response:
+async def send_request(method: str, url: str) -> httpx2.Response:
     transport = httpx2.ASGITransport(small_app())
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.request(method, url)
@@ -121,7 +121,7 @@ async def asked(method: str, url: str) -> httpx2.Response:
     ],
 )
 async def test_every_error_is_a_problem(method: str, url: str, status: int, code: str) -> None:
-    answer = await asked(method, url)
+    answer = await send_request(method, url)
     assert answer.status_code == status
     assert answer.headers["content-type"] == MEDIA_TYPE
     problem = Problem.model_validate(answer.json())
@@ -129,15 +129,15 @@ async def test_every_error_is_a_problem(method: str, url: str, status: int, code
 
 
 async def test_allow_header_lists_methods() -> None:
-    assert (await asked("PUT", "/things/a")).headers["allow"] == "DELETE, GET, HEAD"
+    assert (await send_request("PUT", "/things/a")).headers["allow"] == "DELETE, GET, HEAD"
 
 
 async def test_all_invalid_parameters_are_listed() -> None:
-    problem = (await asked("GET", "/things/a?limit=0&after=x")).json()
+    problem = (await send_request("GET", "/things/a?limit=0&after=x")).json()
     assert [each["parameter"] for each in problem["issues"]] == ["limit", "after"]
     assert problem["detail"].endswith("(and 1 more)")
 
 
 async def test_echoed_id_is_escaped() -> None:
-    detail = (await asked("GET", "/things/%1b%5b31m%F0%9F%98%80")).json()["detail"]
+    detail = (await send_request("GET", "/things/%1b%5b31m%F0%9F%98%80")).json()["detail"]
     assert detail == "'\\x1b[31m😀' is no thing id"

@@ -24,11 +24,11 @@ from tests.support.cli.scripted_prompter import ScriptedPrompter
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
-def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
+def prompt_with(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
     """Have somebody sit at the terminal and type."""
 
     def terminal_prompter(console: Any) -> ScriptedPrompter | None:
@@ -42,7 +42,7 @@ def run(graph: dict[str, Any]) -> Any:
 
 
 def test_request_is_prompted_during_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, ["e", "Dear you", "approve", "fine"])
+    prompt_with(monkeypatch, ["e", "Dear you", "approve", "fine"])
     done = run(approval_graph())
     assert done.exit_code == 0, done.output
     assert "Check asks (r9)" in done.stdout
@@ -55,7 +55,7 @@ def test_request_is_prompted_during_the_run(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_requests_are_prompted_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, ["approve", "", "reject", ""])
+    prompt_with(monkeypatch, ["approve", "", "reject", ""])
     done = run(two_approvals_graph())
     assert done.exit_code == 0, done.output
     assert [line for line in done.stdout.splitlines() if " asks (" in line] == [
@@ -67,7 +67,7 @@ def test_requests_are_prompted_in_order(monkeypatch: pytest.MonkeyPatch) -> None
 def test_skipped_request_prints_answer_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    typing(monkeypatch, [None, "approve", ""])
+    prompt_with(monkeypatch, [None, "approve", ""])
     done = run(two_approvals_graph())
     assert done.exit_code == 0, done.output
     document = invoke_json("show", "last")
@@ -76,7 +76,7 @@ def test_skipped_request_prints_answer_command(
 
 
 def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
+    prompt_with(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = run(approval_graph())
     assert done.exit_code == 130, done.output
     assert "it stays paused" in done.stderr
@@ -86,7 +86,7 @@ def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_expired_request_closes_its_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [])
+    prompt_with(monkeypatch, [])
     done = run(approval_graph(timeoutS=3, timeoutAction="reject"))
     assert done.exit_code == 0, done.output
     assert "the question was closed meanwhile" in done.output
@@ -99,7 +99,7 @@ def test_answer_to_unreadable_execution_ends_command(monkeypatch: pytest.MonkeyP
         raise unreadable_error(execution_id, "its large result is gone")
 
     monkeypatch.setattr(ExecutionCommands, "answer", refused)
-    typing(monkeypatch, ["approve", ""])
+    prompt_with(monkeypatch, ["approve", ""])
     done = run(approval_graph())
     assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)
 
@@ -123,7 +123,7 @@ def test_terminal_shows_each_wave_once_around_a_prompt(
 
     console = terminal_console()
     monkeypatch.setattr(CommandContext, "console", lambda _: console)
-    typing(monkeypatch, ["approve", ""])
+    prompt_with(monkeypatch, ["approve", ""])
     assert run(approval_graph()).exit_code == 0
     shown = visible_lines(console)
     assert [line for line in shown if line.startswith("Wave") and "of" in line] == [

@@ -23,32 +23,32 @@ ONE = make_graph(Node("begin", "start", "Begin"), text_node("b"), edges=[("begin
 TWO = make_graph(Node("s1", "start", "S"), Node("s2", "start", "S"))
 
 
-def given(*written: str, graph: Graph = ONE) -> dict[str, Any]:
+def resolved(*written: str, graph: Graph = ONE) -> dict[str, Any]:
     return resolve_inputs(read_inputs(written), graph, library_registry())
 
 
 def test_text_goes_to_the_only_entry_node() -> None:
-    assert given("a = b") == {"begin": {"output": "a = b"}}
+    assert resolved("a = b") == {"begin": {"output": "a = b"}}
 
 
 def test_node_and_handle_can_be_named() -> None:
     written = ["b=x=y", "begin:output=z"]
-    assert given(*written) == {"b": {"output": "x=y"}, "begin": {"output": "z"}}
-    assert given(*written, "begin=w")["begin"] == {"output": "w"}
+    assert resolved(*written) == {"b": {"output": "x=y"}, "begin": {"output": "z"}}
+    assert resolved(*written, "begin=w")["begin"] == {"output": "w"}
 
 
 def test_object_gives_any_json() -> None:
-    assert given('{"begin": {"output": [1]}}') == {"begin": {"output": [1]}}
+    assert resolved('{"begin": {"output": [1]}}') == {"begin": {"output": [1]}}
 
 
 def test_flat_object_goes_to_the_only_entry_node() -> None:
-    assert given('{"output": [1]}') == {"begin": {"output": [1]}}
+    assert resolved('{"output": [1]}') == {"begin": {"output": [1]}}
 
 
 @pytest.mark.parametrize("text", ["x", '{"zz": {"output": 1}}', '{"s1": 5}', "s1:zz=x"])
 def test_input_for_unknown_node_is_rejected(text: str) -> None:
     with pytest.raises(InputError):
-        given(text, graph=TWO)
+        resolved(text, graph=TWO)
 
 
 def test_malformed_object_is_rejected_as_input() -> None:
@@ -59,7 +59,7 @@ def test_malformed_object_is_rejected_as_input() -> None:
 
 
 def test_no_input_is_empty() -> None:
-    assert given(graph=TWO) == {}
+    assert resolved(graph=TWO) == {}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_no_input_is_empty() -> None:
     ],
 )
 def test_remote_and_local_inputs_are_equal(written: list[str]) -> None:
-    assert merge_inputs(read_inputs(written), ONE, {"start"}) == given(*written)
+    assert merge_inputs(read_inputs(written), ONE, {"start"}) == resolved(*written)
 
 
 def test_remote_inputs_are_sent_unchecked() -> None:

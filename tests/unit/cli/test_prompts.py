@@ -37,7 +37,7 @@ def request(asked: Any = None, timeout_s: float | None = None, **fields: Any) ->
     return OpenRequest("r7", "q", {**kind, **fields} if asked is None else asked, "", timeout_s)
 
 
-async def answered(lines: Sequence[str | None], of: OpenRequest, **more: Any) -> tuple[Any, str]:
+async def ask_person(lines: Sequence[str | None], of: OpenRequest, **more: Any) -> tuple[Any, str]:
     """Give what comes of a person who types these lines, and all they saw."""
     console = plain_console()
     person = ScriptedPrompter(lines, console, **more)
@@ -48,7 +48,7 @@ async def answered(lines: Sequence[str | None], of: OpenRequest, **more: Any) ->
 
 @pytest.mark.parametrize("said", ["approve", "1", "a", " APP "])
 async def test_decision_is_matched_by_name_number_or_prefix(said: str) -> None:
-    given, seen = await answered([said, ""], request())
+    given, seen = await ask_person([said, ""], request())
     assert given == PromptResult({"decision": "approve", "note": ""})
     assert "Check asks (r7)" in seen
     assert "Send it?" in seen
@@ -57,13 +57,13 @@ async def test_decision_is_matched_by_name_number_or_prefix(said: str) -> None:
 
 async def test_invalid_decision_is_asked_again() -> None:
     lines = ["", "3", "x", "r", "no time"]
-    given, seen = await answered(lines, request())
+    given, seen = await ask_person(lines, request())
     assert given == PromptResult({"decision": "reject", "note": "no time"})
     assert seen.count("decisions are approve, reject") == 2
 
 
 async def test_ambiguous_prefix_is_asked_again() -> None:
-    given, _ = await answered(["re", "redo", ""], request(actions=["reject", "redo"]))
+    given, _ = await ask_person(["re", "redo", ""], request(actions=["reject", "redo"]))
     assert given.answer["decision"] == "redo"
 
 
@@ -72,29 +72,29 @@ async def test_ambiguous_prefix_is_asked_again() -> None:
     [("Dear all", "Dear you", "Dear you"), ({"a": 1}, '{"a": 2}', {"a": 2}), (1, '"b"', "b")],
 )
 async def test_value_is_edited_on_request(before: Any, typed: str, after: Any) -> None:
-    given, _ = await answered(["e", typed, "1", ""], request(value=before))
+    given, _ = await ask_person(["e", typed, "1", ""], request(value=before))
     assert given == PromptResult({"decision": "approve", "note": "", "value": after})
-    given, _ = await answered(["e", "1", ""], request(value=before), edits=lambda _: typed + "\n")
+    given, _ = await ask_person(["e", "1", ""], request(value=before), edits=lambda _: typed + "\n")
     assert given.answer["value"] == after
 
 
 async def test_invalid_json_value_is_not_applied() -> None:
-    given, seen = await answered(["e", "{", "1", ""], request(value=[1]))
+    given, seen = await ask_person(["e", "{", "1", ""], request(value=[1]))
     assert given.answer["value"] == [1]
     assert "the value: " in seen
 
 
 async def test_edit_is_not_offered_for_fixed_value() -> None:
-    given, seen = await answered(["e", "1", ""], request(editable=False))
+    given, seen = await ask_person(["e", "1", ""], request(editable=False))
     assert given == PromptResult({"decision": "approve", "note": ""})
     assert "edit" not in seen
-    given, _ = await answered(["e", ""], request(actions=["e", "f"]))
+    given, _ = await ask_person(["e", ""], request(actions=["e", "f"]))
     assert given.answer["decision"] == "e"
 
 
 async def test_form_is_asked_field_by_field() -> None:
     lines = ["1", "many", "", "3", "2", "", "[1]", "", ""]
-    given, seen = await answered(lines, request(form=FORM))
+    given, seen = await ask_person(lines, request(form=FORM))
     assert given.answer["form"] == {"n": 3, "to": 2, "fast": False, "more": [1]}
     assert "Copies to print." in seen
     assert "How many (whole number): " in seen
@@ -106,26 +106,26 @@ async def test_form_is_asked_field_by_field() -> None:
 @pytest.mark.parametrize(("said", "value"), [("y", True), ("No", False), ("true", True)])
 async def test_boolean_inputs_are_understood(said: str, value: bool) -> None:
     form = {"properties": {"fast": {"type": "boolean"}}}
-    given, _ = await answered(["1", said, ""], request(form=form))
+    given, _ = await ask_person(["1", said, ""], request(form=form))
     assert given.answer["form"] == {"fast": value}
 
 
 async def test_form_without_properties_is_json() -> None:
-    given, seen = await answered(["1", "{", "{}", ""], request(form={"type": "object"}))
+    given, seen = await ask_person(["1", "{", "{}", ""], request(form={"type": "object"}))
     assert given.answer["form"] == {}
     assert "that is no JSON" in seen
 
 
 async def test_invalid_answer_is_asked_again() -> None:
     form = {"properties": {"n": {"type": "integer", "minimum": 5}}}
-    given, seen = await answered(["1", "3", "", "2", "7", ""], request(form=form))
+    given, seen = await ask_person(["1", "3", "", "2", "7", ""], request(form=form))
     assert given == PromptResult({"decision": "reject", "note": "", "form": {"n": 7}})
     assert "form/n: " in seen
 
 
 @pytest.mark.parametrize(("said", "answer"), [("yes, do", "yes, do"), ("[1]", [1]), ("null", None)])
 async def test_custom_request_takes_json_or_text(said: str, answer: Any) -> None:
-    given, seen = await answered([said], request({"question": "Which one?"}))
+    given, seen = await ask_person([said], request({"question": "Which one?"}))
     assert given == PromptResult(answer)
     assert "Which one?" in seen
 
@@ -133,25 +133,25 @@ async def test_custom_request_takes_json_or_text(said: str, answer: Any) -> None
 async def test_interrupted_node_can_be_given_a_result() -> None:
     actions = ["run_again", "give_result", "fail"]
     cut_off = {"kind": "interrupted", "message": "It was cut off.", "actions": actions}
-    given, seen = await answered(["give", "sent", ""], request(cut_off))
+    given, seen = await ask_person(["give", "sent", ""], request(cut_off))
     assert given == PromptResult({"decision": "give_result", "note": "", "value": "sent"})
     assert "It was cut off." in seen
 
 
 @pytest.mark.parametrize("before", [[], ["1"], ["e"]])
 async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
-    given, _ = await answered([*before, None], request())
+    given, _ = await ask_person([*before, None], request())
     assert given is None
 
 
 async def test_prompt_shows_remaining_time() -> None:
-    _, seen = await answered([None], request(timeout_s=90, timeoutAction="reject"))
+    _, seen = await ask_person([None], request(timeout_s=90, timeoutAction="reject"))
     assert "goes on by itself after 1 min 30 s, with reject" in seen
 
 
 async def test_prompt_removes_control_characters() -> None:
     hostile = request(prompt="\x1b[2Jhi", actions=["ok\x1b[2J"], value="\x1b]0;x\x07")
-    _, seen = await answered([None], hostile)
+    _, seen = await ask_person([None], hostile)
     assert "\x1b" not in seen
     assert "\x07" not in seen
 

@@ -39,12 +39,12 @@ def test_clients_have_the_same_methods() -> None:
         )
 
 
-def said(kind: str, **data: Any) -> bytes:
+def sse_event(kind: str, **data: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 def stored(seq: int, kind: str, **data: Any) -> bytes:
-    return said(kind, **Event(ID, seq, "t", kind, None, None, data).as_json())
+    return sse_event(kind, **Event(ID, seq, "t", kind, None, None, data).as_json())
 
 
 def answering(*answers: httpx2.Response | Exception) -> tuple[httpx2.MockTransport, list[str]]:
@@ -88,7 +88,7 @@ def test_interrupted_stream_reconnects_from_cursor(pauses: list[float]) -> None:
     transport, requested = answering(
         stream(stored(1, "execution.created"), b"event: node.log\ndata: {"),
         httpx2.ConnectError("refused"),
-        stream(said("server_draining", status=503)),
+        stream(sse_event("server_draining", status=503)),
         stream(stored(2, "execution.started"), stored(3, "execution.completed")),
     )
     with Client("http://there/below/", transport=transport) as client:
@@ -108,7 +108,7 @@ def test_ended_execution_has_no_more_events() -> None:
 def test_streamed_text_resets_the_retry_count(pauses: list[float]) -> None:
     def delta(offset: int) -> bytes:
         data = {"kind": "text", "text": "x" * (offset + 1), "offset": 0}
-        return said("node.delta", **Event(ID, 0, "t", "node.delta", "a", 1, data).as_json())
+        return sse_event("node.delta", **Event(ID, 0, "t", "node.delta", "a", 1, data).as_json())
 
     transport, _ = answering(
         *(stream(delta(n)) for n in range(30)), stream(stored(1, "execution.completed"))
@@ -136,7 +136,7 @@ def test_response_of_another_service_is_reported_at_once(answer: httpx2.Response
 
 def test_planning_progress_is_reported() -> None:
     transport, requested = answering(
-        stream(said("title", title="T"), b": ping\n\n", said("plan", plan_id=ID))
+        stream(sse_event("title", title="T"), b": ping\n\n", sse_event("plan", plan_id=ID))
     )
     received: list[Any] = []
     with Client(transport=transport) as client:
@@ -148,9 +148,12 @@ def test_planning_progress_is_reported() -> None:
 @pytest.mark.parametrize(
     ("parts", "kind"),
     [
-        ([said("problem", status=422, code="plan-invalid", detail="no")], PlanInvalid),
-        ([said("server_draining", status=503, code="server-draining", detail="bye")], ShuttingDown),
-        ([said("title", title="T")], Unreachable),
+        ([sse_event("problem", status=422, code="plan-invalid", detail="no")], PlanInvalid),
+        (
+            [sse_event("server_draining", status=503, code="server-draining", detail="bye")],
+            ShuttingDown,
+        ),
+        ([sse_event("title", title="T")], Unreachable),
     ],
 )
 def test_unfinished_plan_stream_raises(parts: list[bytes], kind: type[PlanwaveError]) -> None:

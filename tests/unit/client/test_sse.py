@@ -51,30 +51,30 @@ def piece(offset: int, text: str, attempt: int = 1) -> Event:
     )
 
 
-def told(progress: StreamPosition, events: Iterable[Event]) -> list[Event]:
+def new_events(progress: StreamPosition, events: Iterable[Event]) -> list[Event]:
     messages = [ServerSentEvent(event.type, json.dumps(event.as_json())) for event in events]
     return [event for message in messages for event in progress.new_events(message)]
 
 
 def test_repeated_events_are_dropped() -> None:
     progress = StreamPosition()
-    first = told(progress, [stored(1), piece(0, "ab"), stored(2)])
+    first = new_events(progress, [stored(1), piece(0, "ab"), stored(2)])
     assert first == [stored(1), piece(0, "ab"), stored(2)]
-    again = told(progress, [stored(2), piece(0, "abcd"), stored(3, "execution.completed")])
+    again = new_events(progress, [stored(2), piece(0, "abcd"), stored(3, "execution.completed")])
     assert again == [piece(2, "cd"), stored(3, "execution.completed")]
     assert (progress.cursor, progress.is_over) == (3, True)
 
 
 def test_text_after_a_gap_is_dropped() -> None:
     progress = StreamPosition()
-    assert told(progress, [piece(3, "d")]) == []
-    assert told(progress, [piece(0, "abcd")]) == [piece(0, "abcd")]
+    assert new_events(progress, [piece(3, "d")]) == []
+    assert new_events(progress, [piece(0, "abcd")]) == [piece(0, "abcd")]
 
 
 def test_attempts_have_separate_text() -> None:
     progress = StreamPosition()
     pieces = [piece(0, "ab"), piece(0, "xyz", attempt=2)]
-    assert told(progress, pieces) == pieces
+    assert new_events(progress, pieces) == pieces
 
 
 def test_problem_event_raises() -> None:
@@ -91,7 +91,7 @@ def test_reconnects_deliver_every_character_once(
     for end in [*breaks, len(text)]:
         known = text[: min(end, len(text))]
         cut = data.draw(st.integers(0, len(known)))
-        for event in told(progress, [piece(0, known[:cut]), piece(cut, known[cut:])]):
+        for event in new_events(progress, [piece(0, known[:cut]), piece(cut, known[cut:])]):
             assert event.data["offset"] == len(had)
             had += event.data["text"]
     assert had == text

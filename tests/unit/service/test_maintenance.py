@@ -29,7 +29,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         yield opened
 
 
-async def ran(service: Service) -> str:
+async def run_to_end(service: Service) -> str:
     record = await execute_goal(service)
     await service.wait(record.execution_id)
     return record.execution_id
@@ -42,7 +42,7 @@ def files(directory: Path) -> list[str]:
 
 
 async def test_deleted_execution_leaves_no_file(service: Service, tmp_path: Path) -> None:
-    first, second = await ran(service), await ran(service)
+    first, second = await run_to_end(service), await run_to_end(service)
     assert len(files(tmp_path)) == 3
     await service.delete_execution(first)
     assert len(files(tmp_path)) == 2
@@ -85,14 +85,14 @@ async def test_document_written_during_deletion_is_removed(
 
     monkeypatch.setattr(documents, "write_documents", late)
     with pytest.raises(NotFound):
-        await ran(service)
+        await run_to_end(service)
     assert files(tmp_path) == []
 
 
 async def test_prune_removes_executions_ended_before_a_time(
     service: Service, tmp_path: Path
 ) -> None:
-    execution_ids = [await ran(service) for _ in range(3)]
+    execution_ids = [await run_to_end(service) for _ in range(3)]
     times = [(await service.execution(each)).completed_at or "" for each in execution_ids]
     plan = await service.create_plan("wait")
     waiting = (await service.create_execution(plan.plan_id)).execution_id
@@ -108,7 +108,7 @@ async def test_prune_removes_executions_ended_before_a_time(
 
 async def test_prune_removes_more_than_one_page(service: Service) -> None:
     for _ in range(45):
-        await ran(service)
+        await run_to_end(service)
     assert await service.prune("2999-01-01") == 45
     assert await service.executions() == []
 
@@ -144,7 +144,7 @@ async def test_idempotency_key_expires(tmp_path: Path) -> None:
 async def test_backup_of_running_service_is_complete(
     service: Service, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    execution_id = await ran(service)
+    execution_id = await run_to_end(service)
     file = tmp_path_factory.mktemp("elsewhere") / "b.tar"
     created = await service.backup(file)
     assert (created.executions, created.plans, created.documents, created.artifacts) == (1, 1, 1, 1)

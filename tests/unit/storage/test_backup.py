@@ -34,7 +34,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await created.close()
 
 
-async def ran(store: SqliteStore, value: Any = LARGE, *, end: str = "completed") -> str:
+async def store_execution(store: SqliteStore, value: Any = LARGE, *, end: str = "completed") -> str:
     """Keep an execution with one result and, once it has paused or ended, its document."""
     name = new_id()
     outputs = {"output": {"type": "text", "value": value}}
@@ -66,9 +66,9 @@ async def test_backup_during_writes_restores_a_consistent_state(
     await store.save_plan(PlanRecord("p", AT, "g", "t", "h", {"nodes": []}))
     flow = FlowRecord("f", "n", "", "v", 1, AT, AT, 0)
     await store.flows.save(flow, {"nodes": [], "edges": []})
-    done = await ran(store)
+    done = await store_execution(store)
     created = await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
-    later = await ran(store)
+    later = await store_execution(store)
     assert (created.plans, created.flows, created.executions) == (1, 1, 1)
     assert (created.documents, created.artifacts) == (1, 1)
     assert (created.damaged, created.size) == ((), (tmp_path / "b.tar").stat().st_size)
@@ -89,7 +89,7 @@ async def test_backup_during_writes_restores_a_consistent_state(
 
 @pytest.mark.parametrize("name", ["b.tar", "b.tar.gz"])
 async def test_backup_is_one_private_file(store: SqliteStore, tmp_path: Path, name: str) -> None:
-    await ran(store)
+    await store_execution(store)
     (tmp_path / name).write_text("an older backup")
     back_up(tmp_path / "kept", tmp_path / name)
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
@@ -101,8 +101,12 @@ async def test_backup_is_one_private_file(store: SqliteStore, tmp_path: Path, na
 
 
 async def test_unfinished_documents_lag_after_restore(store: SqliteStore, tmp_path: Path) -> None:
-    paused = await ran(store, end="paused")
-    broken, linked, whole = await ran(store), await ran(store), await ran(store)
+    paused = await store_execution(store, end="paused")
+    broken, linked, whole = (
+        await store_execution(store),
+        await store_execution(store),
+        await store_execution(store),
+    )
     stored = tmp_path / "kept"
     (stored / f"{broken}.json").write_text('{"execution_id": 7')
     (stored / f"{linked}.json").rename(tmp_path / "elsewhere.json")
@@ -119,8 +123,8 @@ async def test_unfinished_documents_lag_after_restore(store: SqliteStore, tmp_pa
 async def test_execution_deleted_during_backup_is_left_out(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store, "small")
-    doomed = await ran(store)
+    await store_execution(store, "small")
+    doomed = await store_execution(store)
     copy, reached, go = backup._copy_database, threading.Event(), threading.Event()
 
     def slowly(living: sqlite3.Connection, target: Path) -> None:
@@ -142,8 +146,8 @@ async def test_execution_deleted_during_backup_is_left_out(
 async def test_damaged_artifact_is_reported(
     store: SqliteStore, tmp_path: Path, damage: str
 ) -> None:
-    hurt = await ran(store)
-    await ran(store, LARGE * 2)
+    hurt = await store_execution(store)
+    await store_execution(store, LARGE * 2)
     outputs = (await store.events(hurt))[1].data["outputs"]
     (path,) = (
         p for p in (tmp_path / "kept/artifacts").iterdir()
@@ -158,7 +162,7 @@ async def test_damaged_artifact_is_reported(
 async def test_damaged_database_is_not_backed_up(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path / "kept")
     for _ in range(40):
-        await ran(store, "x" * 500)
+        await store_execution(store, "x" * 500)
     await store.close()
     database = tmp_path / "kept" / "planwave.db"
     content = bytearray(database.read_bytes())
@@ -176,7 +180,7 @@ async def test_damaged_database_is_not_backed_up(tmp_path: Path) -> None:
 async def test_unreadable_backup_is_removed(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store)
+    await store_execution(store)
     leave = backup._BackupArchive.__exit__
 
     def flip(package: backup._BackupArchive, *error: object) -> None:
@@ -194,7 +198,7 @@ async def test_unreadable_backup_is_removed(
 async def test_full_disk_leaves_no_partial_backup(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store)
+    await store_execution(store)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -224,7 +228,7 @@ async def test_invalid_backup_path_is_rejected(
 async def test_backup_inside_storage_is_rejected(
     store: SqliteStore, tmp_path: Path, way: str, name: str
 ) -> None:
-    done = await ran(store)
+    done = await store_execution(store)
     (tmp_path / "link").symlink_to(tmp_path / "kept")
     with pytest.raises(InputError, match="within the directory to back up"):
         back_up(tmp_path / "kept", tmp_path / way / name)

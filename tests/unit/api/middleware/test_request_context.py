@@ -48,7 +48,7 @@ def broken_app() -> FastAPI:
     return app
 
 
-async def asked(path: str, **headers: str) -> httpx2.Response:
+async def get(path: str, **headers: str) -> httpx2.Response:
     transport = httpx2.ASGITransport(broken_app())
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.get(path, headers=headers)
@@ -70,23 +70,23 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 @pytest.fixture(autouse=True)
-def told(caplog: pytest.LogCaptureFixture) -> None:
+def log_at_info(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "planwave")
 
 
 async def test_valid_request_id_is_echoed() -> None:
-    answer = await asked("/id", **{"X-Request-Id": "my-id.1"})
+    answer = await get("/id", **{"X-Request-Id": "my-id.1"})
     assert answer.headers["x-request-id"] == answer.json() == "my-id.1"
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a/b", '"'])
 async def test_invalid_request_id_is_replaced(given: str) -> None:
-    answer = await asked("/id", **{"X-Request-Id": given})
+    answer = await get("/id", **{"X-Request-Id": given})
     assert answer.headers["x-request-id"] == answer.json() != given
 
 
 async def test_request_ids_are_unique() -> None:
-    ids = {(await asked("/id")).headers["x-request-id"] for _ in range(3)}
+    ids = {(await get("/id")).headers["x-request-id"] for _ in range(3)}
     assert len(ids) == 3
     assert request_id() is None
 
@@ -94,7 +94,7 @@ async def test_request_ids_are_unique() -> None:
 async def test_access_log_has_route_status_time_and_request_id(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    answer = await asked("/breaks/me?token=hush", Authorization="Bearer hush")
+    answer = await get("/breaks/me?token=hush", Authorization="Bearer hush")
     (line,) = own_lines(caplog)
     assert line.pop("ms") >= 0
     assert line == {
@@ -109,7 +109,7 @@ async def test_access_log_has_route_status_time_and_request_id(
 async def test_internal_error_hides_details_and_logs_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    answer = await asked("/breaks/fault")
+    answer = await get("/breaks/fault")
     problem = Problem.model_validate(answer.json())
     assert (answer.status_code, problem.code) == (500, "internal-error")
     assert problem.request_id == answer.headers["x-request-id"]
@@ -122,12 +122,12 @@ async def test_internal_error_hides_details_and_logs_traceback(
 
 async def test_error_after_response_start_aborts_response() -> None:
     with pytest.raises(ZeroDivisionError):
-        await asked("/half")
+        await get("/half")
 
 
 async def test_client_disconnect_is_logged_as_499(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(AssertionError):  # of the transport: nobody answered
-        await asked("/breaks/gone")
+        await get("/breaks/gone")
     assert [line["status"] for line in own_lines(caplog)] == [499]
     assert not errors(caplog)
 

@@ -44,7 +44,7 @@ class AsksFreely:
         return ExecutionResult({"output": DataValue("json", answer)})
 
 
-async def waiting(calls: InProcessClient) -> str:
+async def start_paused(calls: InProcessClient) -> str:
     """Run the plan until it rests; give the path of its execution."""
     created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
     await calls.service.wait(created["execution_id"])
@@ -63,7 +63,7 @@ async def the_request(calls: InProcessClient, path: str) -> dict[str, Any]:
 
 async def test_open_request_is_shown_and_answer_resumes_execution() -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         shown = await calls.get_json(path, ExecutionResponse)
         assert (shown["status"], shown["currentNodeId"]) == ("paused", "q")
         request = await the_request(calls, path)
@@ -85,7 +85,7 @@ async def test_open_request_is_shown_and_answer_resumes_execution() -> None:
 async def test_second_answer_is_rejected() -> None:
     graph = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
     async with in_process_client(dependencies(graph, types=[AsksFreely()])) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         first, second = (await calls.get_json(f"{path}/requests"))["requests"]
         for answer in (
             [1, None],
@@ -123,7 +123,7 @@ async def test_invalid_answer_is_rejected_and_request_stays_open(
 ) -> None:
     form = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     async with in_process_client(dependencies(asking(form=form, editable=False))) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         request = await the_request(calls, path)
         at = f"{path}/requests/{request['request_id']}"
         problem = await calls.expect_problem("POST", at, 422, answer)
@@ -136,7 +136,7 @@ async def test_invalid_answer_is_rejected_and_request_stays_open(
 async def test_answer_after_node_was_cancelled_is_gone() -> None:
     graph = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
     async with in_process_client(dependencies(graph, types=[AsksFreely()])) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         first, second = (await calls.get_json(f"{path}/requests"))["requests"]
         created = await calls.post_json(f"{path}/cancel", {"node": "p", "cause": "not needed"})
         assert created["status"] == "paused"
@@ -175,7 +175,7 @@ async def test_paused_execution_continues_after_resume() -> None:
 
 async def test_cancellation_cause_is_stored() -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         assert (await calls.post_json(f"{path}/cancel", {"cause": "too late"}))[
             "status"
         ] == "cancelled"
@@ -185,7 +185,7 @@ async def test_cancellation_cause_is_stored() -> None:
 @pytest.mark.parametrize("body", [{"cause": ""}, {"cause": "x" * 1_001}, {"why": "?"}, {"node": 1}])
 async def test_invalid_cancellation_is_rejected(body: Any) -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         assert (await calls.expect_problem("POST", f"{path}/cancel", 422, body))[
             "code"
         ] == "invalid-body"
@@ -195,7 +195,7 @@ async def test_invalid_cancellation_is_rejected(body: Any) -> None:
 @pytest.mark.parametrize("name", ["r99", "r0", "x", "r1x", "r" + "9" * 30, "%2e%2e"])
 async def test_unknown_request_is_not_found(name: str) -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         problem = await calls.expect_problem(
             "POST", f"{path}/requests/{name}", 404, {"decision": "approve"}
         )

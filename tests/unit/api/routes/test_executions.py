@@ -37,7 +37,7 @@ async def planned(calls: InProcessClient, goal: str = "do it") -> str:
     return (await calls.post_json("/api/plan", {"prompt": goal}, 201))["plan_id"]
 
 
-async def ended(calls: InProcessClient, body: Mapping[str, Any]) -> str:
+async def execute_to_end(calls: InProcessClient, body: Mapping[str, Any]) -> str:
     """Execute something to its end; give the execution's id."""
     created = await calls.post_json("/api/execute", {**body, "start": True}, 202)
     await calls.service.wait(created["execution_id"])
@@ -68,7 +68,7 @@ async def test_execution_is_created_then_started() -> None:
 
 async def test_completed_execution_is_shown() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls, "my goal")})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls, "my goal")})
         shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
         assert (shown["status"], shown["user_prompt"]) == ("completed", "my goal")
         assert shown["node_states"] == {"a": "completed", "b": "completed"}
@@ -80,7 +80,7 @@ async def test_completed_execution_is_shown() -> None:
 
 async def test_executed_graph_is_stored_as_plan() -> None:
     async with in_process_client(dependencies()) as calls:
-        execution_id = await ended(calls, {"graph": GRAPH})
+        execution_id = await execute_to_end(calls, {"graph": GRAPH})
         (plan,) = (await calls.get_json("/api/plans"))["plans"]
         shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert (shown["plan_id"], plan["status"]) == (plan["plan_id"], "completed")
@@ -135,7 +135,7 @@ async def test_options_and_policies_apply_to_the_execution_only() -> None:
     }
     async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
-        execution_id = await ended(calls, {"plan_id": plan_id, "options": options})
+        execution_id = await execute_to_end(calls, {"plan_id": plan_id, "options": options})
         shown = (await calls.get_json(f"/api/executions/{execution_id}"))["options"]
         assert (shown["scheduling"], shown["on_failure"], shown["max_parallel"]) == (
             "waves",
@@ -151,7 +151,7 @@ async def test_run_to_and_run_from_select_nodes() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         body = {"plan_id": plan_id, "options": {"run_to": ["a"], "run_from": ["a"]}}
-        found = await calls.get_json(f"/api/executions/{await ended(calls, body)}")
+        found = await calls.get_json(f"/api/executions/{await execute_to_end(calls, body)}")
         assert found["node_states"] == {"a": "completed", "b": "not_reached"}
         assert found["options"]["run_to"] == found["options"]["run_from"] == ["a"]
 
@@ -159,7 +159,7 @@ async def test_run_to_and_run_from_select_nodes() -> None:
 async def test_preset_inputs_replace_nodes() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         body = {"plan_id": await planned(calls), "inputs": {"a": {"output": "given"}}}
-        execution_id = await ended(calls, body)
+        execution_id = await execute_to_end(calls, body)
         result = await calls.get_json(f"/api/executions/{execution_id}/result", ResultResponse)
         assert result["node_results"] == {"a": "given", "b": "two"}
         shown = await calls.get_json(f"/api/executions/{execution_id}")
@@ -224,9 +224,9 @@ async def test_executions_are_filtered_by_status_text_time_and_plan() -> None:
     parts = dependencies(CHAIN, types=[FailingNode()])
     async with in_process_client(parts) as calls:
         plan_id = await planned(calls, "a boat")
-        good = await ended(calls, {"plan_id": plan_id})
+        good = await execute_to_end(calls, {"plan_id": plan_id})
         broken = {"nodes": [{"id": "x", "type": "broken"}], "edges": []}
-        bad = await ended(calls, {"graph": broken})
+        bad = await execute_to_end(calls, {"graph": broken})
 
         async def found(**query: Any) -> list[str]:
             page = await calls.get_json("/api/executions", ExecutionsResponse, **query)
@@ -267,7 +267,7 @@ async def test_failed_execution_reports_its_error() -> None:
     }
     body["edges"] = [{"source": "x", "target": "y", "data": {"channel": "flow"}}]
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
-        execution_id = await ended(calls, {"graph": body})
+        execution_id = await execute_to_end(calls, {"graph": body})
         shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
         assert (shown["status"], shown["failures"]) == ("failed", ["x"])
         assert "it broke" in shown["error"]["message"]
@@ -280,7 +280,7 @@ async def test_failed_execution_reports_its_error() -> None:
 
 async def test_document_equals_the_stored_file(tmp_path: Path) -> None:
     async with in_process_client(dependencies(CHAIN, directory=tmp_path)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         document = await calls.get_json(
             f"/api/executions/{execution_id}/document", DocumentResponse
         )
@@ -320,7 +320,7 @@ async def test_queued_execution_can_be_cancelled() -> None:
 async def test_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     async with in_process_client(dependencies(CHAIN, directory=tmp_path, store=store)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         assert f"{execution_id}.json" in os.listdir(tmp_path)
         answer = await calls.delete(f"/api/executions/{execution_id}")
         assert (answer.status_code, answer.content) == (204, b"")
@@ -330,7 +330,7 @@ async def test_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> No
 
 async def test_explain_of_unknown_node_is_not_found() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         for path in ("nobody", "a/b/c", "%2e%2e"):
             await calls.expect_problem("GET", f"/api/executions/{execution_id}/explain/{path}", 404)
 
@@ -345,7 +345,7 @@ async def test_execution_of_unknown_plan_is_not_found() -> None:
 
 async def test_typed_log_continues_after_cursor() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         whole = json.loads((await log_response(calls.service, execution_id)).body)
         LogEntriesResponse.model_validate(whole, extra="forbid")
         assert [(e["nodeId"], e["type"], e["content"]) for e in whole["entries"]] == [
@@ -362,7 +362,7 @@ async def test_unreadable_events_are_reported_as_conflict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         _, *rest = await calls.service.events(execution_id)
 
         async def without_the_first(

@@ -31,7 +31,7 @@ class FailsOnce:
         return ExecutionResult({"output": DataValue("text", "at last")})
 
 
-async def ended(calls: InProcessClient) -> str:
+async def run_to_end(calls: InProcessClient) -> str:
     """Run the plan to its end; give the path of its execution."""
     created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
     await calls.service.wait(created["execution_id"])
@@ -48,7 +48,7 @@ async def test_retry_runs_failed_nodes_and_reuses_the_rest() -> None:
     fails = FailsOnce()
     graph = make_graph(text_node("a", "one"), Node("f", "fails_once", "F"), edges=[("a", "f")])
     async with in_process_client(dependencies(graph, types=[fails])) as calls:
-        path = await ended(calls)
+        path = await run_to_end(calls)
         answer = await calls.post(f"{path}/retry")
         assert answer.status_code == 202
         created = answer.json()
@@ -65,7 +65,7 @@ async def test_retry_runs_failed_nodes_and_reuses_the_rest() -> None:
 
 async def test_fork_applies_changes_and_starts_unless_told_not_to() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        path = await ended(calls)
+        path = await run_to_end(calls)
         data = {"changes": {"b": {"data": {"text": "B {{ input }}"}}}}
         assert await results(calls, await calls.post_json(f"{path}/fork", data, 202)) == {
             "a": "one", "b": "B one",
@@ -93,7 +93,7 @@ async def test_fork_applies_changes_and_starts_unless_told_not_to() -> None:
 )
 async def test_invalid_fork_is_rejected_with_pointers(body: Any, code: str, pointer: str) -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        path = await ended(calls)
+        path = await run_to_end(calls)
         problem = await calls.expect_problem("POST", f"{path}/fork", 422, body)
         assert [(each["code"], each["pointer"]) for each in problem["issues"]] == [(code, pointer)]
         assert len((await calls.get_json("/api/executions"))["executions"]) == 1
@@ -101,7 +101,7 @@ async def test_invalid_fork_is_rejected_with_pointers(body: Any, code: str, poin
 
 async def test_diff_lists_nodes_that_differ() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        path = await ended(calls)
+        path = await run_to_end(calls)
         changes = {"changes": {"a": {"outputs": {"output": "two"}}}}
         fork = (await calls.post_json(f"{path}/fork", changes, 202))["execution_id"]
         await calls.service.wait(fork)

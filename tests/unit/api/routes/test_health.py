@@ -122,7 +122,7 @@ async def test_transient_store_error_is_reported_until_it_ends(code: str) -> Non
             assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def ended(name: str, at: str) -> tuple[ExecutionRecord, list[Event]]:
+def ended_execution(name: str, at: str) -> tuple[ExecutionRecord, list[Event]]:
     record = ExecutionRecord(name, None, "t", "g", "starting", at)
     kinds = ("execution.created", "execution.cancelled")
     return record, [Event(name, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
@@ -133,7 +133,9 @@ async def test_expired_executions_are_removed_at_start(
 ) -> None:
     store, now = MemoryStore(), datetime.now(UTC)
     for name, days in (("old", 31), ("young", 29)):
-        await store.create_execution(*ended(name, (now - timedelta(days=days)).isoformat()))
+        await store.create_execution(
+            *ended_execution(name, (now - timedelta(days=days)).isoformat())
+        )
     caplog.set_level(logging.INFO)
     service = Service(dependencies(make_graph(text_node("a")), store=store))
     async with asgi_client(over(service, retention_days=30)):

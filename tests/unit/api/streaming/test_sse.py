@@ -41,7 +41,7 @@ async def messages(response: httpx2.Response) -> AsyncIterator[Line]:
             fields = {}
 
 
-async def told(server: RunningServer, execution_id: str, **more: Any) -> list[Line]:
+async def read_stream(server: RunningServer, execution_id: str, **more: Any) -> list[Line]:
     async with (
         server.client() as client,
         client.stream("GET", f"/api/executions/{execution_id}/events", **more) as response,
@@ -61,7 +61,7 @@ async def test_stream_has_every_event_with_its_id_and_ends_after_the_last(
     server: RunningServer,
 ) -> None:
     execution_id = await server.execute("tells")
-    lines = await told(server, execution_id)
+    lines = await read_stream(server, execution_id)
     stored = [line for line in lines if line.event != "node.delta"]
     assert all(line.id is None for line in lines if line.event == "node.delta")
     assert [line.id for line in stored] == list(range(1, len(stored) + 1))
@@ -107,17 +107,20 @@ async def test_events_are_sent_while_execution_runs(server: RunningServer) -> No
 
 async def test_stream_continues_after_last_event_id(server: RunningServer) -> None:
     execution_id = await server.execute()
-    whole = await told(server, execution_id)
+    whole = await read_stream(server, execution_id)
     path = {"after": 3}
-    assert await told(server, execution_id, params=path) == whole[3:]
+    assert await read_stream(server, execution_id, params=path) == whole[3:]
     header = {"Last-Event-ID": "5"}
-    assert await told(server, execution_id, headers=header, params=path) == whole[5:]
-    assert await told(server, execution_id, headers={"Last-Event-ID": ""}, params=path) == whole[3:]
+    assert await read_stream(server, execution_id, headers=header, params=path) == whole[5:]
+    assert (
+        await read_stream(server, execution_id, headers={"Last-Event-ID": ""}, params=path)
+        == whole[3:]
+    )
 
 
 async def test_stream_after_the_last_event_returns_204(server: RunningServer) -> None:
     execution_id = await server.execute()
-    last = (await told(server, execution_id))[-1].id
+    last = (await read_stream(server, execution_id))[-1].id
     async with server.client() as client:
         path = f"/api/executions/{execution_id}/events"
         for after in (last, 10**15 - 1):

@@ -18,13 +18,13 @@ from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, loc
 from planwave.storage.lock import LOCK_NAME
 
 
-def told(directory: Path, **holder: Any) -> Path:
+def write_lock(directory: Path, **holder: Any) -> Path:
     (directory / LOCK_NAME).write_text(json.dumps(holder), "utf-8")
     return directory
 
 
 def test_owner_has_address_and_hides_token(tmp_path: Path) -> None:
-    found = lock_owner(told(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
+    found = lock_owner(write_lock(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
     assert found == LockOwner(os.getpid(), "http://there", "hush")
     assert "hush" not in f"{found!r} {found}"
 
@@ -34,14 +34,14 @@ def test_owner_has_address_and_hides_token(tmp_path: Path) -> None:
     [{}, {"pid": "1"}, {"pid": 0}, {"pid": -1}, {"pid": 10**30}, {"url": "http://there"}],
 )
 def test_invalid_lock_content_has_no_owner(tmp_path: Path, said: Mapping[str, Any]) -> None:
-    assert lock_owner(told(tmp_path, **said)) is None
+    assert lock_owner(write_lock(tmp_path, **said)) is None
     assert lock_owner(tmp_path / "nowhere") is None
 
 
 def test_dead_process_is_no_owner(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert lock_owner(told(tmp_path, pid=gone.pid, url="http://127.0.0.1:1")) is None
+    assert lock_owner(write_lock(tmp_path, pid=gone.pid, url="http://127.0.0.1:1")) is None
 
 
 def test_unreachable_address_is_not_planwave(unused_tcp_port: int) -> None:

@@ -24,11 +24,11 @@ FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": 
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
-def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
+def prompt_with(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
     """Have somebody sit at the terminal and type."""
     monkeypatch.setattr(
         answer,
@@ -101,7 +101,7 @@ def test_request_id_is_required_when_several_are_open() -> None:
 
 def test_request_is_prompted_without_decision_option(monkeypatch: pytest.MonkeyPatch) -> None:
     execute_graph(approval_graph())
-    typing(monkeypatch, ["reject", "no"])
+    prompt_with(monkeypatch, ["reject", "no"])
     done = invoke("answer", "last")
     assert done.exit_code == 0, done.output
     assert "Send it?" in done.stdout
@@ -111,10 +111,10 @@ def test_request_is_prompted_without_decision_option(monkeypatch: pytest.MonkeyP
 
 def test_prompt_can_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     execute_graph(approval_graph())
-    typing(monkeypatch, [None])
+    prompt_with(monkeypatch, [None])
     done = invoke("answer", "last")
     assert (done.exit_code, "stays open" in done.output) == (0, True)
-    typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
+    prompt_with(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = invoke("answer", "last")
     assert (done.exit_code, "the question stays open" in done.stderr) == (130, True)
     assert invoke_json("show", "last")["status"] == "paused"
@@ -155,7 +155,7 @@ def waiting_for(**data: Any) -> dict[str, Any]:
 
 
 def test_short_timer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [])  # whoever sits there would be at a loss
+    prompt_with(monkeypatch, [])  # whoever sits there would be at a loss
     done = invoke("exec", "-", stdin=json.dumps(waiting_for(seconds=0.05)))
     assert done.exit_code == 0, done.output
     assert "waiting    later: Waits until " in done.stdout

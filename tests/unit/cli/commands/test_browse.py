@@ -24,7 +24,7 @@ def event(seq: int, event_type: str, path: str | None = None, **data: Any) -> Ev
     )
 
 
-def kept() -> MemoryStore:
+def filled_store() -> MemoryStore:
     async def fill() -> MemoryStore:
         store = MemoryStore()
         plan = make_plan(GRAPH, PLAN).as_json()
@@ -50,7 +50,7 @@ def kept() -> MemoryStore:
 
 
 def planwave(*args: str) -> Result:
-    store = kept()
+    store = filled_store()
     obj = fake_factories(history=lambda _: QueryService(store, None))
     return CliRunner().invoke(app, list(args), obj=obj)
 
@@ -86,7 +86,7 @@ def test_ls_rejects_unknown_status() -> None:
 def test_ls_mentions_older_items_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = kept()
+    store = filled_store()
     record = ExecutionRecord(ID[:-1] + "2", None, "Another", "a goal", "starting", AT)
     created = event(1, "execution.created")._replace(execution_id=record.execution_id)
     asyncio.run(store.create_execution(record, [created]))
@@ -144,7 +144,7 @@ def test_show_ambiguous_node_name_lists_ids() -> None:
         async def document(self, execution_id: str) -> dict[str, Any]:
             return document
 
-    store = kept()
+    store = filled_store()
     obj = fake_factories(history=lambda _: Told(store, None))
 
     def shown(name: str) -> Result:

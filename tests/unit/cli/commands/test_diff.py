@@ -51,7 +51,7 @@ def story(execution_id: str, said: str, value: Any, ends: bool) -> list[Event]:
     ]
 
 
-def kept() -> MemoryStore:
+def filled_store() -> MemoryStore:
     async def fill() -> MemoryStore:
         store = MemoryStore()
         plan = make_plan(GRAPH, PLAN).as_json()
@@ -70,7 +70,7 @@ def kept() -> MemoryStore:
 
 
 def planwave(*args: str) -> Result:
-    store = kept()
+    store = filled_store()
     return CliRunner().invoke(
         app, list(args), obj=fake_factories(history=lambda _: QueryService(store, None))
     )

@@ -38,7 +38,7 @@ STORY = (
 )
 
 
-async def told(events: Sequence[Event]) -> AsyncIterator[Event]:
+async def stream_of(events: Sequence[Event]) -> AsyncIterator[Event]:
     for each in events:
         yield each
 
@@ -57,7 +57,7 @@ def texts(frame: RunScreen, width: int = 80, height: int = 30) -> list[str]:
 
 async def test_pipe_gets_one_line_per_event() -> None:
     console = plain_console(width=30)
-    await show_events(console, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
+    await show_events(console, RunProgress(GRAPH, WAVES, lambda: 5.0), stream_of(STORY))
     shown = console_output(console)
     assert "\x1b" not in shown
     assert shown.splitlines() == [
@@ -74,7 +74,7 @@ async def test_pipe_gets_one_line_per_event() -> None:
 
 async def test_terminal_ends_with_every_wave_once() -> None:
     console = terminal_console()
-    await show_events(console, RunProgress(GRAPH, WAVES), told(STORY))
+    await show_events(console, RunProgress(GRAPH, WAVES), stream_of(STORY))
     assert visible_lines(console) == [
         "Wave 1 of 2",
         "  ✓ completed   First          1.5 s",
@@ -89,7 +89,7 @@ async def test_messages_stay_above_the_screen() -> None:
     message = {"event_type": "message", "data": {"text": "Half way.", "extras": None}}
     first, *rest = STORY
     tells = first._replace(type="node.event", path="a", attempt=1, data=message)
-    await show_events(console, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
+    await show_events(console, RunProgress(GRAPH, WAVES), stream_of([first, tells, *rest]))
     assert visible_lines(console)[0] == "First: Half way."
     assert visible_lines(console)[1] == "Wave 1 of 2"
 
@@ -151,7 +151,7 @@ def test_settled_waves_leave_the_screen() -> None:
 async def test_event_display_can_be_interrupted_and_continued() -> None:
     for console in (plain_console(), terminal_console()):
         progress = RunProgress(GRAPH, WAVES)
-        events = told(STORY)
+        events = stream_of(STORY)
         seen = 0
 
         def is_third() -> bool:

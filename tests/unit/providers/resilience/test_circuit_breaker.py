@@ -26,7 +26,7 @@ def circuit_of(failures: int = 2, clock: Any = None) -> CircuitBreaker:
     return CircuitBreaker(failures, 1.0, 5.0, clock=clock or Watch())
 
 
-def opened(failures: int = 2, clock: Any = None) -> CircuitBreaker:
+def open_circuit(failures: int = 2, clock: Any = None) -> CircuitBreaker:
     circuit = circuit_of(failures, clock)
     for number in range(failures):
         circuit.record_failure(number, DOWN)
@@ -47,7 +47,7 @@ def test_circuit_opens_after_consecutive_failures() -> None:
 
 def test_one_probe_passes_after_a_doubling_delay() -> None:
     watch = Watch()
-    circuit = opened(clock=watch)
+    circuit = open_circuit(clock=watch)
     delays: list[float] = []
     for number in range(5):
         delays.append(circuit.retry_in())
@@ -61,7 +61,7 @@ def test_one_probe_passes_after_a_doubling_delay() -> None:
 
 def test_successful_probe_closes_and_resets_the_delay() -> None:
     watch = Watch()
-    circuit = opened(failures=1, clock=watch)
+    circuit = open_circuit(failures=1, clock=watch)
     for delay in (1, 2):
         watch.now += delay
         circuit.try_acquire("probe")
@@ -82,7 +82,7 @@ def test_retry_after_delays_the_probe() -> None:
 
 def test_only_the_probe_counts_while_open() -> None:
     watch = Watch()
-    circuit = opened(clock=watch)
+    circuit = open_circuit(clock=watch)
     circuit.record_success("under way")
     circuit.record_failure("under way", DOWN, wait_s=99)
     assert (circuit.is_open, circuit.retry_in()) == (True, 1)
@@ -95,7 +95,7 @@ def test_only_the_probe_counts_while_open() -> None:
 
 def test_released_probe_lets_another_through() -> None:
     watch = Watch()
-    circuit = opened(clock=watch)
+    circuit = open_circuit(clock=watch)
     watch.now += 1
     assert circuit.try_acquire("gone")
     circuit.release("other")
@@ -107,7 +107,7 @@ def test_released_probe_lets_another_through() -> None:
 @virtual_time
 async def test_waiters_are_woken_by_probe_and_close() -> None:
     loop = asyncio.get_running_loop()
-    circuit = opened(clock=loop.time)
+    circuit = open_circuit(clock=loop.time)
     through: list[tuple[int, float]] = []
 
     async def call(number: int) -> None:
@@ -138,7 +138,7 @@ async def test_wait_beyond_the_limit_fails_at_once() -> None:
 @virtual_time
 async def test_wait_for_a_running_probe_is_limited() -> None:
     loop = asyncio.get_running_loop()
-    circuit = opened(clock=loop.time)
+    circuit = open_circuit(clock=loop.time)
     assert await circuit.wait(5)
     assert circuit.try_acquire("probe")
     assert not await circuit.wait(5)

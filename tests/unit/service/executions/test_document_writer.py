@@ -100,7 +100,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return created
 
 
-async def ended(service: Service, plan: str) -> str:
+async def run_to_end(service: Service, plan: str) -> str:
     """An execution that was watched to its end."""
     execution_id = (await service.execute(plan)).execution_id
     async for _ in service.watch(execution_id):
@@ -119,12 +119,12 @@ async def test_documents_are_written_in_groups_while_others_run(
         slow_plan = await service.read_plan(slow.to_document())
         running = (await service.execute(slow_plan)).execution_id
         await held.started.wait()
-        ids = [await ended(service, plan) for _ in range(4)]
+        ids = [await run_to_end(service, plan) for _ in range(4)]
         await until(lambda: service.load.running == 1)
         assert groups == []
         await service.wait(ids[2])
         assert groups == [ids], "who waits for one has what is due written"
-        ids += [await ended(service, plan) for _ in range(3)]
+        ids += [await run_to_end(service, plan) for _ in range(3)]
         await until(lambda: service.load.running == 1)
         assert len(groups) == 1
         held.release.set()

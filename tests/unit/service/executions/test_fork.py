@@ -36,7 +36,7 @@ GRAPH = Graph(
 )
 
 
-def ran(*told: tuple[str, str | None, dict[str, Any]], **facts: Any) -> ExecutionState:
+def state_after(*told: tuple[str, str | None, dict[str, Any]], **facts: Any) -> ExecutionState:
     """The state after an execution of ``GRAPH_POINTER`` was started and this happened."""
     created = {"graph": GRAPH.to_document(), **facts}
     events = [
@@ -54,7 +54,7 @@ def done(path: str) -> tuple[str, str, dict[str, Any]]:
     return "node.completed", path, {"outputs": {}, "duration_s": 1.0}
 
 
-COMPLETED = ran(done("a"), done("b"), done("c"), ("execution.completed", None, {}))
+COMPLETED = state_after(done("a"), done("b"), done("c"), ("execution.completed", None, {}))
 
 
 def fork(changes: Any = None, *rerun: str, parent: ExecutionState = COMPLETED, **more: Any) -> Fork:
@@ -96,7 +96,7 @@ def test_outputs_preset_a_node() -> None:
 
 
 def test_parent_inputs_are_kept_and_overridden_by_outputs() -> None:
-    parent = ran(("execution.completed", None, {}), inputs={"a": {"output": 1}})
+    parent = state_after(("execution.completed", None, {}), inputs={"a": {"output": 1}})
     assert fork(parent=parent).inputs == {"a": {"output": 1}}
     built = fork({"a": {"outputs": {"output": 2}}, "c": {"outputs": {}}}, parent=parent)
     assert (built.inputs, built.preset) == ({"a": {"output": 2}}, {"c": {}})
@@ -138,7 +138,7 @@ def test_unknown_node_error_lists_nodes() -> None:
 
 
 def test_data_change_of_preset_node_is_rejected() -> None:
-    parent = ran(("execution.completed", None, {}), inputs={"a": {"output": 1}})
+    parent = state_after(("execution.completed", None, {}), inputs={"a": {"output": 1}})
     assert faults({"a": {"data": {"text": "x"}}}, parent=parent) == [
         ("invalid-field", "/changes/a/data")
     ]
@@ -156,9 +156,9 @@ def test_change_values_are_limited() -> None:
 
 
 def test_paused_execution_can_be_forked_and_running_cannot() -> None:
-    paused = ran(done("a"), ("execution.paused", None, {"reason": "paused by request"}))
+    paused = state_after(done("a"), ("execution.paused", None, {"reason": "paused by request"}))
     assert fork(parent=paused).graph is GRAPH
-    for running in (ran(), fold([Event("x1", 1, AT, "execution.created", None, None, {})])):
+    for running in (state_after(), fold([Event("x1", 1, AT, "execution.created", None, None, {})])):
         for ask in (lambda state=running: fork(parent=state), lambda s=running: failed_nodes(s)):
             with pytest.raises(Conflict) as caught:
                 ask()
@@ -169,14 +169,14 @@ def test_paused_execution_can_be_forked_and_running_cannot() -> None:
 
 
 def test_failed_nodes_include_handled_and_cancelled() -> None:
-    state = ran(
+    state = state_after(
         ("node.failed", "a", {**FAILED, "handled": True}),
         ("node.failed", "c", {**FAILED, "handled": False}),
         ("node.blocked", "b", {"cause": {"node": "a", "error": "boom"}}),
         ("execution.failed", None, {"error": {}, "failures": ["c"]}),
     )
     assert failed_nodes(state) == ("a", "c")
-    cancelled = ran(
+    cancelled = state_after(
         done("a"),
         ("node.cancelled", "b", {"cause": "no"}),
         ("node.cancelled", "c", {"cause": "no"}),
@@ -187,7 +187,7 @@ def test_failed_nodes_include_handled_and_cancelled() -> None:
 
 def test_nested_failures_are_not_retried_alone() -> None:
     received = [done("a"), ("node.failed", "a[1]/x", {**FAILED, "handled": False}), done("b")]
-    state = ran(*received, done("c"), ("execution.completed", None, {}))
+    state = state_after(*received, done("c"), ("execution.completed", None, {}))
     with pytest.raises(Conflict) as caught:
         failed_nodes(state)
     assert caught.value.code == "nothing-to-retry"
@@ -204,7 +204,9 @@ def test_execution_that_failed_before_start_can_be_retried() -> None:
 def test_nothing_to_retry_is_rejected() -> None:
     waits = {"request_id": "r4", "request": {}}
     pauses = {"reason": "waiting for an answer"}
-    paused = ran(done("a"), ("node.waiting", "b", waits), ("execution.paused", None, pauses))
+    paused = state_after(
+        done("a"), ("node.waiting", "b", waits), ("execution.paused", None, pauses)
+    )
     for state in (COMPLETED, paused):
         with pytest.raises(Conflict, match="x1") as caught:
             failed_nodes(state)

@@ -51,13 +51,13 @@ class Nests:
         return ExecutionResult({"output": DataValue("json", given["q"]["output"].value)})
 
 
-async def ended(service: Service, execution_id: str) -> str:
+async def wait_for_end(service: Service, execution_id: str) -> str:
     """Wait for the end of an execution, and give how it came."""
     async with asyncio.timeout(120):
         return (await reached(service, execution_id, lambda e: e.type in TERMINAL)).type
 
 
-async def waiting(service: Service, execution_id: str) -> str:
+async def wait_for_request(service: Service, execution_id: str) -> str:
     """Wait until an execution waits for an answer, and give the id of its first request."""
     await reached(service, execution_id, lambda e: e.type == "node.waiting")
     return (await service.requests(execution_id))[0].request_id
@@ -79,9 +79,9 @@ async def test_fork_keeps_its_own_answer(
         await service.wait(first)
         fork = (await service.fork(first)).execution_id
         await service.wait(fork)
-        await service.answer(first, await waiting(service, first), "yes")
+        await service.answer(first, await wait_for_request(service, first), "yes")
         await service.wait(first)
-        await service.answer(fork, await waiting(service, fork), "no")
+        await service.answer(fork, await wait_for_request(service, fork), "no")
         await service.wait(fork)
         assert (await outputs_of(service, fork))["q"]["output"][1] == "no"
 
@@ -110,17 +110,17 @@ async def test_nested_deadline_runs_on_after_restart(tmp_path: Path) -> None:
         await reached(service, execution_id, lambda e: e.type == "node.waiting")
     async with opened(tmp_path, INSIDE, Asks(timeout_s=0.3), Nests()) as service:
         await service.recover()
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
 async def test_nested_request_can_be_answered_during_a_pause(tmp_path: Path) -> None:
     async with opened(tmp_path, INSIDE, Asks(), Nests()) as service:
         execution_id = await executed(service)
-        request_id = await waiting(service, execution_id)
+        request_id = await wait_for_request(service, execution_id)
         await service.pause(execution_id)
         await service.answer(execution_id, request_id, "yes")
         await service.resume(execution_id)
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
         started = [e.path for e in await service.events(execution_id) if e.type == "node.started"]
         assert started == ["n", "n[k]/q"]
 
@@ -130,7 +130,7 @@ async def test_nested_request_of_paused_execution_expires_before_resume(
 ) -> None:
     async with opened(tmp_path, INSIDE, Asks(timeout_s=600), Nests()) as service:
         execution_id = await executed(service)
-        request_id = await waiting(service, execution_id)
+        request_id = await wait_for_request(service, execution_id)
         await service.pause(execution_id)
     async with opened(tmp_path, INSIDE, Asks(), Nests(), now=in_an_hour) as service:
         await service.recover()  # nothing runs, and its time is over
@@ -141,7 +141,7 @@ async def test_nested_request_of_paused_execution_expires_before_resume(
             await service.answer(execution_id, request_id, "yes")
         assert (await service.execution(execution_id)).status == "paused"
         await service.resume(execution_id)
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
 # -- what is left
@@ -152,7 +152,7 @@ async def test_broken_execution_continues_with_the_next_command(tmp_path: Path) 
     graph = make_graph(*BESIDE.nodes, text_node("c"), edges=[("b", "c")])
     async with opened(tmp_path, graph, Asks(), counts) as service:
         execution_id = await executed(service)
-        request_id = await waiting(service, execution_id)
+        request_id = await wait_for_request(service, execution_id)
         await counts.started.wait()
         keep = service._store.append
 
@@ -165,7 +165,7 @@ async def test_broken_execution_continues_with_the_next_command(tmp_path: Path) 
             await service.wait(execution_id)
         service._store.append = keep  # type: ignore[method-assign]
         await service.answer(execution_id, request_id, "yes")
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
 async def test_queued_commands_do_not_count_as_failed_recoveries(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_queued_commands_do_not_count_as_failed_recoveries(tmp_path: Path)
             with suppress(Conflict):
                 await service.resume(ids[1])
         counts.held.set()
-        assert [await ended(service, each) for each in ids] == ["execution.completed"] * 2
+        assert [await wait_for_end(service, each) for each in ids] == ["execution.completed"] * 2
 
 
 async def test_recovery_continues_when_disk_has_room_again(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_recovery_continues_when_disk_has_room_again(tmp_path: Path) -> No
 
         service._store.claim = refuse  # type: ignore[method-assign]
         await service.recover()
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
         assert refused == [execution_id] * 2
 
 
@@ -227,7 +227,7 @@ async def test_preset_inputs_do_not_count_as_state_after_restart(
     counts.held.set()
     async with opened(tmp_path, graph, counts) as service:
         await service.recover()
-        assert await ended(service, created.execution_id) == "execution.completed"
+        assert await wait_for_end(service, created.execution_id) == "execution.completed"
 
 
 # -- what somebody else has written
@@ -268,15 +268,15 @@ async def test_unreadable_execution_is_set_aside_and_others_continue(
     graph = make_graph(Node("a", "counts", "A"), *BESIDE.nodes, edges=[("a", "q"), ("a", "b")])
     async with opened(tmp_path, graph, Asks(), Counts()) as service:
         odd = await executed(service)
-        request_id = await waiting(service, odd)
+        request_id = await wait_for_request(service, odd)
     changed(tmp_path, kind, change)
     counts = Counts()
     counts.held.set()
     async with opened(tmp_path, graph, Asks(), counts) as service:
         await service.recover()
         sound = await executed(service)
-        await service.answer(sound, await waiting(service, sound), "yes")
-        assert await ended(service, sound) == "execution.completed"
+        await service.answer(sound, await wait_for_request(service, sound), "yes")
+        assert await wait_for_end(service, sound) == "execution.completed"
         if is_seen:
             set_aside = await reached(service, odd, lambda e: e.type == "execution.paused")
             assert set_aside.data["reason"].startswith("set aside: what is stored of")
@@ -323,7 +323,7 @@ async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
         plan = await service.create_plan("do it")
         large = {"s": {"output": "x" * 1_100_000}}
         odd = (await service.execute(plan.plan_id, inputs=large)).execution_id
-        await waiting(service, odd)
+        await wait_for_request(service, odd)
     lose(tmp_path)
     async with opened(tmp_path, graph, Asks()) as service:
         await service.recover()
@@ -350,7 +350,7 @@ async def test_unreadable_parent_is_not_reused(tmp_path: Path) -> None:
         fork = (await service.fork(first, start=False)).execution_id
         changed(tmp_path, "node.completed", lambda e: e.__setitem__(3, "nobody"))
         await service.start(fork)
-        assert await ended(service, fork) == "execution.completed"
+        assert await wait_for_end(service, fork) == "execution.completed"
         assert counts.runs == {"a": 2}
 
 
@@ -374,9 +374,9 @@ async def test_temporarily_unreadable_parent_fails_the_fork(
         with monkeypatch.context() as broken:
             broken.setattr(service._store, "events", refused)
             await service.start(fork)
-            assert await ended(service, fork) == "execution.failed"
+            assert await wait_for_end(service, fork) == "execution.failed"
         again = (await service.retry(fork)).execution_id
-        assert await ended(service, again) == "execution.completed"
+        assert await wait_for_end(service, again) == "execution.completed"
         assert counts.runs == done
 
 

@@ -118,31 +118,31 @@ def test_plan_without_title_gets_one() -> None:
     )
 
 
-def found(code: str, severity: Any = "error") -> Diagnostic:
+def diagnostic(code: str, severity: Any = "error") -> Diagnostic:
     return Diagnostic(code, severity, f"about {code}", hint="do this")
 
 
 def test_provider_errors_stop_a_run_but_not_a_plan() -> None:
-    raise_for_graph([found("unavailable-provider"), found("odd", "warning")])
+    raise_for_graph([diagnostic("unavailable-provider"), diagnostic("odd", "warning")])
     for code, error in (
         ("unavailable-provider", UnavailableProvider),
         ("unknown-provider", UnknownProvider),
         ("unknown-model", UnknownModel),
     ):
         with pytest.raises(error) as caught:
-            raise_for_run([found(code)])
+            raise_for_run([diagnostic(code)])
         assert caught.value.hint == "do this"
 
 
 def test_graph_errors_take_precedence_over_provider_errors() -> None:
-    findings = [found("unknown-provider"), found("flow-cycle")]
+    findings = [diagnostic("unknown-provider"), diagnostic("flow-cycle")]
     with pytest.raises(GraphInvalid) as caught:
         raise_for_run(findings)
     assert caught.value.diagnostics == tuple(findings)
 
 
 def test_warnings_stop_nothing() -> None:
-    raise_for_run([found("odd", "warning"), found("fixed", "info")])
+    raise_for_run([diagnostic("odd", "warning"), diagnostic("fixed", "info")])
 
 
 def test_text_and_parsed_documents_have_the_same_limits() -> None:

@@ -37,7 +37,7 @@ def text(value: Any, kind: str = "text") -> dict[str, Any]:
     return {"output": {"type": kind, "value": value}}
 
 
-def ran(
+def state_of(
     nodes: str,
     told: list[tuple[str, str, dict[str, Any]]],
     name: str = "a",
@@ -61,7 +61,7 @@ def ran(
     )
 
 
-def gave(path: str, outputs: dict[str, Any], duration_s: float = 1.0) -> Any:
+def completed(path: str, outputs: dict[str, Any], duration_s: float = 1.0) -> Any:
     return "node.completed", path, {"outputs": outputs, "duration_s": duration_s}
 
 
@@ -71,8 +71,12 @@ def only(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_equal_executions_have_no_differences() -> None:
-    a = ran("x y", [gave("x", text("1")), gave("y", text("2"))])
-    b = ran("x y", [gave("x", text("1"), 9.0), ("usage", "x", USED), gave("y", text("2"))], "b")
+    a = state_of("x y", [completed("x", text("1")), completed("y", text("2"))])
+    b = state_of(
+        "x y",
+        [completed("x", text("1"), 9.0), ("usage", "x", USED), completed("y", text("2"))],
+        "b",
+    )
     received = diff(a, b)
     assert received["counts"] == {"same": 2, "changed": 0, "only_a": 0, "only_b": 0}
     assert (received["a"], received["b"], received["nodes"], received["left_off"]) == (
@@ -88,8 +92,8 @@ def test_equal_executions_have_no_differences() -> None:
 
 
 def test_changed_output_has_both_values_and_a_diff() -> None:
-    a = ran("x", [("usage", "x", USED), gave("x", text("one\ntwo"), 2.0)])
-    b = ran("x", [gave("x", text("one\nthree"), 0.5)], "b")
+    a = state_of("x", [("usage", "x", USED), completed("x", text("one\ntwo"), 2.0)])
+    b = state_of("x", [completed("x", text("one\nthree"), 0.5)], "b")
     assert only(diff(a, b)) == {
         "path": "x",
         "change": "changed",
@@ -108,15 +112,15 @@ def test_changed_output_has_both_values_and_a_diff() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0, None), ({"k": 1}, {"k": 2})])
 def test_values_are_compared_as_json(a: Any, b: Any) -> None:
-    states = ran("x", [gave("x", text(a))]), ran("x", [gave("x", text(b))], "b")
+    states = state_of("x", [completed("x", text(a))]), state_of("x", [completed("x", text(b))], "b")
     (sides,) = only(diff(*states))["outputs"].values()
     assert repr([side["value"] for side in sides]) == repr([a, b])
     assert "result" not in only(diff(*states))
 
 
 def test_missing_handle_is_null() -> None:
-    a = ran("x", [gave("x", {"yes": text("1")["output"]})])
-    b = ran("x", [gave("x", {"no": text(None)["output"]})], "b")
+    a = state_of("x", [completed("x", {"yes": text("1")["output"]})])
+    b = state_of("x", [completed("x", {"no": text(None)["output"]})], "b")
     assert only(diff(a, b))["outputs"] == {
         "yes": [{"type": "text", "value": "1"}, None],
         "no": [None, {"type": "text", "value": None}],
@@ -126,7 +130,10 @@ def test_missing_handle_is_null() -> None:
 def test_changed_status_has_the_error() -> None:
     error = {"code": "boom", "message": "it broke"}
     failed = ("node.failed", "x", {"error": error, "handled": False, "duration_s": 1.0})
-    a, b = ran("x", [failed], ends="failed"), ran("x", [gave("x", text("1"))], "b", ends="")
+    a, b = (
+        state_of("x", [failed], ends="failed"),
+        state_of("x", [completed("x", text("1"))], "b", ends=""),
+    )
     received = diff(a, b)
     assert (received["status"], received["duration_s"]) == (["failed", "executing"], [2.0, None])
     node = only(received)
@@ -135,14 +142,17 @@ def test_changed_status_has_the_error() -> None:
 
 
 def test_changed_graph_fields_are_named() -> None:
-    story = [gave("x", text("1"))]
-    a, b = ran("x", story, data={"x": {"k": 1}}), ran("x:fork", story, "b", data={"x": {"k": 2}})
+    story = [completed("x", text("1"))]
+    a, b = (
+        state_of("x", story, data={"x": {"k": 1}}),
+        state_of("x:fork", story, "b", data={"x": {"k": 2}}),
+    )
     assert only(diff(a, b))["written"] == ["type", "data"]
 
 
 def test_nodes_of_one_side_are_listed_first_side_first() -> None:
-    a = ran("x y", [gave("x", text("1")), gave("x[1]/z", text("1"))])
-    b = ran("w x", [gave("x", text("1"))], "b")
+    a = state_of("x y", [completed("x", text("1")), completed("x[1]/z", text("1"))])
+    b = state_of("w x", [completed("x", text("1"))], "b")
     received = diff(a, b)
     assert received["counts"] == {"same": 1, "changed": 0, "only_a": 2, "only_b": 1}
     assert [(n["path"], n["change"]) for n in received["nodes"]] == [
@@ -163,7 +173,10 @@ def test_nodes_of_one_side_are_listed_first_side_first() -> None:
 
 def test_long_value_has_preview_and_hash() -> None:
     long = "x" * VALUE_CHARS
-    a, b = ran("x", [gave("x", text(long + "a"))]), ran("x", [gave("x", text([long, "b"]))], "b")
+    a, b = (
+        state_of("x", [completed("x", text(long + "a"))]),
+        state_of("x", [completed("x", text([long, "b"]))], "b"),
+    )
     first, second = only(diff(a, b))["outputs"]["output"]
     assert (first["preview"], first["chars"]) == (long + "…", VALUE_CHARS + 1)
     assert second["preview"].startswith('["xxx')
@@ -177,7 +190,7 @@ def test_difference_has_a_bounded_size() -> None:
 
     def state(side: int) -> ExecutionState:
         outputs = {f"h{i}": {"type": "text", "value": lines[side]} for i in range(MAX_HANDLES + 5)}
-        return ran(" ".join(names), [gave(name, outputs) for name in names], "ab"[side])
+        return state_of(" ".join(names), [completed(name, outputs) for name in names], "ab"[side])
 
     received = diff(state(0), state(1))
     assert (len(received["nodes"]), received["left_off"]) == (MAX_NODES, 50)
@@ -213,7 +226,7 @@ def test_late_differences_are_mentioned(same: str) -> None:
 def test_errors_are_truncated() -> None:
     long = {"code": "boom", "message": "m" * 5_000}
     failed = ("node.failed", "x", {"error": long, "handled": False, "duration_s": 1.0})
-    a, b = ran("x", [failed], ends="failed"), ran("x", [], "b")
+    a, b = state_of("x", [failed], ends="failed"), state_of("x", [], "b")
     assert len(only(diff(a, b))["error"][0]["message"]) == VALUE_CHARS + 1
 
 

@@ -47,7 +47,7 @@ async def create(store: SqliteStore, name: str) -> None:
     await store.create_execution(record(name), [event(name, 1, "execution.created")], plan(name))
 
 
-async def ended(store: SqliteStore, name: str) -> None:
+async def create_ended(store: SqliteStore, name: str) -> None:
     await create(store, name)
     await store.append(name, 1, [event(name, 2, "execution.completed")])
 
@@ -81,7 +81,7 @@ async def whole(store: SqliteStore, name: str, last: int) -> bool:
 async def test_batch_uses_a_constant_number_of_statements(store: SqliteStore, count: int) -> None:
     statements: list[str] = []
     names = [f"x{n}" for n in range(count)]
-    await ended(store, "before")
+    await create_ended(store, "before")
     raw_of(store).set_trace_callback(lambda text: statements.append(" ".join(text.split()[:3])))
     await at_once(store, *(create(store, name) for name in names))
     kinds = ("execution.started", "node.log", "execution.completed")
@@ -236,8 +236,8 @@ async def test_key_of_deleted_execution_is_reused_only_after_purge(
         return SqliteStore.open(tmp_path)
 
     store = SqliteStore.open(tmp_path)
-    await ended(store, "x1")
-    await ended(store, "last")
+    await create_ended(store, "x1")
+    await create_ended(store, "last")
 
     def hide(connection: Any) -> None:
         deletes.soft_delete_execution(connection, "last")
@@ -245,12 +245,12 @@ async def test_key_of_deleted_execution_is_reused_only_after_purge(
 
     await store._write(hide)
     store = await again(store)
-    await ended(store, "x2")
+    await create_ended(store, "x2")
     assert await whole(store, "x2", 2)
     await store.delete_execution("x2")  # sweeps both
     assert raw_of(store).execute("SELECT count(*) FROM batches").fetchone() == (2,)
     store = await again(store)
-    await ended(store, "x3")
+    await create_ended(store, "x3")
     assert await whole(store, "x3", 2)
     assert await whole(store, "x1", 2)
     await store.close()
@@ -288,7 +288,7 @@ def raw() -> Iterator[sqlite3.Connection]:
     created.close()
 
 
-def kept(raw: sqlite3.Connection) -> list[tuple[int, str | None]]:
+def rows_of(raw: sqlite3.Connection) -> list[tuple[int, str | None]]:
     return raw.execute("SELECT key, text FROM kept ORDER BY key").fetchall()
 
 
@@ -296,9 +296,9 @@ def kept(raw: sqlite3.Connection) -> list[tuple[int, str | None]]:
 def test_every_row_is_written_once(raw: sqlite3.Connection, count: int) -> None:
     keys = range(1, count + 1)
     assert INSERT.run(raw, [value for key in keys for value in (key, None)]) == count
-    assert kept(raw) == [(key, None) for key in keys]
+    assert rows_of(raw) == [(key, None) for key in keys]
     assert SET.run(raw, [value for key in keys for value in (f"t{key}", key)]) == count
-    assert kept(raw) == [(key, f"t{key}") for key in keys]
+    assert rows_of(raw) == [(key, f"t{key}") for key in keys]
 
 
 @pytest.mark.parametrize("count", ANY_NUMBER)
@@ -313,10 +313,10 @@ def test_first_of_duplicate_rows_is_kept(raw: sqlite3.Connection) -> None:
     INSERT.run(raw, [1, "old"])
     assert KEEP_FIRST.run(raw, [1, "new", 2, "first", 2, "second"]) == 1
     assert KEEP_FIRST.run(raw, [2, "third"]) == 0
-    assert kept(raw) == [(1, "old"), (2, "first")]
+    assert rows_of(raw) == [(1, "old"), (2, "first")]
 
 
 def test_rejected_row_rejects_its_statement(raw: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.IntegrityError, match=r"kept\.key"):
         INSERT.run(raw, [1, "a", 2, "b", 1, "c"])
-    assert kept(raw) == []
+    assert rows_of(raw) == []

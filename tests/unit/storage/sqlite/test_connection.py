@@ -12,7 +12,7 @@ from planwave.storage.sqlite.connection import (
 from planwave.storage.sqlite.store import SqliteStore
 
 
-def opened(directory: Path) -> tuple[Path, sqlite3.Connection, object]:
+def open_database(directory: Path) -> tuple[Path, sqlite3.Connection, object]:
     path = directory / DATABASE_NAME
     raw, connection = open_for_writing(path)
     raw.execute("INSERT INTO plans VALUES ('p', '', '', '', '', '', '{}')")
@@ -28,7 +28,7 @@ def is_closed(raw: sqlite3.Connection) -> bool:
 
 
 def test_write_ahead_log_is_kept_after_failure(tmp_path: Path) -> None:
-    path, raw, connection = opened(tmp_path)
+    path, raw, connection = open_database(tmp_path)
     close_after_failure(connection, path)  # type: ignore[arg-type]
     assert is_closed(raw)
     assert path.with_name(f"{path.name}-wal").stat().st_size
@@ -37,7 +37,7 @@ def test_write_ahead_log_is_kept_after_failure(tmp_path: Path) -> None:
 
 
 def test_missing_database_is_closed_after_failure(tmp_path: Path) -> None:
-    path, raw, connection = opened(tmp_path)
+    path, raw, connection = open_database(tmp_path)
     for file in tmp_path.iterdir():
         file.unlink()
     close_after_failure(connection, path)  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ def record(name: str) -> ExecutionRecord:
     return ExecutionRecord(name, "p", "t", "g", "starting", AT)
 
 
-async def ran(store: SqliteStore, name: str, *values: str) -> None:
+async def store_execution(store: SqliteStore, name: str, *values: str) -> None:
     """Keep an execution that ended, with these results, each in a batch of its own."""
     await store.create_execution(record(name), [])
     for seq, value in enumerate(values, 1):
@@ -62,8 +62,8 @@ def rows(directory: Path) -> dict[str, int]:
 async def test_artifact_is_removed_with_its_last_execution(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    await ran(store, "x1", "a" * 100, "b" * 100, "a" * 100)
-    await ran(store, "x2", "b" * 100, "small")
+    await store_execution(store, "x1", "a" * 100, "b" * 100, "a" * 100)
+    await store_execution(store, "x2", "b" * 100, "small")
     assert artifacts(tmp_path) == 2
     await store.delete_execution("x1")
     assert artifacts(tmp_path) == 1
@@ -76,7 +76,7 @@ async def test_artifact_is_removed_with_its_last_execution(
 async def test_artifact_written_during_deletion_is_kept(
     store: SqliteStore,
 ) -> None:
-    await ran(store, "x1", "a" * 100)
+    await store_execution(store, "x1", "a" * 100)
     await store.create_execution(record("x2"), [])
     await store._write(lambda connection: deletes.soft_delete_execution(connection, "x1"))
     before = store.commits
@@ -91,7 +91,7 @@ async def test_other_writes_run_during_a_deletion(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletes, "_ROWS", 5)
-    await ran(store, "x1", *["small"] * 50)
+    await store_execution(store, "x1", *["small"] * 50)
     await store.create_execution(record("x2"), [])
     seq = 0
     async with asyncio.TaskGroup() as group:
@@ -106,8 +106,8 @@ async def test_interrupted_deletion_is_hidden_and_completed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = SqliteStore.open(tmp_path, artifact_bytes=100)
-    await ran(first, "x1", "a" * 100, "b")
-    await ran(first, "x2", "b")
+    await store_execution(first, "x1", "a" * 100, "b")
+    await store_execution(first, "x2", "b")
 
     def cut_off(_: Any) -> None:
         raise StoreError("the process was killed")
@@ -134,7 +134,7 @@ async def test_interrupted_deletion_is_hidden_and_completed_later(
 async def test_rolled_back_deletion_keeps_artifacts(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store, "x1", "a" * 100)
+    await store_execution(store, "x1", "a" * 100)
     raw = store._writer._raw  # type: ignore[union-attr]
     raw.execute(
         "CREATE TEMP TRIGGER no BEFORE DELETE ON executions BEGIN SELECT raise(ABORT, 'no'); END"
@@ -143,6 +143,6 @@ async def test_rolled_back_deletion_keeps_artifacts(
         await store.delete_execution("x1")
     assert artifacts(tmp_path) == 1
     raw.execute("DROP TRIGGER no")
-    await ran(store, "x2", "b")
+    await store_execution(store, "x2", "b")
     await store.delete_execution("x2")
     assert artifacts(tmp_path) == 0

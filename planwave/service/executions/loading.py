@@ -84,7 +84,7 @@ def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
     return epoch - of_progress
 
 
-def run_spec_from_event(created: Event, limits: Limits) -> RunSpec:
+def run_spec_from_event(created: Event, limits: Limits | None) -> RunSpec:
     """Return the run spec of an execution, read from its first event.
 
     Raises:

@@ -442,7 +442,7 @@ async def test_leaving_the_chunks_ends_the_run(registry: planwave.Registry) -> N
         if chunk["choices"][0]["delta"].get("content"):
             break
     await told.aclose()
-    assert run.execution.status == "cancelled"
+    assert run.result().status == "cancelled"
 
 
 async def test_events_that_do_not_say_their_graph_need_it_beside_them(

@@ -53,7 +53,7 @@ async def test_events_then_result_are_one_run_with_each_event_stored_once() -> N
     run = planwave.run(planwave.build(GREETING, "hi"), store=store)
     seen = [event.seq async for event in run]
     assert (await run).text == "got hi"
-    stored = [event.seq for event in await store.events(run.execution.execution_id)]
+    stored = [event.seq for event in await store.events(run.execution_id)]
     assert stored == [1, *seen]
 
 
@@ -62,7 +62,7 @@ async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> N
     options = planwave.RunOptions(scheduling="waves")
     run = planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
     await run
-    created = (await store.events(run.execution.execution_id))[0].data
+    created = (await store.events(run.execution_id))[0].data
     assert created["options"] == {"scheduling": "waves"}
     assert list(created["inputs"].values()) == [{"output": "hi"}]
 
@@ -123,7 +123,7 @@ async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
         await started.wait()
         waiting.cancel()
     assert waiting.cancelled()
-    last = (await store.events(run.execution.execution_id))[-1]
+    last = (await store.events(run.execution_id))[-1]
     assert last.type == "execution.cancelled"
 
 

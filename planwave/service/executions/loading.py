@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import (
     Conflict,
@@ -94,12 +94,13 @@ def run_spec_from_event(created: Event, limits: Limits | None) -> RunSpec:
     from planwave.graph.reading.documents import read_graph
 
     facts = created.data
+    options: Mapping[str, Any] = facts.get("options") or {}
     graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
     return RunSpec(
         graph=graph,
         goal=facts.get("goal") or "",
         inputs=facts.get("inputs") or {},
-        options=RunOptions(**facts.get("options") or {}),
+        options=RunOptions(**options),
         trigger=facts.get("trigger"),
         last_seq=created.seq,
         parent=facts.get("parent"),

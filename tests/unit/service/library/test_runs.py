@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -222,3 +223,183 @@ def test_a_message_for_an_entry_without_declared_outputs_leaves_through_output(
         {"nodes": [{"id": "o", "type": "open"}], "edges": []}, "hi", registry=registry
     )
     assert graph.inputs == {"o": {"output": "hi"}}
+
+
+# -- failures
+
+
+def failing(registry: planwave.Registry, times: int = 1) -> dict[str, Any]:
+    """Return a chain whose second node fails so many times."""
+    left = [times]
+
+    @node("unreliable", registry=registry)
+    async def unreliable(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        if left[0] > 0:
+            left[0] -= 1
+            raise ValueError("no connection")
+        return f"{input}!"
+
+    return chain(START, {"id": "u", "type": "unreliable"})
+
+
+def test_a_failed_run_raises_with_its_result(registry: planwave.Registry) -> None:
+    graph = planwave.build(failing(registry), "hi", registry=registry)
+    with pytest.raises(planwave.ExecutionFailed, match="u: ValueError: no connection") as caught:
+        planwave.run_sync(graph)
+    result = caught.value.result
+    (failure,) = result.failures
+    assert (failure.path, failure.code, failure.attempt) == ("u", "node-failed", 1)
+    assert result.text == "failed: node 'u' failed: ValueError: no connection"
+    assert result.outputs["s"]["output"].value == "hi"
+
+
+def test_without_check_a_failed_run_returns_its_result(registry: planwave.Registry) -> None:
+    graph = planwave.build(failing(registry), "hi", registry=registry)
+    result = planwave.run_sync(graph, check=False)
+    assert (result.status, [each.path for each in result.failures]) == ("failed", ["u"])
+    with pytest.raises(planwave.ExecutionFailed):
+        result.raise_for_status()
+
+
+def test_a_retry_reuses_what_completed(registry: planwave.Registry) -> None:
+    graph = planwave.build(failing(registry), "hi", registry=registry)
+    failed = planwave.run_sync(graph, check=False)
+    again = failed.run.retry().wait()
+    assert (again.status, again.text) == ("completed", "hi!")
+    assert again.document["parent"]["execution_id"] == failed.execution_id
+    with pytest.raises(planwave.PlanwaveError) as caught:
+        again.run.retry().wait()
+    assert caught.value.code == "nothing-to-retry"
+
+
+def test_a_fork_runs_only_what_changed(registry: planwave.Registry) -> None:
+    calls: list[str] = []
+
+    @node("count", registry=registry)
+    async def count(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        calls.append(input)
+        return input.upper()
+
+    spec = chain(
+        START,
+        {"id": "c", "type": "count"},
+        {"id": "t", "type": "text", "data": {"text": "{{ input }}!"}},
+    )
+    first = planwave.run_sync(planwave.build(spec, "hi", registry=registry))
+    forked = first.run.fork(set={"t.text": "{{ input }}?"}).wait()
+    assert (first.text, forked.text, calls) == ("HI!", "HI?", ["hi"])
+    assert first.run.fork(rerun=["c"]).wait().text == "HI!"
+    assert calls == ["hi", "hi"]
+    with pytest.raises(InputError, match=r"'zz\.text' is not a field of a step"):
+        first.run.fork(set={"zz.text": "x"}).wait()
+
+
+# -- answers
+
+APPROVAL = {
+    "nodes": [
+        {"id": "draft", "type": "text", "data": {"text": "Dear Ann"}},
+        {"id": "ask", "type": "approval", "data": {"prompt": "Send?", "actions": ["send", "drop"]}},
+        {"id": "mail", "type": "text", "data": {"text": "sent: {{ input }}"}},
+    ],
+    "edges": [
+        {"source": "draft", "target": "ask", "data": FLOW},
+        {"source": "ask", "sourceHandle": "send", "target": "mail", "data": FLOW},
+    ],
+}
+
+
+def test_a_run_that_needs_an_answer_is_paused_and_continues_with_it() -> None:
+    paused = planwave.run_sync(APPROVAL)
+    (request,) = paused.requests
+    assert (paused.status, request.path, request.request["prompt"]) == ("paused", "ask", "Send?")
+    with pytest.raises(InputError, match="no decision 'keep' here"):
+        paused.run.answer(request.request_id, {"decision": "keep"})
+    with pytest.raises(planwave.PlanwaveError, match="has no request 'r1'"):
+        paused.run.answer("r1", {"decision": "send"})
+    result = paused.run.answer(request.request_id, {"decision": "send"}).wait()
+    assert (result.status, result.text, result.requests) == ("completed", "sent: Dear Ann", ())
+    with pytest.raises(planwave.PlanwaveError) as caught:
+        result.run.answer(request.request_id, {"decision": "send"})
+    assert caught.value.code == "request-answered"
+
+
+def test_a_paused_run_that_is_awaited_again_is_still_paused() -> None:
+    paused = planwave.run_sync(APPROVAL)
+    assert paused.run.wait().requests == paused.requests
+    with pytest.raises(planwave.PlanwaveError, match="waits for an answer to r"):
+        paused.run.resume().wait()
+
+
+async def test_an_answer_while_the_events_are_read_continues_the_same_iteration() -> None:
+    run = planwave.run(APPROVAL)
+    types: list[str] = []
+    async for event in run:
+        types.append(event.type)
+        if event.type == "execution.paused":
+            run.answer(run.result().requests[0].request_id, {"decision": "send"})
+    assert types[-1] == "execution.completed"
+    assert (await run).text == "sent: Dear Ann"
+
+
+async def test_a_run_is_cancelled_while_it_waits() -> None:
+    run = planwave.run(APPROVAL)
+    assert (await run).status == "paused"
+    run.cancel()
+    assert (await run).status == "cancelled"
+
+
+# -- stored runs
+
+
+def test_a_run_in_a_directory_is_opened_and_answered_later(tmp_path: Path) -> None:
+    paused = planwave.run_sync(APPROVAL, store=tmp_path / "runs")
+    opened = planwave.open(str(tmp_path / "runs"), paused.execution_id)
+    with pytest.raises(RuntimeError, match="await it first"):
+        opened.result()
+    (request,) = opened.wait().requests
+    opened.answer(request.request_id, {"decision": "drop"})
+    assert opened.wait().status == "completed"
+    again = planwave.open(tmp_path / "runs", paused.execution_id).wait()
+    assert (again.status, again.outputs["draft"]["output"].value) == ("completed", "Dear Ann")
+
+
+def test_an_unknown_execution_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(planwave.PlanwaveError) as caught:
+        planwave.open(tmp_path, "0199").wait()
+    assert caught.value.code == "not-found"
+
+
+async def test_an_interrupted_run_is_resumed_with_own_node_types(
+    registry: planwave.Registry,
+) -> None:
+    store, is_blocked = MemoryStore(), [True]
+    started = asyncio.Event()
+
+    @node("once_blocked", registry=registry)
+    async def once_blocked(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        started.set()
+        if is_blocked[0]:
+            await asyncio.Event().wait()
+        return f"{input}!"
+
+    spec = chain(START, {"id": "o", "type": "once_blocked"})
+    run = planwave.run(planwave.build(spec, "hi", registry=registry), store=store)
+
+    async def abandon() -> None:  # as a process that is killed: no terminal event is stored
+        async for event in run:
+            if event.type == "node.started" and event.path == "o":
+                break
+
+    task = asyncio.get_running_loop().create_task(abandon())
+    await started.wait()
+    events = list(await store.events(run.execution_id))
+    is_blocked[0] = False
+    other = MemoryStore()
+    record = await store.execution(run.execution_id)
+    assert record is not None
+    await other.create_execution(record, events)
+    opened = planwave.open(other, run.execution_id, registry=registry)
+    assert (await opened).status == "executing"
+    assert (await opened.resume()).text == "hi!"
+    await task

@@ -67,6 +67,8 @@ class RunEnvironment:
 Loader = Callable[[RunStore], Awaitable[LoadedRun]]
 """Loads what a run executes, from its open store."""
 
+_Subscribed = asyncio.Future[tuple[Sequence[Event], Subscription]]
+"""The events that are not stored yet, and all later ones; set once the run can be driven."""
 _Command = Callable[[Execution, ExecutionState], "asyncio.Future[None] | None"]
 
 
@@ -272,15 +274,16 @@ class Run:
             await self._stop(_STOPPED)
 
     async def _read_events(self) -> AsyncGenerator[Event]:
-        subscribed: asyncio.Future[Subscription] = asyncio.get_running_loop().create_future()
+        subscribed: _Subscribed = asyncio.get_running_loop().create_future()
         driver = self._start(subscribed)
         await asyncio.wait([driver, subscribed], return_when=asyncio.FIRST_COMPLETED)
         if subscribed.done():
-            events = subscribed.result()
+            earlier, events = subscribed.result()
             driver.add_done_callback(lambda _: events.close())
             async for batch in events.batches():
-                for event in batch:
+                for event in (*earlier, *batch):  # stored together
                     yield event
+                earlier = ()
         await driver
 
     # -- driving -----------------------------------------------------------------------------------
@@ -294,7 +297,7 @@ class Run:
     def _has_work(self) -> bool:
         return self._is_due or bool(self._commands)
 
-    def _start(self, subscribed: asyncio.Future[Subscription] | None = None) -> asyncio.Task[None]:
+    def _start(self, subscribed: _Subscribed | None = None) -> asyncio.Task[None]:
         """Return the task that drives the run; start it if there is something to drive."""
         if self._task is None or (self._task.done() and self._has_work):
             # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, and a
@@ -313,7 +316,7 @@ class Run:
         if not driver.cancelled():
             driver.exception()  # no other caller retrieves it, and asyncio would log it as lost
 
-    async def _drive(self, subscribed: asyncio.Future[Subscription] | None) -> None:
+    async def _drive(self, subscribed: _Subscribed | None) -> None:
         environment = self.environment
         async with AsyncExitStack() as resources:
             store = await resources.enter_async_context(open_store(environment.store))
@@ -330,7 +333,8 @@ class Run:
             execution = await self._prepare(store, loaded, services, recorder)
             replies = self._apply_commands(execution)
             if subscribed is not None:
-                subscribed.set_result(execution.events())
+                earlier = () if loaded.is_stored else tuple(loaded.events)
+                subscribed.set_result((earlier, execution.events()))
             self._execution = execution
             await execution.run()
         for reply in replies:

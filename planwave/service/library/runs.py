@@ -93,7 +93,7 @@ class Run:
     ) -> None:
         self.environment, self._is_due = environment, is_due
         self._source = source
-        self._waits_for_time_limits = False
+        self._is_owner = self._waits_for_time_limits = False
         self._commands: list[_Command] = []
         self._execution: Execution | None = None
         self._task: asyncio.Task[None] | None = None
@@ -104,7 +104,7 @@ class Run:
         """Cancel the run; it ends with the status ``cancelled``."""
         if (execution := self._running_execution) is not None:
             execution.cancel(cause)
-        else:
+        elif not self._is_over:
             self._commands.append(lambda execution, _: execution.cancel(cause))
 
     def answer(self, request_id: str, answer: Json) -> Run:
@@ -294,6 +294,10 @@ class Run:
         return None if execution is None or execution.has_ended else execution
 
     @property
+    def _is_over(self) -> bool:
+        return isinstance(self._source, LoadedRun) and self._source.state().is_over
+
+    @property
     def _has_work(self) -> bool:
         return self._is_due or bool(self._commands)
 
@@ -311,13 +315,14 @@ class Run:
         if driver is None:
             return
         if not driver.done():
-            self.cancel(cause)
+            if self._execution is None or not self._execution.has_ended:
+                self.cancel(cause)
             await asyncio.wait([driver])
         if not driver.cancelled():
             driver.exception()  # no other caller retrieves it, and asyncio would log it as lost
 
     async def _drive(self, subscribed: _Subscribed | None) -> None:
-        environment = self.environment
+        environment, self._execution = self.environment, None
         async with AsyncExitStack() as resources:
             store = await resources.enter_async_context(open_store(environment.store))
             loaded = await self._load(store)
@@ -355,8 +360,9 @@ class Run:
     ) -> Execution:
         """Return the execution, ready to be driven from where its events end."""
         environment, is_started = self.environment, len(loaded.events) > 1
-        if is_started and self._execution is None:  # of another process, or of another run
+        if is_started and not self._is_owner:
             loaded.epoch = await store.claim(loaded.record.execution_id)
+        self._is_owner = True
         dependencies = ReuseDependencies(
             store, environment.catalogue, environment.renderer, lambda _: services, recorder
         )
@@ -388,20 +394,16 @@ class Run:
         is_resumed, self._is_due = self._is_due, False
         loaded = self._loaded
         state = loaded.state()
-        if is_resumed and not commands and state.last_seq > 1:
-            require_resumable(state)
-            if state.pause not in (None, WAITING):
-                commands.append(lambda execution, _: execution.resume())
         replies = [command(execution, state) for command in commands]
+        if state.is_over or (is_resumed and not commands and state.last_seq > 1):
+            _require_resumable(state)
+            if state.pause not in (None, WAITING):
+                replies.append(execution.resume())
         return [reply for reply in replies if reply is not None]
 
 
-def require_resumable(state: ExecutionState) -> None:
-    """Refuse to resume an execution that has ended or that only an answer can continue.
-
-    Raises:
-        Conflict: ``already-ended``, ``waiting``.
-    """
+def _require_resumable(state: ExecutionState) -> None:
+    """Raise ``Conflict`` if an execution has ended, or if only an answer can continue it."""
     if state.is_over:
         raise Conflict(
             f"the run is {state.status}, so it cannot be resumed",

@@ -403,3 +403,23 @@ async def test_an_interrupted_run_is_resumed_with_own_node_types(
     assert (await opened).status == "executing"
     assert (await opened.resume()).text == "hi!"
     await task
+
+
+async def test_leaving_the_events_of_a_paused_run_leaves_it_paused() -> None:
+    run = planwave.run(APPROVAL)
+    async for event in run:
+        if event.type == "execution.paused":
+            break
+    assert (await run).status == "paused"
+
+
+async def test_a_run_that_has_ended_takes_no_command(tmp_path: Path) -> None:
+    run = planwave.run(GREETING, store=tmp_path)
+    assert (await run).status == "completed"
+    run.cancel()
+    assert (await run).status == "completed"
+    for command in (planwave.Run.cancel, planwave.Run.resume):
+        opened = planwave.open(tmp_path, run.execution_id)
+        command(opened)
+        with pytest.raises(planwave.PlanwaveError, match="cannot be resumed"):
+            await opened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from planwave.errors import InputError
 from planwave.graph.model import Json
@@ -80,7 +80,7 @@ class RunOptions:
         }
 
 
-def _problem(name: str, value: Any) -> str | None:
+def _problem(name: str, value: object) -> str | None:
     """Return what is wrong with the value of an option, or None."""
     if name in _CHOICES:
         choices = _CHOICES[name]
@@ -94,8 +94,9 @@ def _problem(name: str, value: Any) -> str | None:
     if value is None:
         return None
     if name in _SECONDS:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return None if is_number and value > 0 else f"must be a number above 0, not {value!r}"
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return None
+        return f"must be a number above 0, not {value!r}"
     least = 1 if name == "max_parallel" else 0
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return None

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from planwave.expressions.syntax import WELL_KNOWN
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import (
     LINK,
@@ -20,7 +19,6 @@ from planwave.graph.model import (
 )
 from planwave.nodes.authoring.node_type import NodeType
 from planwave.nodes.checking import node_view
-from planwave.nodes.checking.data_checks import ROOT_VARIABLES
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.text import TextData
 from planwave.nodes.registry import Registry
@@ -327,10 +325,6 @@ def test_an_entry_may_be_given_its_input() -> None:
 
 def test_braces_in_fields_that_are_no_templates_are_text() -> None:
     assert check("agent", {"systemPrompt": "{{ secrets"}, description="d") == []
-
-
-def test_the_roots_are_those_that_expressions_know() -> None:
-    assert set(ROOT_VARIABLES) == WELL_KNOWN
 
 
 def _chain(*ids: str) -> dict[str, Any]:

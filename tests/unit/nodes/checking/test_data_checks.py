@@ -110,32 +110,6 @@ def test_an_unknown_field_says_what_may_be_meant(
     assert first.hint == hint
 
 
-def test_the_conditions_of_an_if_cannot_be_empty() -> None:
-    assert found("if", {"conditions": []}) == [("invalid-data", "/data/conditions")]
-    assert found("if", {}) == [("missing-required-input", "/data/conditions")]
-
-
-def test_an_if_is_told_about_branches_it_does_not_have() -> None:
-    data = {"conditions": [{"operator": "equal", "value": "x"}]}
-    edges = [
-        make_edge("a", "b", source_handle=handle)
-        for handle in ("condition-0", "condition-1", "false")
-    ]
-    (diagnostic,) = check("if", data, edges=edges)
-    assert (diagnostic.code, diagnostic.hint) == (
-        "unknown-handle",
-        "use one of condition-0, false",
-    )
-    assert "'condition-1'" in diagnostic.message
-
-
-def test_a_condition_that_never_holds_is_a_warning() -> None:
-    data = {"conditions": [{"operator": "equal", "value": "  "}]}
-    (diagnostic,) = check("if", data)
-    assert (diagnostic.code, diagnostic.severity) == ("never-matches", "warning")
-    assert diagnostic.pointer == "/data/conditions/0/value"
-
-
 def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_guesses() -> None:
     nodes = [
         Node(f"n{i}", "text", "N", data={"text": f"{{{{ nodes.n{i}x.output }}}}"})

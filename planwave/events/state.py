@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from planwave.errors import InvalidTransition
+from planwave.errors import ErrorDocument, InvalidTransition
 from planwave.events.graphs import NestedGraphs
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
 from planwave.events.request_text import is_timer
 from planwave.events.types import (
     TRANSIENT,
-    ErrorDocument,
     Event,
     ExecutionCancelled,
     ExecutionCompleted,
@@ -25,6 +24,7 @@ from planwave.events.types import (
     ExecutionPaused,
     ExecutionResumed,
     ExecutionStarted,
+    GraphDocument,
     NestedRunOpened,
     NodeAnswered,
     NodeBlocked,
@@ -40,6 +40,8 @@ from planwave.events.types import (
     NodeStarted,
     NodeUnparked,
     NodeWaiting,
+    OptionsDocument,
+    ParentDocument,
     PauseKind,
     Usage,
     WaveCompleted,
@@ -47,6 +49,7 @@ from planwave.events.types import (
     pause_kind,
     typed_event,
 )
+from planwave.events.unreadable import unreadable_error
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -70,10 +73,10 @@ class ExecutionState:
     plan_hash: str | None = None
     flow_id: str | None = None
     flow_version: str | None = None
-    graph: dict[str, Any] | None = None
-    inputs: dict[str, Any] | None = None
-    options: dict[str, Any] | None = None
-    parent: Any = None
+    graph: GraphDocument | None = None
+    inputs: dict[str, dict[str, Any]] | None = None
+    options: OptionsDocument | None = None
+    parent: ParentDocument | None = None
     created_at: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
@@ -142,6 +145,12 @@ class ExecutionState:
             reducer(self, typed)
 
     def _check_order(self, event: Event) -> None:
+        if not self.execution_id:
+            self.execution_id = event.execution_id
+        elif event.execution_id != self.execution_id:
+            raise InvalidTransition(
+                f"event of execution {event.execution_id!r} told to {self.execution_id!r}"
+            )
         if event.type in TRANSIENT:
             if event.seq != 0:
                 raise InvalidTransition(f"{event.type} is never stored, yet has seq {event.seq}")
@@ -151,12 +160,6 @@ class ExecutionState:
             )
         else:
             self.last_seq = event.seq
-        if not self.execution_id:
-            self.execution_id = event.execution_id
-        elif event.execution_id != self.execution_id:
-            raise InvalidTransition(
-                f"event of execution {event.execution_id!r} told to {self.execution_id!r}"
-            )
 
     def node(self, path: str | None) -> NodeState:
         """Return a node's state; create it where no event has named the node yet.
@@ -248,14 +251,17 @@ class ExecutionState:
 
 
 def fold(events: Iterable[Event]) -> ExecutionState:
-    """Return the state of an execution after these events.
+    """Return the state of an execution after these stored events.
 
     Raises:
-        InvalidTransition: The events are not one execution's, numbered 1, 2, 3 … (deltas 0).
+        Conflict: ``unreadable``: the events are not one execution's, numbered 1, 2, 3 ….
     """
     state = ExecutionState()
-    for event in events:
-        state.apply(event)
+    try:
+        for event in events:
+            state.apply(event)
+    except InvalidTransition as error:
+        raise unreadable_error(state.execution_id, error.message) from error
     return state
 
 

@@ -21,10 +21,12 @@ from typing import (
     NamedTuple,
     NotRequired,
     TypeAlias,
-    TypedDict,
     cast,
 )
 
+from typing_extensions import TypedDict
+
+from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.graph.outputs import OutputsDocument
@@ -96,15 +98,6 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 # -- payloads --------------------------------------------------------------------------------------
 
 
-class ErrorDocument(TypedDict):
-    """An error as events carry it; the first failure of a nested run also names its node."""
-
-    code: str
-    message: str
-    hint: NotRequired[str | None]
-    node: NotRequired[str]
-
-
 class BlockedCause(TypedDict):
     """The failed node that a node was blocked by, and its error."""
 
@@ -116,6 +109,64 @@ class NoData(TypedDict):
     """The payload of an event that has none."""
 
 
+class NodeDocument(TypedDict):
+    """The fields of a graph's node that readers of events use."""
+
+    id: str
+    type: str
+    name: NotRequired[str | None]
+
+
+class EdgeKind(TypedDict):
+    """The data of an edge."""
+
+    channel: str
+
+
+class EdgeDocument(TypedDict):
+    """The fields of a graph's edge that readers of events use."""
+
+    id: NotRequired[str | None]
+    source: str
+    target: str
+    sourceHandle: NotRequired[str | None]
+    targetHandle: NotRequired[str | None]
+    data: EdgeKind
+
+
+class GraphDocument(TypedDict):
+    """A graph; nodes and edges have more fields than readers of events use."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+
+
+class OptionsDocument(TypedDict):
+    """The options of an execution that differ from the defaults; see ``RunOptions``."""
+
+    scheduling: NotRequired[Literal["eager", "waves"]]
+    on_failure: NotRequired[Literal["continue", "stop"]]
+    max_parallel: NotRequired[int | None]
+    node_timeout_s: NotRequired[float | None]
+    run_timeout_s: NotRequired[float | None]
+    max_events: NotRequired[int | None]
+    max_result_bytes: NotRequired[int | None]
+    max_state_bytes: NotRequired[int | None]
+    max_steps: NotRequired[int | None]
+    max_depth: NotRequired[int | None]
+    run_to: NotRequired[list[str]]
+    run_from: NotRequired[list[str]]
+
+
+class ParentDocument(TypedDict):
+    """The request of a fork, with the execution that it forks."""
+
+    execution_id: str
+    retry: NotRequired[bool]
+    rerun: NotRequired[list[str]]
+    given: NotRequired[dict[str, dict[str, Json]]]
+
+
 class CreatedData(TypedDict):
     """The request of the client: a goal, and the plan or the flow to run."""
 
@@ -125,11 +176,11 @@ class CreatedData(TypedDict):
     plan_hash: NotRequired[str | None]
     flow_id: NotRequired[str | None]
     flow_version: NotRequired[str | None]
-    graph: NotRequired[dict[str, Any] | None]
-    inputs: NotRequired[dict[str, Any] | None]
-    options: NotRequired[dict[str, Any] | None]
+    graph: NotRequired[GraphDocument | None]
+    inputs: NotRequired[dict[str, dict[str, Json]] | None]
+    options: NotRequired[OptionsDocument | None]
     trigger: NotRequired[Json]
-    parent: NotRequired[Json]
+    parent: NotRequired[ParentDocument | None]
 
 
 class StartedData(TypedDict):
@@ -144,7 +195,7 @@ class PausedData(TypedDict):
     """Why the execution is paused; see :func:`pause_kind` for events without ``kind``."""
 
     reason: NotRequired[str]
-    kind: NotRequired[PauseKind]
+    kind: NotRequired[str]
 
 
 class ResumedData(TypedDict):
@@ -293,13 +344,13 @@ class NodeLogData(TypedDict):
     """A log line of a node."""
 
     message: NotRequired[str]
-    level: NotRequired[str]
+    level: NotRequired[Json]
 
 
 class NodeEventData(TypedDict):
     """An event that a node emits itself."""
 
-    event_type: str
+    event_type: Json
     data: NotRequired[Json]
 
 
@@ -313,14 +364,15 @@ class NestedRunOpenedData(TypedDict):
     key: str
     graph: str
     inputs: str
-    document: NotRequired[dict[str, Any]]
+    document: NotRequired[GraphDocument]
     before: NotRequired[int]
 
 
 class NestedRunAbandonedData(TypedDict):
-    """The key of the nested run."""
+    """The key of the nested run; ``dropped`` is always true."""
 
     key: str
+    dropped: NotRequired[bool]
 
 
 class OnceStoredData(TypedDict):
@@ -331,15 +383,18 @@ class OnceStoredData(TypedDict):
 
 
 class UsageData(TypedDict):
-    """What a call of a model used; ``recorded``: the call was served from its record."""
+    """What a call of a model used; ``recorded``: the call was served from its record.
 
-    provider: NotRequired[str]
-    model: NotRequired[str]
-    input_tokens: NotRequired[int]
-    output_tokens: NotRequired[int]
-    cost_usd: NotRequired[float | None]
-    estimated: NotRequired[bool]
-    recorded: NotRequired[bool]
+    Any node may emit usage, so each value may be anything.
+    """
+
+    provider: NotRequired[Json]
+    model: NotRequired[Json]
+    input_tokens: NotRequired[Json]
+    output_tokens: NotRequired[Json]
+    cost_usd: NotRequired[Json]
+    estimated: NotRequired[Json]
+    recorded: NotRequired[Json]
 
 
 class NodeDeltaData(TypedDict):
@@ -392,20 +447,64 @@ TypedEvent: TypeAlias = (
 )  # fmt: skip
 
 
+# -- types of the events that a run emits ----------------------------------------------------------
+
+PayloadT = TypeVar("PayloadT")
+
+
+class EventType(NamedTuple, Generic[PayloadT]):
+    """The name of an event type; the type checker compares payloads with its parameter."""
+
+    name: str
+
+
+EXECUTION_STARTED: Final = EventType[StartedData]("execution.started")
+EXECUTION_PAUSED: Final = EventType[PausedData]("execution.paused")
+EXECUTION_RESUMED: Final = EventType[ResumedData]("execution.resumed")
+EXECUTION_COMPLETED: Final = EventType[CompletedData]("execution.completed")
+EXECUTION_FAILED: Final = EventType[FailedData]("execution.failed")
+EXECUTION_CANCELLED: Final = EventType[CancelledData]("execution.cancelled")
+WAVE_STARTED: Final = EventType[WaveStartedData]("wave.started")
+WAVE_COMPLETED: Final = EventType[WaveCompletedData]("wave.completed")
+NODE_STARTED: Final = EventType[NodeStartedData]("node.started")
+NODE_COMPLETED: Final = EventType[NodeCompletedData]("node.completed")
+NODE_FAILED: Final = EventType[NodeFailedData]("node.failed")
+NODE_RETRYING: Final = EventType[NodeRetryingData]("node.retrying")
+NODE_SKIPPED: Final = EventType[NodeSkippedData]("node.skipped")
+NODE_BLOCKED: Final = EventType[NodeBlockedData]("node.blocked")
+NODE_WAITING: Final = EventType[NodeWaitingData]("node.waiting")
+NODE_ANSWERED: Final = EventType[NodeAnsweredData]("node.answered")
+NODE_PARKED: Final = EventType[NodeParkedData]("node.parked")
+NODE_UNPARKED: Final = EventType[NoData]("node.unparked")
+NODE_CANCELLED: Final = EventType[CancelledData]("node.cancelled")
+NODE_LOG: Final = EventType[NodeLogData]("node.log")
+NODE_EVENT: Final = EventType[NodeEventData]("node.event")
+USAGE: Final = EventType[UsageData]("usage")
+
+
+# -- readers ---------------------------------------------------------------------------------------
+
+
 def typed_event(event: Event) -> TypedEvent:
     """Return an event by its type, for the type checker.
 
     The ``node.event`` with which the engine stores nested runs and once values become events of
     types of their own. All other events are returned as they are. O(1).
     """
-    if event.type == "node.event":
-        event_type, data = event.data.get("event_type"), event.data.get("data")
-        if event_type == RUN_GRAPH and data:
-            own_type = "nested_run.opened" if "graph" in data else "nested_run.abandoned"
-            event = event._replace(type=own_type, data=data)
-        elif event_type == ONCE:
-            event = event._replace(type="once.stored", data=data)
+    if event.type == "node.event" and (own_type := engine_type(event.data)) is not None:
+        event = event._replace(type=own_type, data=event.data["data"])
     return cast("TypedEvent", event)
+
+
+def engine_type(data: Mapping[str, Any]) -> str | None:
+    """Return the type of what the engine stores in a ``node.event``, None for a node's own event."""
+    event_type = data.get("event_type")
+    if event_type == ONCE:
+        return "once.stored"
+    if event_type == RUN_GRAPH and (stored := data.get("data")):
+        is_opened = isinstance(stored, dict) and "graph" in stored
+        return "nested_run.opened" if is_opened else "nested_run.abandoned"
+    return None
 
 
 def typed_events(events: Iterable[Event]) -> Iterator[TypedEvent]:
@@ -426,3 +525,10 @@ def message_text(data: Any) -> str:
     """Return the text of a message, "" where it has none; data of another shape are the text."""
     text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
     return to_text(text)
+
+
+def error_message(error: ErrorDocument | None) -> str:
+    """Return the message of an error, or its code where it has none."""
+    if error is None:
+        return "unknown error"
+    return str(error.get("message") or error.get("code") or "unknown error")

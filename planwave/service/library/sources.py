@@ -16,7 +16,7 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue
 from planwave.ids import new_id
 from planwave.service.executions.fork import ForkRequest, build_fork
-from planwave.service.executions.loading import run_spec_from_event
+from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.parent_results import parent_data
 from planwave.service.library.graphs import BuiltGraph
 from planwave.service.library.stores import RunStore
@@ -120,7 +120,7 @@ async def load_stored(store: RunStore, catalogue: Catalogue, execution_id: str) 
     """
     record = await load_record(store, execution_id)
     events = await load_events(store, execution_id)
-    spec = run_spec_from_event(events[0], None)
+    spec = run_spec_from_events(execution_id, events, None)
     raise_for_run(check(spec.graph, catalogue))
     return LoadedRun(
         program=Program(spec.graph, catalogue),

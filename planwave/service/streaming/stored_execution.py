@@ -8,7 +8,6 @@ from typing import Protocol
 
 from planwave.errors import NotFound
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.unreadable import guard_stored
 from planwave.storage.records import ExecutionRecord
 
 
@@ -50,8 +49,7 @@ async def load_events(
         Conflict: ``unreadable``: the stored events were changed from outside.
     """
     await load_record(store, execution_id)
-    with guard_stored(execution_id):
-        return await store.events(execution_id, after=after, limit=limit)
+    return await store.events(execution_id, after=after, limit=limit)
 
 
 async def load_state(store: ExecutionReader, execution_id: str) -> ExecutionState:
@@ -61,5 +59,4 @@ async def load_state(store: ExecutionReader, execution_id: str) -> ExecutionStat
         NotFound, Conflict: As in :func:`load_events`.
     """
     events = await load_events(store, execution_id)
-    with guard_stored(execution_id):
-        return await asyncio.to_thread(fold, events)
+    return await asyncio.to_thread(fold, events)

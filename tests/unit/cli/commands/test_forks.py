@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.commands.forks import apply_settings
+from planwave.cli.commands.forks import parse_settings
 from planwave.errors import InputError
+from planwave.service.executions.fork import changes_of_fields
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import (
     approval_graph,
@@ -51,9 +52,9 @@ def test_fork_reads_changes_from_stdin_and_reruns_nodes() -> None:
 @pytest.mark.parametrize(
     ("args", "stdin", "says"),
     [
-        (["--set", "a.text"], None, "names no field"),
+        (["--set", "a.text"], None, "has no value"),
         (["--set", "zz.text=1"], None, "the steps are a, b"),
-        (["--set", "a.=1"], None, "names no field"),
+        (["--set", "a.=1"], None, "is not a field"),
         (["--rerun", "zz"], None, "no node 'zz'"),
         (["--changes", "-"], "[]", "not {node: {…}}"),
         (["--changes", "-"], '{"a": 1}', "not {node: {…}}"),
@@ -72,15 +73,15 @@ def test_invalid_fork_is_reported(args: list[str], stdin: str | None, says: str)
 def test_set_options_are_merged_into_changes() -> None:
     given: dict[str, Any] = {"a": {"data": {"x": {"p": 1}}}, "b.c": {"outputs": {}}}
     written = ["a.x.q=[2]", "a.t=hello = you", "a.n=null", "b.c.d=5", 'e.t="6"']
-    created = apply_settings(given, written, ["a", "b", "b.c", "e"])
-    assert created == {
+    made = changes_of_fields(given, parse_settings(written), ["a", "b", "b.c", "e"])
+    assert made == {
         "a": {"data": {"x": {"p": 1, "q": [2]}, "t": "hello = you", "n": None}},
         "b.c": {"outputs": {}, "data": {"d": 5}},
         "e": {"data": {"t": "6"}},
     }
     assert given["a"] == {"data": {"x": {"p": 1}}}
     with pytest.raises(InputError):
-        apply_settings({}, ["a..b=1"], ["a"])
+        changes_of_fields({}, parse_settings(["a..b=1"]), ["a"])
 
 
 def test_retry_runs_cancelled_nodes_and_reuses_the_rest() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, Arrival, Channel, DataValue, Json, Port
 from planwave.graph.ports import find_port
@@ -201,7 +201,7 @@ class FieldWires:
             raise _wire_mismatch(context, wired, wired.handle, wanted, bundle.type)
         strangers = [name for name in bundle.values if name not in self._flow_fields]
         if strangers:
-            raise NodeError(
+            raise PermanentError(
                 f"node {context.node_id!r}: the {bundle.type} that {wired.source!r} gives sets "
                 f"{', '.join(strangers)}, which this type of node does not have",
                 code="type-mismatch",
@@ -240,9 +240,11 @@ def _to_value(value: Any) -> DataValue:
     return DataValue(value_type(value), value)
 
 
-def _too_many_wires(context: FlowContext, name: str, channel: Channel, count: int) -> NodeError:
+def _too_many_wires(
+    context: FlowContext, name: str, channel: Channel, count: int
+) -> PermanentError:
     what = "link" if channel == LINK else "value"
-    return NodeError(
+    return PermanentError(
         f"node {context.node_id!r}: data field {name!r} takes one {what}, {count} lead into it",
         code="too-many-inputs",
         hint="remove all but one of them",
@@ -251,7 +253,7 @@ def _too_many_wires(context: FlowContext, name: str, channel: Channel, count: in
 
 def _wire_mismatch(
     context: FlowContext, wired: WiredValue, name: str, expected: str, actual: str
-) -> NodeError:
+) -> PermanentError:
     into = "" if wired.handle == name else f" into {wired.handle!r}"
     source = f"{wired.source!r}{into}"
     return _type_mismatch(context, f"data.{name}", source, expected, actual, wired.channel)
@@ -264,8 +266,8 @@ def _type_mismatch(
     expected: str,
     actual: str,
     channel: Channel = FLOW,
-) -> NodeError:
-    return NodeError(
+) -> PermanentError:
+    return PermanentError(
         f"node {context.node_id!r}: {into} takes {expected}, but the {channel} edge from {source} "
         f"brings {actual}",
         code="type-mismatch",

@@ -98,7 +98,7 @@ def explain_status(picture: DependencyView, node: NodeState) -> Reason:
     if node.status == "retrying":
         return ran._replace(
             code="waits-to-retry",
-            reason=f"Attempt {node.attempt} failed ({error_text(node.error)}); it is tried again. "
+            reason=f"Attempt {node.attempt} failed: {error_text(node.error)}. It is tried again. "
             + ran.reason,
         )
     if node.status == "failed":

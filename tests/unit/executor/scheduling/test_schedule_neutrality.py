@@ -129,20 +129,3 @@ def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
 
 def test_the_kernels_tests_use_types_it_has_never_seen() -> None:
     assert not registered() & set(GenericCatalog({}).names())
-
-
-def imports_of(path: Path) -> set[str]:
-    """What a file imports by name: modules, and names that may be modules of a package."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
-    return names | {str(node.module) for node in froms}
-
-
-def test_no_modules_import_each_other_in_a_cycle() -> None:
-    needs = {module_of(file): imports_of(file) for file in FILES}
-    assert needs["planwave.executor.driver.execution"] >= {"planwave.executor.driver.reducer"}
-    while free := [name for name, needed in needs.items() if not needed & needs.keys()]:
-        for name in free:
-            del needs[name]
-    assert needs == {}

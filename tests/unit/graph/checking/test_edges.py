@@ -73,15 +73,3 @@ def test_types_that_do_not_fit_are_both_named() -> None:
     diagnostic = only(parse_graph("w:words x:strict", "w>x.need"))
     assert diagnostic.code == "type-mismatch"
     assert "'output' is of type text, input 'need' accepts number" in diagnostic.message
-
-
-def test_edges_of_one_kind_ask_the_catalogue_once() -> None:
-    asked: list[tuple[str, str]] = []
-
-    class Counting(FakeNodeCatalog):
-        def accepts(self, target_type: str, source_type: str) -> bool:
-            asked.append((target_type, source_type))
-            return True
-
-    assert check(parse_graph("a b c d", "a>b", "a>c", "a>d", "b>d", "c>d"), Counting()) == []
-    assert asked == [("any", "any")]

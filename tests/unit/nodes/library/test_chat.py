@@ -182,36 +182,29 @@ def window(max_tokens: int | None, *texts: str) -> list[str]:
     ]
 
 
+SIX = ("u:aa", "a:bb", "s:S", "u:c", "a:d", "u:e")
+
+
 @pytest.mark.parametrize(
-    ("max_tokens", "kept"),
+    ("max_tokens", "texts", "kept"),
     [
-        (None, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
-        (8, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
-        (7, ["s:S", "u:c", "a:d", "u:e"]),
-        (4, ["s:S", "u:c", "a:d", "u:e"]),
-        (3, ["s:S", "u:e"]),
-        (1, ["s:S", "u:e"]),
+        (None, SIX, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
+        (8, SIX, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
+        (7, SIX, ["s:S", "u:c", "a:d", "u:e"]),
+        (4, SIX, ["s:S", "u:c", "a:d", "u:e"]),
+        (3, SIX, ["s:S", "u:e"]),
+        (1, SIX, ["s:S", "u:e"]),
+        (5, ("u:aaaaaaaa", "a:b", "a:c", "u:d"), ["u:d"]),
+        (2, ("a:aa", "u:b", "a:c"), ["u:b", "a:c"]),
+        (4, ("a:aa", "u:b", "a:c"), ["a:aa", "u:b", "a:c"]),
+        (3, ("u:a", "u:bbbbb", "u:c"), ["u:c"]),
+        (1, (), []),
     ],
 )
-def test_the_oldest_whole_turns_go_first_and_system_and_the_last_turn_stay(
-    max_tokens: int | None, kept: list[str]
+def test_the_oldest_turns_are_dropped_and_system_messages_and_the_last_turn_stay(
+    max_tokens: int | None, texts: tuple[str, ...], kept: list[str]
 ) -> None:
-    assert window(max_tokens, "u:aa", "a:bb", "s:S", "u:c", "a:d", "u:e") == kept
-
-
-def test_an_answer_is_never_kept_without_its_question() -> None:
-    texts = ("u:aaaaaaaa", "a:b", "a:c", "u:d")
-    assert window(5, *texts) == ["u:d"]
-    assert window(11, *texts) == list(texts)
-
-
-def test_a_conversation_that_begins_with_an_answer_has_it_as_its_first_turn() -> None:
-    assert window(2, "a:aa", "u:b", "a:c") == ["u:b", "a:c"]
-    assert window(4, "a:aa", "u:b", "a:c") == ["a:aa", "u:b", "a:c"]
-
-
-def test_a_small_old_turn_is_not_kept_where_a_newer_one_was_left_out() -> None:
-    assert window(3, "u:a", "u:bbbbb", "u:c") == ["u:c"]
+    assert window(max_tokens, *texts) == kept
 
 
 conversations = st.lists(
@@ -244,10 +237,6 @@ def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
         assert wider > max_tokens
     if found.tokens > max_tokens and said:
         assert found.dropped == begins[-1]
-
-
-def test_nothing_fits_into_anything() -> None:
-    assert fit_window([], 1) == ([], 0, 0)
 
 
 async def test_what_was_left_out_is_told() -> None:

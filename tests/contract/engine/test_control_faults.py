@@ -208,7 +208,9 @@ class Gradual(MemoryStore):
         await super().append(execution_id, epoch, events)
 
 
-async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_told() -> None:
+async def test_f55_of_twenty_concurrent_answers_one_is_accepted_and_the_others_get_a_conflict() -> (
+    None
+):
     async with in_process_client(dependencies(QUESTION, store=Gradual())) as calls:
         execution_id, request_id = await asked(calls)
         path = f"/api/executions/{execution_id}/requests/{request_id}"
@@ -235,7 +237,7 @@ async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_tol
 
 
 @pytest.mark.parametrize("how", ["execution", "node", "timeout", "delete"])
-async def test_f56_an_answer_that_comes_too_late_is_refused_and_starts_nothing(how: str) -> None:
+async def test_f56_a_late_answer_is_rejected_and_starts_nothing(how: str) -> None:
     graph = QUESTION
     if how == "timeout":
         timed = {"prompt": "Publish?", "timeoutS": 0.05, "timeoutAction": "reject"}
@@ -421,7 +423,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, st
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_f57_a_cancel_holds_within_two_seconds_in_every_phase(
+async def test_f57_a_cancel_takes_effect_within_two_seconds_in_every_phase(
     tmp_path: Path, phase: str
 ) -> None:
     async def cancels(directory: Path) -> float:
@@ -478,7 +480,7 @@ class Deaf:
 
 
 @partial(virtual_time, loop=VirtualNetworkLoop)
-async def test_f57_a_node_that_goes_on_all_the_same_does_not_hold_up_its_cancel() -> None:
+async def test_f57_a_node_that_ignores_its_cancellation_does_not_delay_it() -> None:
     time, deaf = asyncio.get_running_loop().time, Deaf()
     async with Service(dependencies(types=[deaf])) as service:
         plan = make_plan(follows(Node("d", "deaf", "D")), new_id())
@@ -491,7 +493,7 @@ async def test_f57_a_node_that_goes_on_all_the_same_does_not_hold_up_its_cancel(
         deaf.let_go.set()
 
 
-async def test_f57_a_cancelled_planning_lets_the_provider_go_and_leaves_nothing(
+async def test_f57_a_cancelled_planning_closes_its_model_call_and_stores_no_plan(
     tmp_path: Path,
 ) -> None:
     assert await is_quick(planning_cancelled, tmp_path)
@@ -515,7 +517,7 @@ async def planning_cancelled(directory: Path) -> float:
 # -- F58: cancel against success
 
 
-async def test_f58_however_a_cancel_races_the_end_all_are_told_the_same_one() -> None:
+async def test_f58_a_cancel_that_races_the_end_gives_all_callers_the_same_status() -> None:
     random, told = Random(58), Counter[str]()  # noqa: S311 - a test's choices
     graph = written(text_node("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
     async with Service(dependencies(graph)) as service:
@@ -570,7 +572,7 @@ class Blocks:
         return ExecutionResult({"output": DataValue("text", "done")})
 
 
-async def test_f60_a_node_that_blocks_the_loop_is_told_and_measured(
+async def test_f60_a_node_that_blocks_the_loop_is_logged_and_measured(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with running_server(types=[Blocks()]) as server:
@@ -599,7 +601,7 @@ def late(found: MetricsScrape) -> float:
     return found.value(f"{name}_count") - found.value(f"{name}_bucket", le="0.25")
 
 
-async def test_f60_a_template_that_computes_for_long_holds_up_nobody(tmp_path: Path) -> None:
+async def test_f60_a_slow_template_does_not_delay_other_executions(tmp_path: Path) -> None:
     async with rig_of(tmp_path) as rig:
         loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
         execution_id = await rig.execute(written(text_node("t", loops)))
@@ -640,7 +642,7 @@ JUMPS = {
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-async def test_f68_a_clock_that_jumps_ends_no_node_and_changes_no_order(
+async def test_f68_a_jump_of_the_clock_ends_no_node_and_changes_no_order(
     jump: str, clock: Clock
 ) -> None:
     held = HeldNode()
@@ -679,7 +681,7 @@ async def has_ended(service: Service, execution_id: str) -> str:
 
 @pytest.mark.parametrize("jump", JUMPS)
 @partial(virtual_time, loop=VirtualNetworkLoop)  # histories are read in threads
-async def test_f68_a_request_waits_as_long_as_it_is_to_whatever_the_clock_says(
+async def test_f68_the_time_limit_of_a_request_does_not_depend_on_the_clock(
     jump: str, clock: Clock
 ) -> None:
     time = asyncio.get_running_loop().time
@@ -695,7 +697,7 @@ async def test_f68_a_request_waits_as_long_as_it_is_to_whatever_the_clock_says(
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-async def test_f68_after_a_restart_a_request_waits_by_the_recorded_time_and_never_longer(
+async def test_f68_after_a_restart_a_request_waits_until_the_recorded_time_and_never_longer(
     tmp_path: Path, jump: str, clock: Clock
 ) -> None:
     def opened() -> Service:

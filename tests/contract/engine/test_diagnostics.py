@@ -148,7 +148,7 @@ def error_codes(found: Iterable[Diagnostic]) -> set[str]:
 
 
 @given(st.data(), st.integers(0, 1000))
-def test_all_faults_of_both_families_are_told_at_once_and_mending_them_leaves_none(
+def test_errors_of_reading_and_of_the_graph_are_reported_together_and_none_remains_once_fixed(
     data: st.DataObject, turn: int
 ) -> None:
     families = data.draw(st.lists(st.sampled_from([unreadable, unfitting]), min_size=2, max_size=6))
@@ -300,7 +300,7 @@ def places_of(found: Iterable[Diagnostic]) -> set[tuple[str, str]]:
     st.sampled_from([(of_made_up_types, FakeNodeCatalog()), (of_the_library, LIBRARY)]),
     st.randoms(use_true_random=False),
 )
-def test_nothing_is_told_that_goes_away_once_all_can_be_read(
+def test_an_unreadable_part_causes_no_finding_about_the_rest_of_the_document(
     made: tuple[Callable[[Random], dict[str, Any]], Any], random: Random
 ) -> None:
     make, catalogue = made
@@ -351,14 +351,14 @@ def planned() -> list[Diagnostic]:
         ),
     ],
 )
-def test_every_boundary_tells_both_families_at_once(
+def test_every_boundary_reports_errors_of_reading_and_of_the_graph_together(
     boundary: Callable[[], Sequence[Diagnostic]],
 ) -> None:
     assert [finding.code for finding in errors_in(boundary())] == CODES
 
 
 @pytest.mark.parametrize("command", ["check", "exec"])
-def test_the_command_line_tells_both_families_at_once(command: str) -> None:
+def test_the_command_line_reports_errors_of_reading_and_of_the_graph_together(command: str) -> None:
     done = CliRunner().invoke(
         app, [command, "-", "--json"], input=json.dumps(BOTH), obj=fake_factories()
     )

@@ -100,7 +100,7 @@ def run_alone(work: Any) -> Any:
 
 @given(st.binary(min_size=150, max_size=200))
 @settings(max_examples=150)
-def test_every_mix_of_kinds_and_wires_comes_to_what_it_must(source: bytes) -> None:
+def test_every_mix_of_types_and_edges_gives_the_expected_results(source: bytes) -> None:
     choices = ByteChoices(source)
     graph, answers = wild(choices)
     prophet = ExpectedResults(graph, answers)
@@ -120,7 +120,7 @@ def test_every_mix_of_kinds_and_wires_comes_to_what_it_must(source: bytes) -> No
             assert len({id(made) for made in lent}) == 1
 
 
-def test_the_graphs_made_at_random_are_of_every_sort() -> None:
+def test_the_random_graphs_cover_every_type_and_wiring() -> None:
     """Else the test above would show little."""
     seen: set[str] = set()
     for number in range(300):
@@ -144,7 +144,9 @@ def test_the_graphs_made_at_random_are_of_every_sort() -> None:
 
 @pytest.mark.parametrize("kind", COMBINATIONS, ids=lambda kind: type_name(*kind))
 @virtual_time
-async def test_a_type_of_any_combination_does_all_it_can(kind: tuple[str, bool, bool]) -> None:
+async def test_a_type_with_any_combination_of_methods_uses_all_of_them(
+    kind: tuple[str, bool, bool],
+) -> None:
     form, makes, goes_on = kind
     plain = ("coroutine", False, False)
     nodes = [creature("a", plain), creature("z", kind, asks=2 if form and goes_on else 0)]
@@ -165,7 +167,7 @@ async def test_a_type_of_any_combination_does_all_it_can(kind: tuple[str, bool, 
 
 
 @virtual_time
-async def test_many_callers_at_once_share_one_artefact_however_deep_it_is_nested() -> None:
+async def test_concurrent_callers_share_one_artifact_at_any_depth() -> None:
     plain, maker = ("coroutine", False, False), ("", True, False)
     nodes = [creature("deep", maker, delay=2), creature("left", maker), creature("right", maker)]
     nodes += [creature(f"u{n}", plain) for n in range(20)]
@@ -207,7 +209,7 @@ class Nest:
 
 @given(st.binary(min_size=150, max_size=200))
 @settings(max_examples=50)
-def test_inside_a_node_a_graph_comes_to_the_same(source: bytes) -> None:
+def test_a_nested_graph_gives_the_expected_results(source: bytes) -> None:
     choices = ByteChoices(source)
     inside, answers = wild(choices)
     prophet = ExpectedResults(inside, answers)
@@ -227,7 +229,7 @@ def test_inside_a_node_a_graph_comes_to_the_same(source: bytes) -> None:
     assert habitat.materialized == dict.fromkeys(prophet.requested_artifacts, 1)
 
 
-def test_the_engine_loads_no_node_type_and_creatures_are_none_that_planwave_has() -> None:
+def test_the_engine_imports_no_node_type_and_the_matrix_uses_types_of_its_own() -> None:
     code = (
         "import sys, planwave.executor.driver.execution, planwave.graph.checking.checker\n"
         "print(*{m.split('.')[1] for m in sys.modules if m.startswith('planwave.')})"
@@ -268,7 +270,7 @@ def errors_of(graph: Graph) -> list[Any]:
 
 
 @given(st.binary(max_size=40))
-def test_a_check_finds_every_cycle_of_links_with_its_whole_path(source: bytes) -> None:
+def test_the_check_finds_every_link_cycle_with_its_whole_path(source: bytes) -> None:
     graph = tangle(ByteChoices(source), (LINK,))
     found = [d for d in errors_of(graph) if d.code == "link-cycle"]
     assert bool(found) == has_cycle(graph)
@@ -281,7 +283,7 @@ def test_a_check_finds_every_cycle_of_links_with_its_whole_path(source: bytes) -
 
 @given(st.binary(max_size=60))
 @settings(max_examples=150)
-def test_a_graph_of_flows_and_links_is_refused_for_a_cycle_or_comes_to_its_end(
+def test_a_graph_of_flows_and_links_is_rejected_for_a_cycle_or_completes(
     source: bytes,
 ) -> None:
     graph = tangle(ByteChoices(source), (FLOW, LINK))
@@ -325,7 +327,7 @@ class Curious:
 
 
 @virtual_time
-async def test_a_cycle_that_shows_only_while_running_is_told_with_its_whole_path() -> None:
+async def test_a_link_cycle_that_arises_in_a_run_fails_it_with_the_whole_path() -> None:
     registry = planwave.Registry([Nosy, Curious])
     nodes = (
         Node("one", "nosy", "one", data={"of": "v"}),

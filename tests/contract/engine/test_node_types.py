@@ -120,7 +120,7 @@ def sample_of(name: str) -> tuple[Graph, Node]:
 
 
 @names
-def test_a_type_says_what_it_is_for_in_one_line(name: str) -> None:
+def test_a_type_has_a_purpose_of_one_line(name: str) -> None:
     facts = facts_of(name)
     assert facts.node_type == name
     assert facts.purpose
@@ -129,7 +129,7 @@ def test_a_type_says_what_it_is_for_in_one_line(name: str) -> None:
 
 
 @names
-def test_ports_are_distinct_and_in_the_order_of_precision(name: str) -> None:
+def test_ports_are_distinct_and_fixed_names_precede_open_ones(name: str) -> None:
     facts = facts_of(name)
     for ports in (facts.inputs, facts.outputs):
         keys = [(port.name, port.channel) for port in ports]
@@ -172,7 +172,7 @@ def test_every_data_field_is_a_socket_on_both_channels(name: str) -> None:
 
 
 @names
-def test_facts_survive_the_way_through_json(name: str) -> None:
+def test_the_description_of_a_type_survives_json(name: str) -> None:
     described = json.loads(json.dumps(REGISTRY.describe(name)))
     facts = facts_of(name)
     assert [Port(**port) for port in described.pop("inputs")] == list(facts.inputs)
@@ -185,7 +185,7 @@ def test_facts_survive_the_way_through_json(name: str) -> None:
 
 
 @names
-def test_the_data_of_the_example_fit_and_unknown_fields_do_not(name: str) -> None:
+def test_the_data_of_the_example_are_valid_and_unknown_fields_are_not(name: str) -> None:
     graph, sample = sample_of(name)
     jsonschema_rs.validate(REGISTRY.schema(name), dict(sample.data))
     faulty = sample._replace(data={**sample.data, "no_such_field": 1})
@@ -218,7 +218,7 @@ async def run_of(document: Mapping[str, Json]) -> tuple[planwave.RunResult, list
 
 
 @names
-async def test_the_example_runs_and_comes_to_what_the_type_says(name: str) -> None:
+async def test_the_example_completes_with_the_expected_outputs(name: str) -> None:
     result, told = await run_of(example_of(name))
     assert result.error is None
     assert result.status == "completed"
@@ -237,12 +237,12 @@ async def test_the_example_runs_and_comes_to_what_the_type_says(name: str) -> No
 
 
 @names
-async def test_the_same_data_and_inputs_give_the_same(name: str) -> None:
+async def test_the_same_data_and_inputs_give_the_same_outputs(name: str) -> None:
     first, second = [(await run_of(example_of(name)))[0].outputs for _ in range(2)]
     assert first == second
 
 
-def test_every_type_has_an_example_and_what_it_comes_to() -> None:
+def test_every_type_has_an_example_with_expected_outputs() -> None:
     assert set(COME_TO) == set(REGISTRY.names())
     assert all(example_of(name) for name in REGISTRY.names())
 
@@ -302,7 +302,7 @@ async def fill(
 
 @names
 @pytest.mark.parametrize("channel", [FLOW, LINK])
-async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
+async def test_a_wire_into_any_field_has_the_effect_of_the_same_value_in_the_data(
     name: str, channel: Channel
 ) -> None:
     kind: BaseNode = REGISTRY.implementation(name)
@@ -341,7 +341,7 @@ CODES = {
 
 
 @pytest.mark.skipif(not bad_inputs(), reason="no ../shared/bad_inputs.jsonl")
-def test_bad_llm_data_of_the_shared_collection_are_caught() -> None:
+def test_invalid_llm_data_of_the_shared_collection_are_found() -> None:
     cases = {line["id"]: line["input"] for line in bad_inputs() if line["id"] in CODES}
     assert cases.keys() == CODES.keys()
     for name, document in cases.items():

@@ -107,23 +107,23 @@ def test_linked_nodes_are_never_executed_and_in_no_wave() -> None:
     assert told("u") == "over 1, completed"
 
 
-def test_a_type_that_only_materialises_is_linked_without_any_edge() -> None:
+def test_a_type_that_only_materializes_is_linked_without_any_edge() -> None:
     told = Told(parse_graph("g u"), only={"g"})
     assert told.start() == "start u"
 
 
-def test_a_node_with_a_flow_edge_out_is_executed_though_it_is_linked_too() -> None:
+def test_a_node_with_an_outgoing_flow_edge_is_executed_even_if_it_is_linked() -> None:
     told = Told(parse_graph("g u end", "g~u", "g>end"))
     assert told.start() == "start g, start u"
 
 
-def test_a_flow_edge_into_a_linked_node_holds_its_consumers_back() -> None:
+def test_consumers_of_a_linked_node_wait_for_its_flow_sources() -> None:
     told = Told(parse_graph("a g u", "a>g", "g~u"))
     assert told.start() == "start a"
     assert told("a") == "start u, over 1"
 
 
-def test_it_holds_them_back_through_further_links() -> None:
+def test_consumers_wait_through_a_chain_of_links() -> None:
     told = Told(parse_graph("a inner g u", "a>inner", "inner~g", "g~u"))
     assert told.start() == "start a"
     assert told("a") == "start u, over 1"
@@ -136,14 +136,14 @@ def test_consumers_of_a_gate_whose_source_failed_are_blocked() -> None:
     assert told("b") == "over 1, failed"
 
 
-def test_a_skipped_gate_leaves_the_decision_to_the_consumers_own_edges() -> None:
+def test_after_a_skipped_gate_the_consumers_own_edges_decide() -> None:
     told = Told(parse_graph("a b g u v", "a.x>g", "g~u", "g~v", "b>u", "b.x>v"))
     assert told.start() == "start a, start b"
     assert told("a") == ""
     assert told("b") == "start u, skip v, over 1"
 
 
-def test_a_consumer_without_edges_of_its_own_takes_the_gates_fate() -> None:
+def test_a_consumer_without_own_edges_is_skipped_with_its_gate() -> None:
     told = Told(parse_graph("a g u", "a.x>g", "g~u"))
     told.start()
     assert told("a") == "skip u, over 1, over 2, completed"
@@ -159,7 +159,7 @@ def test_a_completed_node_delivers_on_the_handles_it_names() -> None:
     assert told.reason("c") == NO_INPUT
 
 
-def test_failed_blocked_and_cancelled_nodes_pass_on_the_first_cause() -> None:
+def test_failed_blocked_and_cancelled_nodes_propagate_the_first_cause() -> None:
     told = Told(parse_graph("a b c d e", "a>b", "b>c", "d>e"))
     told.start()
     assert told("a!") == "block b<a, block c<a, over 3"
@@ -174,7 +174,7 @@ def test_join_all_waits_for_every_edge_and_needs_one_delivery() -> None:
     assert told("b") == "start c, over 1"
 
 
-def test_join_any_starts_at_the_first_delivery_with_its_winner_named() -> None:
+def test_join_any_starts_at_the_first_delivery_and_names_its_edge() -> None:
     told = Told(parse_graph("a b c", "a>c", "b>c"), any="c")
     told.start()
     assert told("b") == "start c(e2)"
@@ -182,7 +182,7 @@ def test_join_any_starts_at_the_first_delivery_with_its_winner_named() -> None:
     assert told("c") == "over 2, completed"
 
 
-def test_join_any_goes_on_after_a_failure_and_a_skip() -> None:
+def test_join_any_waits_for_a_delivery_after_a_failure_and_a_skip() -> None:
     told = Told(parse_graph("a b c d", "a>d", "b.x>d", "c>d"), any="d")
     told.start()
     assert told("a!", "b") == ""
@@ -212,7 +212,7 @@ def test_join_any_waits_for_its_gates() -> None:
 # -- skipped, blocked
 
 
-def test_a_required_input_whose_edges_were_skipped_skips_the_node_and_is_named() -> None:
+def test_a_required_input_whose_edges_were_all_skipped_skips_the_node_and_is_named() -> None:
     graph = parse_graph("a b c", "a.x>c.need", "a.y>c.need", "b>c.other")
     told = Told(graph, required={"c": ["need"]})
     told.start()
@@ -223,13 +223,13 @@ def test_a_required_input_whose_edges_were_skipped_skips_the_node_and_is_named()
     assert told("a.y", "b") == "start c, over 1"
 
 
-def test_a_required_input_without_edges_is_no_reason_to_skip() -> None:
+def test_a_required_input_without_edges_does_not_skip_the_node() -> None:
     told = Told(parse_graph("a c", "a>c.other"), required={"c": ["need"]})
     told.start()
     assert told("a") == "start c, over 1"
 
 
-def test_a_failed_edge_blocks_at_once_and_other_branches_go_on() -> None:
+def test_a_failed_edge_blocks_at_once_and_other_branches_continue() -> None:
     told = Told(parse_graph("a b c d e", "a>c", "b>c", "b>d", "c>e"))
     told.start()
     assert told("a!") == "block c<a, block e<a, over 3"
@@ -237,7 +237,7 @@ def test_a_failed_edge_blocks_at_once_and_other_branches_go_on() -> None:
     assert told("d") == "over 2, failed"
 
 
-def test_failure_beats_skip_whichever_comes_first() -> None:
+def test_failure_has_priority_over_skip_in_any_order() -> None:
     graph = parse_graph("a b c", "a>c.one", "b.x>c.need")
     for facts in (("a!", "b"), ("b", "a!")):
         told = Told(graph, required={"c": ["need"]})
@@ -266,7 +266,7 @@ def test_stop_lets_running_nodes_finish_and_cancels_the_rest_with_the_cause() ->
     assert told("c") == "over 1, failed"
 
 
-def test_cancel_cancels_everything_that_is_not_settled() -> None:
+def test_cancel_cancels_all_nodes_that_are_not_settled() -> None:
     told = Told(parse_graph("a b c", "a>c"))
     told.start()
     assert told("b", "cancel") == "cancel c<enough, over 2"
@@ -276,20 +276,20 @@ def test_cancel_cancels_everything_that_is_not_settled() -> None:
 # -- scheduling, waiting
 
 
-def test_eager_starts_a_node_the_moment_it_is_ready() -> None:
+def test_eager_starts_a_node_as_soon_as_it_is_ready() -> None:
     told = Told(parse_graph("a b c", "a>c"))
     told.start()
     assert told("a") == "start c"
 
 
-def test_waves_hold_a_node_until_the_wave_before_is_over() -> None:
+def test_waves_start_a_node_when_the_previous_wave_has_ended() -> None:
     told = Told(parse_graph("a b c", "a>c"), waves=True)
     told.start()
     assert told("a") == ""
     assert told("b") == "start c, over 1"
 
 
-def test_the_barrier_opens_when_the_rest_of_the_wave_waits() -> None:
+def test_the_barrier_opens_when_the_unsettled_nodes_of_the_wave_wait() -> None:
     told = Told(parse_graph("a b c d e", "a>c", "b>d", "c>e"), waves=True)
     told.start()
     assert told("a") == ""
@@ -301,7 +301,7 @@ def test_the_barrier_opens_when_the_rest_of_the_wave_waits() -> None:
     assert told("d") == "over 2, completed"
 
 
-def test_a_waiting_node_holds_only_what_follows_it_and_the_run_pauses() -> None:
+def test_a_waiting_node_delays_only_its_descendants_and_the_run_pauses() -> None:
     told = Told(parse_graph("a b c d", "a>b", "c>d"))
     told.start()
     assert told("a?") == ""
@@ -315,13 +315,13 @@ def test_a_waiting_node_holds_only_what_follows_it_and_the_run_pauses() -> None:
 # -- entry, order, explain
 
 
-def test_inputs_settle_nodes_and_their_consumers_are_the_first_wave() -> None:
+def test_preset_results_settle_nodes_and_their_consumers_are_the_first_wave() -> None:
     told = Told(parse_graph("a b c", "a>b", "b>c"), given={"a": ["output"]})
     assert told.start() == "start b"
     assert told.schedule.waves.number == [0, 1, 2]
 
 
-def test_other_entries_are_skipped_and_the_rest_is_not_reached() -> None:
+def test_entries_that_were_not_chosen_are_skipped_and_unreached_nodes_are_reported() -> None:
     graph = parse_graph("d e k x y", "d>x", "k>x", "e>y")
     told = Told(graph, given={"d": ["output"]}, dropped="e", part="d e k x")
     assert told.start() == "start k, skip e"
@@ -340,7 +340,7 @@ async def started_in(rig: ExecutionHarness) -> tuple[str, list[str], list[str]]:
 
 
 @virtual_time
-async def test_run_to_runs_only_what_leads_to_some_nodes() -> None:
+async def test_run_to_runs_the_named_nodes_and_their_ancestors() -> None:
     rig = ExecutionHarness(
         parse_graph("a b c d", "a>b", "b>c", "a>d"), {}, RunOptions(run_to=("b",))
     )
@@ -348,7 +348,7 @@ async def test_run_to_runs_only_what_leads_to_some_nodes() -> None:
 
 
 @virtual_time
-async def test_run_from_runs_what_follows_some_nodes_and_what_that_needs() -> None:
+async def test_run_from_runs_the_named_nodes_their_descendants_and_what_these_need() -> None:
     graph = parse_graph("a b c d k", "a>b", "b>c", "a>d", "k>c")
     rig = ExecutionHarness(graph, {}, RunOptions(run_from=("b",)))
     assert await started_in(rig) == ("completed", ["a", "b", "c", "k"], ["d"])
@@ -359,7 +359,7 @@ def test_without_inputs_every_root_starts_in_graph_order() -> None:
     assert told.start() == "start c, start a"
 
 
-def test_ready_sets_follow_graph_order_not_finishing_order() -> None:
+def test_ready_nodes_start_in_graph_order_not_in_finishing_order() -> None:
     told = Told(parse_graph("a b z y", "a>z", "b>y"))
     told.start()
     assert told("b", "a") == "start z, start y, over 1"
@@ -374,7 +374,7 @@ def test_the_same_facts_give_the_same_decisions() -> None:
     assert runs[0] == runs[1]
 
 
-def test_every_node_that_did_not_run_says_why() -> None:
+def test_every_node_that_did_not_run_has_a_reason() -> None:
     graph = parse_graph("a b c d e f", "a>b", "c.x>d", "e>f")
     told = Told(graph)
     told.start()

@@ -22,7 +22,7 @@ def state_of(*facts: tuple[str, str, dict[str, Any]]) -> ExecutionState:
     return fold(numbered_events([("execution.created", None, {"graph": GRAPH}), *facts]))
 
 
-def test_what_arrived_is_what_sources_gave_on_the_handles_of_flow_edges() -> None:
+def test_inputs_are_the_values_of_the_sources_of_flow_edges() -> None:
     done = [("node.completed", each, {"outputs": GIVEN}) for each in ("a", "b", "t")]
     feeds = NodeInputs(state_of(*done))
     (arrival,) = feeds.inputs("c").arrivals
@@ -30,7 +30,7 @@ def test_what_arrived_is_what_sources_gave_on_the_handles_of_flow_edges() -> Non
     assert feeds.upstream("c") == ["a", "b"]
 
 
-def test_of_a_winner_its_value_alone_is_read() -> None:
+def test_a_join_any_has_only_the_input_of_its_winning_edge() -> None:
     started = ("node.started", "c", {"wave": 2, "via": "e2"})
     state = state_of(("node.completed", "a", {"outputs": GIVEN}), started)
     assert not NodeInputs(state).inputs("c")
@@ -41,7 +41,7 @@ def opened(path: str, key: str, name: str, **more: Any) -> tuple[str, str, dict[
     return ("node.event", path, {"event_type": "run_graph", "data": said})
 
 
-def test_a_nested_node_reads_what_the_nodes_beside_it_gave() -> None:
+def test_a_nested_node_reads_values_of_its_own_graph_run() -> None:
     state = state_of(
         opened("b", "0", "g", document=GRAPH),
         opened("b", "1", "g"),
@@ -58,7 +58,7 @@ def test_a_nested_node_reads_what_the_nodes_beside_it_gave() -> None:
     assert feeds.graphs.locate("b[1]/c").graph is feeds.graphs.locate("b[0]/c").graph
 
 
-def test_a_run_inside_a_run_has_a_graph_of_its_own() -> None:
+def test_a_nested_run_at_the_second_level_has_its_own_graph() -> None:
     inner = {"nodes": [{"id": "x", "type": "t"}, {"id": "y"}], "edges": [
         {"source": "x", "target": "y", "data": {"channel": "flow"}},
     ]}  # fmt: skip
@@ -71,7 +71,7 @@ def test_a_run_inside_a_run_has_a_graph_of_its_own() -> None:
     assert not feeds.graphs.locate("b[0]/nobody").is_known
 
 
-def test_a_run_that_is_let_go_of_keeps_its_graph_and_one_made_anew_may_have_another() -> None:
+def test_an_abandoned_run_keeps_its_graph_and_a_restarted_run_may_have_another() -> None:
     other = {"nodes": [{"id": "a", "type": "other"}], "edges": []}
     dropped = (
         "node.event",
@@ -84,7 +84,7 @@ def test_a_run_that_is_let_go_of_keeps_its_graph_and_one_made_anew_may_have_anot
     assert NodeInputs(state).graphs.locate("b[0]/a").document["type"] == "other"
 
 
-def test_of_a_graph_that_was_never_told_nothing_is_known() -> None:
+def test_a_nested_run_without_a_stored_graph_has_no_inputs() -> None:
     """As in logs of before graphs were told."""
     feeds = NodeInputs(state_of(opened("b", "0", "g"), ("node.started", "b[0]/c", {"wave": 1})))
     assert not feeds.inputs("b[0]/c")
@@ -92,7 +92,7 @@ def test_of_a_graph_that_was_never_told_nothing_is_known() -> None:
     assert feeds.graphs.locate("b[0]/c").document == {}
 
 
-def test_nothing_is_known_of_nodes_of_nested_runs_or_of_none() -> None:
+def test_unknown_nodes_have_no_inputs() -> None:
     feeds = NodeInputs(state_of(("node.started", "a[1]/i", {"wave": 1})))
     assert not feeds.inputs("a[1]/i")
     assert not feeds.inputs("nobody")

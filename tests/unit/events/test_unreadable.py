@@ -19,14 +19,14 @@ def read(stored: Any) -> Any:
 
 
 @pytest.mark.parametrize("stored", [{}, {"data": {}}, {"data": {"seq": "1"}}, "text", None, [1]])
-def test_data_of_another_form_were_changed_from_outside(stored: Any) -> None:
+def test_stored_data_of_another_form_are_unreadable(stored: Any) -> None:
     with pytest.raises(Conflict) as caught, guard_stored("x1"):
         read(stored)
     assert caught.value.code == UNREADABLE
     assert "restore it from a backup" in str(caught.value.hint)
 
 
-def test_a_fact_that_the_kernel_refuses_was_changed_from_outside() -> None:
+def test_stored_events_that_the_scheduler_rejects_are_unreadable() -> None:
     with pytest.raises(Conflict, match="x1 cannot be read: InvalidTransition"), guard_stored("x1"):
         raise InvalidTransition("node 'a' is RUNNING")
 
@@ -35,7 +35,7 @@ def test_a_fact_that_the_kernel_refuses_was_changed_from_outside() -> None:
     "bug",
     [lambda: read(Typed()), lambda: undefined],  # noqa: F821
 )
-def test_a_bug_of_ours_is_told_as_one(bug: Any) -> None:
+def test_an_error_in_the_reading_code_is_reported_as_a_bug(bug: Any) -> None:
     with pytest.raises(Conflict, match="because of a bug") as caught, guard_stored("x1"):
         bug()
     assert caught.value.code == UNREADABLE
@@ -44,6 +44,6 @@ def test_a_bug_of_ours_is_told_as_one(bug: Any) -> None:
     assert "changed" not in caught.value.message + str(caught.value.hint)
 
 
-def test_what_is_refused_already_stays_as_it_is() -> None:
+def test_errors_of_planwave_pass_through_unchanged() -> None:
     with pytest.raises(InputError), guard_stored("x1"):
         raise InputError("no")

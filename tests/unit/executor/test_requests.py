@@ -22,7 +22,7 @@ def test_a_request_is_closed_by_its_node_or_its_id() -> None:
     assert requests.cancel("b") is None
 
 
-def test_a_node_that_was_answered_may_ask_again() -> None:
+def test_a_node_may_make_another_request_after_an_answer() -> None:
     requests = PendingRequests()
     requests.add("first", asked("a"))
     assert requests.close("first") == asked("a")

@@ -97,7 +97,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("operator", "met", "wanted", "held"), CASES)
-def test_what_holds(operator: Any, met: Any, wanted: Any, held: bool) -> None:
+def test_each_operator_compares_values(operator: Any, met: Any, wanted: Any, held: bool) -> None:
     assert evaluate(operator, met, wanted, case_sensitive=None) is held
 
 
@@ -121,7 +121,7 @@ def test_what_holds(operator: Any, met: Any, wanted: Any, held: bool) -> None:
         ("contains", "abc", "", True, True),
     ],
 )
-def test_case_matters_as_it_is_said(
+def test_case_sensitivity_can_be_set(
     operator: Any, met: Any, wanted: Any, case_sensitive: bool, held: bool
 ) -> None:
     assert evaluate(operator, met, wanted, case_sensitive=case_sensitive) is held
@@ -129,6 +129,6 @@ def test_case_matters_as_it_is_said(
 
 @pytest.mark.parametrize("operator", get_args(Operator))
 @pytest.mark.parametrize("case_sensitive", [None, True, False])
-def test_nothing_holds_of_what_is_not_there_but_that(operator: Any, case_sensitive: Any) -> None:
+def test_for_a_missing_value_only_not_exists_holds(operator: Any, case_sensitive: Any) -> None:
     held = evaluate(operator, MISSING, "x", case_sensitive=case_sensitive)
     assert held == (operator == "notExists")

@@ -54,7 +54,7 @@ def looking_again(levels: int) -> dict[str, Any]:
     return schema
 
 
-def test_a_usable_schema_has_no_faults() -> None:
+def test_a_usable_schema_has_no_findings() -> None:
     assert check_schema(TRAVEL) == []
     assert check_schema({}) == []
     assert check_schema(doubled(5, {"type": "string"})) == []
@@ -62,7 +62,7 @@ def test_a_usable_schema_has_no_faults() -> None:
     assert check_schema(chain(30)) == check_schema(chain(30, backwards=True)) == []
 
 
-def test_everything_wrong_with_a_schema_is_told_once_with_its_place() -> None:
+def test_all_errors_of_a_schema_are_reported_with_their_pointer() -> None:
     schema = {"type": "objct", "properties": 3, "items": {"minLength": -1}, "pattern": "["}
     faults = check_schema(schema)
     assert sorted(f.pointer for f in faults) == [
@@ -109,7 +109,7 @@ def test_everything_wrong_with_a_schema_is_told_once_with_its_place() -> None:
         (chain(100, backwards=True), "", "deeper than 64 levels"),
     ],
 )  # fmt: skip
-def test_what_could_lead_out_or_explode_is_no_usable_schema(
+def test_external_recursive_and_exploding_schemas_are_rejected(
     schema: Any, pointer: str, words: str
 ) -> None:
     with cpu_within(2):
@@ -119,13 +119,13 @@ def test_what_could_lead_out_or_explode_is_no_usable_schema(
     assert validate(schema, {})[0].message.startswith("the requested form cannot be")
 
 
-def test_a_form_that_fits_has_no_faults() -> None:
+def test_a_valid_form_has_no_findings() -> None:
     filled = {"from": "2026-05-01", "to": "2026-05-02", "seats": [1, 2], "$ref": "x"}
     assert validate(TRAVEL, filled) == []
     assert validate({"format": "email"}, "no address") == [], "formats are hints"
 
 
-def test_every_fault_of_a_form_is_told_with_its_place_and_without_the_value() -> None:
+def test_all_errors_of_a_form_are_reported_with_pointer_and_without_the_value() -> None:
     filled = {"from": "s3cret", "seats": [1, 0, "x"], "a/b": 2, "more": 1}
     faults = {(fault.pointer, fault.message) for fault in validate(TRAVEL, filled)}
     assert {pointer for pointer, _ in faults} == {"", "/from", "/seats/1", "/seats/2", "/a~1b"}
@@ -152,19 +152,19 @@ def test_long_messages_are_cut() -> None:
         (looking_again(5), {f"f{n}": n for n in range(200)}),
     ],
 )
-def test_no_answer_makes_the_check_explode(schema: Any, form: Any) -> None:
+def test_the_check_of_a_form_takes_bounded_time(schema: Any, form: Any) -> None:
     with cpu_within(5):
         validate(schema, form)
 
 
-def test_of_a_large_form_the_first_fault_is_told() -> None:
+def test_of_a_large_form_only_the_first_error_is_reported() -> None:
     schema = {"items": {"type": "integer"}}
     assert validate(schema, [1] * MAX_WORK_FOR_ALL_ERRORS) == []
     (fault,) = validate(schema, [*range(MAX_WORK_FOR_ALL_ERRORS), "x", "y"])
     assert fault.pointer == f"/{MAX_WORK_FOR_ALL_ERRORS}"
 
 
-def test_a_form_too_large_for_its_schema_is_refused_unread() -> None:
+def test_a_form_too_large_for_its_schema_is_rejected_without_a_check() -> None:
     schema = {"items": {"anyOf": [{"type": "integer"}] * 400}}
     (fault,) = validate(schema, ["long " * 2_000] * 20)
     assert "too large" in fault.message
@@ -172,7 +172,7 @@ def test_a_form_too_large_for_its_schema_is_refused_unread() -> None:
     assert "too large" in named.message
 
 
-def test_the_checker_is_loaded_only_where_there_is_a_form() -> None:
+def test_the_schema_library_is_loaded_only_for_forms() -> None:
     code = (
         "import sys, planwave.service.executions.answers as r, planwave.nodes.library\n"
         "r.validate_answer({'actions': ['go']}, {'decision': 'go'})\n"

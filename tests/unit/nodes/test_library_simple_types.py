@@ -33,7 +33,7 @@ from tests.support.nodes.node_context import context_for, make_inputs, result_an
         (Parser(), {"template": "a"}, make_inputs(("topic", "x")), DataValue("text", "a")),
     ],
 )
-async def test_what_a_type_gives(
+async def test_simple_types_give_their_value(
     node_type: NodeType, data: dict[str, Any], inputs: Inputs, given: DataValue
 ) -> None:
     context = context_for(Node("n", node_type.node_type, "N"))

@@ -17,7 +17,7 @@ def reply(**data: object) -> dict[str, object]:
     "field",
     ["api_key", "apiKey", "API-KEY", "base_url", "baseUrl", "command", "auto_approve", "password"],
 )
-def test_a_forbidden_field_is_refused_without_its_value(field: str) -> None:
+def test_a_forbidden_field_is_reported_without_its_value(field: str) -> None:
     left, kept, faults = redact_forbidden(reply(**{field: "sk-live-123", "prompt": "ok"}))
     assert left == reply(prompt="ok")
     assert kept == reply(**{field: REDACTED, "prompt": "ok"})
@@ -45,7 +45,7 @@ def test_a_plan_cannot_lower_a_side_effect_class() -> None:
     assert [f.pointer for f in faults] == ["/nodes/0/policy/effect"]
 
 
-def test_ordinary_fields_pass_untouched() -> None:
+def test_other_fields_pass_unchanged() -> None:
     value = reply(maxTokens=5, prompt="my password is secret", effect="sound", tokens=[1])
     left, kept, faults = redact_forbidden(value)
     assert left is value

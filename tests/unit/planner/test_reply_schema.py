@@ -59,7 +59,7 @@ def test_a_plan_must_be_an_object(value: Any, kind: str) -> None:
         ),
     ],
 )
-def test_a_difference_is_named_with_its_place(
+def test_a_difference_is_reported_with_its_pointer(
     value: Any, code: str, pointer: str, said: str
 ) -> None:
     found = only_fault(value)
@@ -67,7 +67,7 @@ def test_a_difference_is_named_with_its_place(
     assert said in found[2]
 
 
-def test_every_difference_is_told_at_once_and_names_its_node() -> None:
+def test_all_differences_are_reported_together_with_their_node() -> None:
     value = {
         "nodes": [{"id": "a", "depends_on": ["b"]}, {"id": "b", "description": 3}, {"name": "c"}],
         "edges": [{"from": "a", "to": "b"}],
@@ -95,13 +95,13 @@ def test_every_difference_is_told_at_once_and_names_its_node() -> None:
         {"error": "overloaded"},
     ],
 )
-def test_what_has_no_nodes_is_nothing_to_go_by(value: Any) -> None:
+def test_a_reply_without_nodes_gives_no_plan(value: Any) -> None:
     plan, faults = parse_reply(value)
     assert plan is None
     assert faults
 
 
-def test_what_was_not_refused_is_read_and_what_was_is_named() -> None:
+def test_valid_parts_are_read_and_rejected_parts_are_listed() -> None:
     plan, _ = parse_reply(
         {
             "title": 5,
@@ -131,13 +131,13 @@ def test_what_was_not_refused_is_read_and_what_was_is_named() -> None:
     }
 
 
-def test_a_list_that_is_none_is_named_and_the_other_is_read() -> None:
+def test_an_invalid_list_is_listed_and_the_other_is_read() -> None:
     plan, _ = parse_reply({"nodes": {"a": {}}, "edges": [reply_edge("a", "b")]})
     assert plan is not None
     assert (plan.nodes, len(plan.edges), plan.unread.lists) == ([], 1, {"nodes"})
 
 
-def test_both_spellings_and_null_for_left_open_are_read() -> None:
+def test_both_spellings_and_null_are_read() -> None:
     plan, faults = parse_reply(
         {
             "title": None,

@@ -13,7 +13,7 @@ def texts(pieces: list[Chunk]) -> str:
     return " ".join(f"{one.speaker}:{one.text}" for one in pieces)
 
 
-def test_the_first_to_speak_is_heard_at_once_and_the_others_wait() -> None:
+def test_the_first_speaker_passes_and_the_others_are_queued() -> None:
     floor = TurnQueue()
     assert texts(floor.push(piece("a", "1"))) == "a:1"
     assert floor.push(piece("b", "1")) == []
@@ -21,7 +21,7 @@ def test_the_first_to_speak_is_heard_at_once_and_the_others_wait() -> None:
     assert texts(floor.push(piece("a", "2"))) == "a:2"
 
 
-def test_who_waited_longest_goes_on_where_it_is_once_the_floor_is_free() -> None:
+def test_the_longest_queued_speaker_continues_when_the_turn_is_free() -> None:
     floor = TurnQueue()
     for speaker in ("a", "b", "c", "b"):
         floor.push(piece(speaker, "x"))
@@ -31,7 +31,7 @@ def test_who_waited_longest_goes_on_where_it_is_once_the_floor_is_free() -> None
     assert texts(floor.finish("b")) == "c:x"
 
 
-def test_who_left_while_it_waited_is_heard_and_passed_over() -> None:
+def test_a_speaker_that_finished_while_queued_is_flushed_in_its_turn() -> None:
     floor = TurnQueue()
     for speaker in ("a", "b", "c"):
         floor.push(piece(speaker, "x"))
@@ -42,7 +42,7 @@ def test_who_left_while_it_waited_is_heard_and_passed_over() -> None:
     assert texts(floor.push(piece("d", "free"))) == "d:free"
 
 
-def test_who_says_more_after_leaving_is_waited_for_again() -> None:
+def test_a_speaker_that_adds_text_after_finishing_keeps_its_turn() -> None:
     floor = TurnQueue()
     for speaker in ("a", "b"):
         floor.push(piece(speaker, "x"))
@@ -52,7 +52,7 @@ def test_who_says_more_after_leaving_is_waited_for_again() -> None:
     assert floor.is_speaking("b")
 
 
-def test_what_is_withdrawn_is_never_heard() -> None:
+def test_discarded_text_is_never_sent() -> None:
     floor = TurnQueue()
     for speaker in ("a", "b", "c"):
         floor.push(piece(speaker, "x"))
@@ -62,5 +62,5 @@ def test_what_is_withdrawn_is_never_heard() -> None:
     assert texts(floor.finish("a")) == "c:x"
 
 
-def test_who_never_spoke_may_leave() -> None:
+def test_finishing_without_text_does_nothing() -> None:
     assert TurnQueue().finish("a") == []

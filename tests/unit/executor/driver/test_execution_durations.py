@@ -59,7 +59,7 @@ ACTS["q:resume"] = goes_on
 
 
 @virtual_time
-async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
+async def test_the_duration_does_not_count_waiting_for_an_answer() -> None:
     rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal())
     rig.answer_every_request(WAITED_S, "yes")
     assert await rig.run() == "completed"
@@ -69,7 +69,7 @@ async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
 
 
 @virtual_time
-async def test_time_that_a_node_is_parked_is_not_counted() -> None:
+async def test_the_duration_does_not_count_parked_time() -> None:
     rig = ExecutionHarness(parse_graph("p"), ACTS, journal=MemoryJournal())
     rig.answer_every_request(WAITED_S, "yes")
     assert await rig.run() == "completed"
@@ -85,14 +85,14 @@ async def test_time_that_a_node_is_parked_is_not_counted() -> None:
 
 
 @virtual_time
-async def test_a_node_that_waits_shows_how_long_it_has_run() -> None:
+async def test_a_waiting_node_has_the_duration_until_its_request() -> None:
     rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     assert fold(rig.stored).nodes["a"].duration_s == 2.0
 
 
 @virtual_time
-async def test_each_attempt_has_a_time_of_its_own() -> None:
+async def test_the_duration_is_that_of_the_last_attempt() -> None:
     async def fails_once(inputs: Any, context: Any) -> Any:
         await asyncio.sleep(4)
         if context.attempt == 1:

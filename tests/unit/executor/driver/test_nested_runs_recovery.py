@@ -244,14 +244,14 @@ def check(tale: Tale, stored: list[Event]) -> None:
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=150, deadline=None)
-def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+def test_an_interrupted_nested_run_ends_as_without_the_interruption(seed: int) -> None:
     cut_off(seed)
 
 
 @pytest.mark.slow
 @given(st.integers(0, 2**64))
 @settings(max_examples=2_000, deadline=None)
-def test_so_do_many_more(seed: int) -> None:
+def test_many_more_interrupted_nested_runs_end_as_without_the_interruption(seed: int) -> None:
     cut_off(seed)
 
 

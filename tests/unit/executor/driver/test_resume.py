@@ -59,7 +59,7 @@ def settled_of(events: list[Event]) -> Counter[str | None]:
 @given(st.integers(0, 2**64))
 @settings(max_examples=250, deadline=None)
 @virtual_time
-async def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+async def test_an_interrupted_execution_ends_as_without_the_interruption(seed: int) -> None:
     # Seeds, not bytes: bytes that are made to be simple make graphs in which little happens.
     scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 

@@ -324,7 +324,7 @@ def check_nodes(scene: Scene, limit_s: float | None) -> None:
 
 @given(st.binary(min_size=80, max_size=320))
 @settings(max_examples=600)
-def test_limits_of_time_and_slots_hold_whatever_happens(source: bytes) -> None:
+def test_limits_of_time_and_slots_hold_in_any_order_of_events(source: bytes) -> None:
     scene = Scene(source)
     virtual_time(scene.plays)()
     check_nodes(scene, scene.options.node_timeout_s)

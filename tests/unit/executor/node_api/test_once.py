@@ -23,7 +23,7 @@ Inputs = Context = Any
 
 
 @virtual_time
-async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_callers() -> None:
+async def test_a_value_is_computed_once_per_node_and_key_also_by_concurrent_callers() -> None:
     made: list[str] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
@@ -46,7 +46,7 @@ async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_caller
 
 
 @virtual_time
-async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
+async def test_a_failed_computation_is_repeated_by_the_next_caller() -> None:
     tries: list[int] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
@@ -66,7 +66,7 @@ async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
 
 
 @virtual_time
-async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_crash() -> None:
+async def test_a_value_is_stored_before_it_is_returned_and_found_after_a_crash() -> None:
     made: list[int] = []
     seen: list[int] = []
 
@@ -97,7 +97,7 @@ async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_cras
 
 
 @virtual_time
-async def test_a_value_that_is_no_json_or_too_large_is_refused() -> None:
+async def test_a_value_that_is_not_json_or_too_large_is_rejected() -> None:
     codes: list[str] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:

@@ -25,7 +25,7 @@ def onlooker(kept: Any = None) -> ReadonlyRuntime:
     return ReadonlyRuntime(values, 1, host, kept)
 
 
-async def test_it_sees_what_the_node_would() -> None:
+async def test_it_gives_the_lookups_of_the_node() -> None:
     seen = onlooker()
     assert seen.get_node("b").id == "b"
     assert [edge.source for edge in seen.incoming_edges("b")] == ["a"]
@@ -37,7 +37,7 @@ async def test_it_sees_what_the_node_would() -> None:
     assert told == {"x": "g 1 m"}
 
 
-async def test_of_a_node_that_ran_it_finds_what_that_kept_and_makes_nothing() -> None:
+async def test_it_finds_the_once_values_of_a_node_that_ran_and_computes_none() -> None:
     async def makes() -> Any:
         raise AssertionError("made")
 
@@ -46,7 +46,7 @@ async def test_of_a_node_that_ran_it_finds_what_that_kept_and_makes_nothing() ->
         await onlooker({"v": 7}).once("w", makes)
 
 
-async def test_of_a_node_that_would_run_now_it_makes_a_value_for_this_once() -> None:
+async def test_it_computes_once_values_of_a_node_that_has_not_run_without_storing_them() -> None:
     made: list[int] = []
 
     async def makes() -> Any:
@@ -57,7 +57,7 @@ async def test_of_a_node_that_would_run_now_it_makes_a_value_for_this_once() -> 
     assert [await seen.once("v", makes), await seen.once("v", makes)] == [1, 2]
 
 
-async def test_it_runs_makes_and_keeps_nothing() -> None:
+async def test_it_runs_no_graph_resolves_no_link_and_caches_nothing() -> None:
     seen = onlooker()
     with pytest.raises(NodeError, match="run 'k'"):
         await seen.run_graph("k", parse_graph("n"), {})

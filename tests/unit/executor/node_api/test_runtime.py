@@ -79,7 +79,7 @@ async def test_arrivals_follow_edge_order_not_finishing_order() -> None:
 
 
 @virtual_time
-async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> None:
+async def test_a_join_any_starts_with_the_input_of_the_first_delivery_only() -> None:
     async def slow(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(5)
         return result_with("slow")
@@ -101,7 +101,7 @@ async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> N
 
 
 @virtual_time
-async def test_what_a_node_caches_lives_for_the_run() -> None:
+async def test_cached_values_last_for_the_run() -> None:
     async def a(inputs: Inputs, context: Context) -> Any:
         assert context.runtime.cache_get("n", "k") is None
         context.runtime.cache_set("n", "k", {1})
@@ -129,7 +129,7 @@ async def uses(inputs: Inputs, context: Context) -> Any:
 
 
 @virtual_time
-async def test_links_are_resolved_in_edge_order_and_made_once() -> None:
+async def test_links_are_resolved_in_edge_order_and_materialized_once() -> None:
     made: list[str] = []
     graph = parse_graph("g h u", "h~u.t", "g~u.t", "g~u.other")
 
@@ -153,7 +153,7 @@ async def test_concurrent_callers_share_one_call() -> None:
 
 
 @virtual_time
-async def test_another_handle_is_another_artefact() -> None:
+async def test_each_handle_is_materialized_separately() -> None:
     made: list[str] = []
     graph = parse_graph("g u", "g.x~u.t", "g.y~u.t")
     assert await asked(
@@ -163,7 +163,7 @@ async def test_another_handle_is_another_artefact() -> None:
 
 
 @virtual_time
-async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_later() -> None:
+async def test_a_failed_materialize_fails_all_its_callers_and_is_repeated_later() -> None:
     made: list[str] = []
 
     async def make(data: Any, context: Context) -> Any:
@@ -183,7 +183,7 @@ async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_
 
 
 @virtual_time
-async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
+async def test_cancelling_the_first_caller_of_a_materialize_does_not_fail_the_others() -> None:
     made: list[str] = []
 
     async def make(data: Any, context: Context) -> Any:
@@ -199,7 +199,7 @@ async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
 
 
 @virtual_time
-async def test_a_cancelled_sharer_does_not_take_the_owner_with_it() -> None:
+async def test_cancelling_a_later_caller_of_a_materialize_does_not_fail_the_first() -> None:
     made: list[str] = []
 
     graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
@@ -219,7 +219,7 @@ def links_on(handles: dict[str, str]) -> Any:
 
 
 @virtual_time
-async def test_linked_nodes_may_need_links_themselves() -> None:
+async def test_linked_nodes_may_have_links_themselves() -> None:
     make = links_on({"g": "in", "h": "none"})
     graph = parse_graph("h g u", "h~g.in", "g~u.t")
     got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make, "h:make": make})
@@ -268,7 +268,7 @@ async def test_a_cycle_of_links_fails_the_node_with_the_whole_path(
 
 
 @virtual_time
-async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
+async def test_two_tasks_that_wait_for_each_others_links_fail_with_a_link_cycle() -> None:
     make = links_on({"g": "in", "h": "in"})
 
     graph = parse_graph("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
@@ -279,7 +279,7 @@ async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
 
 
 @virtual_time
-async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_is_in() -> None:
+async def test_a_node_that_waits_for_several_links_at_once_is_found_in_any_cycle() -> None:
     async def two_at_once(data: Any, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             group.create_task(context.runtime.resolve_links("g", "first"))
@@ -307,7 +307,7 @@ async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_i
 
 
 @virtual_time
-async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
+async def test_a_link_from_a_type_without_materialize_fails_the_node() -> None:
     rig = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
     assert await rig.run() == "failed"
     error = rig.data_of("node.failed")[0]["error"]
@@ -316,7 +316,7 @@ async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
 
 
 @virtual_time
-async def test_what_flows_into_a_linked_node_is_there_when_it_is_made() -> None:
+async def test_a_materialized_node_has_its_flow_inputs() -> None:
     async def make(data: Any, context: Context) -> Any:
         return [data, [a.value.value for a in context.runtime.arrivals("g")]]
 
@@ -328,7 +328,7 @@ async def test_what_flows_into_a_linked_node_is_there_when_it_is_made() -> None:
 
 
 @virtual_time
-async def test_a_context_says_where_it_runs() -> None:
+async def test_the_context_has_ids_path_attempt_and_services() -> None:
     seen: list[Any] = []
 
     async def look(inputs: Inputs, context: Context) -> Any:

@@ -30,7 +30,7 @@ def told(*facts: tuple[str, float] | tuple[str, float, str, dict[str, Any]]) -> 
     return made
 
 
-def test_only_the_time_it_was_at_work_counts() -> None:
+def test_the_active_time_excludes_pauses_and_downtime() -> None:
     past = History(
         told(
             ("execution.created", 0),
@@ -49,7 +49,7 @@ def test_only_the_time_it_was_at_work_counts() -> None:
     assert past.last_seq == 8
 
 
-def test_a_clock_that_went_back_counts_for_nothing() -> None:
+def test_a_clock_set_back_adds_no_active_time() -> None:
     past = History(
         told(("execution.created", 50), ("execution.started", 60), ("node.started", 5, "a", {}))
     )
@@ -70,14 +70,14 @@ def test_a_clock_that_went_back_counts_for_nothing() -> None:
         ({}, True),
     ],
 )
-def test_a_pause_is_remembered_until_it_is_over(data: dict[str, Any], held: bool) -> None:
+def test_a_pause_by_request_is_told_apart_from_waiting(data: dict[str, Any], held: bool) -> None:
     begun = told(("execution.created", 0), ("execution.started", 1))
     paused = [*begun, Event("x", 3, at(2), "execution.paused", None, None, data)]
     assert is_paused_by_request(History(paused).pause_reason) is held
     assert not is_paused_by_request(History(begun).pause_reason)
 
 
-def test_facts_are_sorted_by_the_graph_they_are_about_and_given_once() -> None:
+def test_events_are_grouped_by_graph_run_and_taken_once() -> None:
     past = History(
         told(
             ("execution.created", 0),
@@ -138,7 +138,7 @@ def run_of(dormant: StoredNestedRuns, prefix: str) -> StoredGraphRun:
 OPEN = (happened("started", "a"), opened("a", "k"), happened("started", "a[k]/n"))
 
 
-def test_a_nested_run_is_known_with_what_it_runs_and_what_happened_in_it() -> None:
+def test_a_stored_nested_run_has_its_identity_and_events() -> None:
     dormant = dormant_of(*OPEN, opened("a", "l"))
     run = run_of(dormant, "a[k]/")
     assert (run.parent_path, run.identity, run.attempt_number, run.must_restart) == (
@@ -155,7 +155,7 @@ def test_a_nested_run_is_known_with_what_it_runs_and_what_happened_in_it() -> No
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "failed"])
-def test_what_came_to_nothing_is_made_anew_by_the_next_attempt(kind: str) -> None:
+def test_a_failed_or_cancelled_run_must_restart_in_the_next_attempt(kind: str) -> None:
     nested = happened(kind, "a[k]/n", 3, error={})
     deeper = (opened("a[k]/n", "d"), happened("started", "a[k]/n[d]/m", 7))
     done = (opened("a", "l"), happened("completed", "a[l]/n", outputs={}))
@@ -170,13 +170,13 @@ def test_what_came_to_nothing_is_made_anew_by_the_next_attempt(kind: str) -> Non
     assert not run_of(dormant, "a[l]/").must_restart
 
 
-def test_a_handled_failure_is_no_reason_to_make_a_run_anew() -> None:
+def test_a_handled_failure_does_not_restart_the_run() -> None:
     nested = happened("failed", "a[k]/n", error={}, handled=True)
     dormant = dormant_of(*OPEN, nested, happened("retrying", "a", next_attempt=2))
     assert not run_of(dormant, "a[k]/").must_restart
 
 
-def test_of_a_run_made_anew_only_what_happened_since_counts() -> None:
+def test_a_restarted_run_has_only_its_later_events() -> None:
     failed = happened("failed", "a[k]/n", 2, error={})
     again = (happened("retrying", "a", next_attempt=2), opened("a", "k", 2, before=2))
     run = run_of(dormant_of(*OPEN, failed, *again, happened("started", "a[k]/n", 3)), "a[k]/")
@@ -189,18 +189,18 @@ def test_of_a_run_made_anew_only_what_happened_since_counts() -> None:
     assert [event.attempt for event in run.events] == [3]
 
 
-def test_a_run_its_node_let_go_of_is_made_anew() -> None:
+def test_an_abandoned_run_must_restart() -> None:
     run = run_of(dormant_of(*OPEN, dropped("a", "k")), "a[k]/")
     assert (run.must_restart, run.highest_attempt) == (True, 1)
 
 
-def test_runs_that_nobody_wrote_down_the_graph_of_are_known_too() -> None:
+def test_a_run_without_a_stored_start_has_no_identity() -> None:
     run = run_of(dormant_of(happened("started", "a"), happened("started", "a[k]/n")), "a[k]/")
     assert run.identity is None
     assert len(run.events) == 1
 
 
-def test_open_requests_are_known_in_the_order_they_were_made() -> None:
+def test_open_requests_are_listed_in_the_order_they_were_made() -> None:
     dormant = dormant_of(
         *OPEN,
         waiting("a[k]/n", "r4"),
@@ -214,7 +214,7 @@ def test_open_requests_are_known_in_the_order_they_were_made() -> None:
     assert [request_id for request_id, _ in dormant.requests()] == ["r6", "r8", "r10"]
 
 
-def test_what_is_open_inside_a_node_is_told_innermost_first() -> None:
+def test_unfinished_nodes_inside_a_node_are_listed_innermost_first() -> None:
     dormant = dormant_of(
         *OPEN,
         happened("completed", "a[k]/o", outputs={}),
@@ -226,14 +226,14 @@ def test_what_is_open_inside_a_node_is_told_innermost_first() -> None:
     assert dormant.unfinished_inside("c") == []
 
 
-def test_a_parked_node_is_known_until_it_goes_on() -> None:
+def test_a_parked_node_has_its_attempt_until_it_is_unparked() -> None:
     parked = (*OPEN, happened("parked", "a[k]/n", 2))
     assert dormant_of(*parked).parked_attempt("a[k]/n") == 2
     assert dormant_of(*parked, happened("unparked", "a[k]/n", 2)).parked_attempt("a[k]/n") is None
     assert dormant_of(*parked).parked_attempt("b[k]/n") is None
 
 
-def test_attempts_of_what_is_deeper_count_also_once_that_is_forgotten() -> None:
+def test_the_highest_attempt_includes_deeper_runs_that_were_discarded() -> None:
     deeper = (opened("a[k]/n", "d"), happened("started", "a[k]/n[d]/m", 7))
     dormant = dormant_of(*OPEN, *deeper, happened("completed", "a[k]/n", outputs={}))
     run = dormant.pop("a[k]/")
@@ -242,7 +242,7 @@ def test_attempts_of_what_is_deeper_count_also_once_that_is_forgotten() -> None:
     assert "a[k]/n[d]/" not in dormant
 
 
-def test_values_are_given_back_to_the_node_that_kept_them_once() -> None:
+def test_once_values_are_returned_to_their_node_once() -> None:
     kept = [("a", 1), ("b", 2), ("a[k]/n", 3)]
     facts = [
         ("node.event", path, 1, {"event_type": "once", "data": {"key": "v", "value": value}})
@@ -257,6 +257,6 @@ def test_values_are_given_back_to_the_node_that_kept_them_once() -> None:
     assert "a[k]/" not in dormant
 
 
-def test_a_path_says_which_nodes_it_is_inside_of() -> None:
+def test_the_ancestors_of_a_path_are_the_nodes_around_it() -> None:
     assert list(ancestor_paths("a[k]/b[0]/c")) == ["a", "a[k]/b"]
     assert list(ancestor_paths("a")) == []

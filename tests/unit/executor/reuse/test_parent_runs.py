@@ -31,7 +31,7 @@ def done(path: str, **data: Any) -> tuple[str, str, dict[str, Any]]:
     return "node.completed", path, {"outputs": {}, **data}
 
 
-def test_a_graph_has_a_life_each_time_it_is_begun_and_the_latest_is_first() -> None:
+def test_each_start_of_a_graph_run_has_a_record_and_the_latest_is_first() -> None:
     found = earlier(
         ("execution.started", None, {}),
         opened("a", "k"), done("a[k]/n"), opened("a", "k", "h"), done("a[k]/m"),
@@ -48,7 +48,7 @@ def test_a_graph_has_a_life_each_time_it_is_begun_and_the_latest_is_first() -> N
     assert found.records_at("a[l]/") == ()
 
 
-def test_what_was_let_go_of_is_known_all_the_same() -> None:
+def test_an_abandoned_run_has_a_record() -> None:
     found = earlier(
         opened("a", "k"),
         done("a[k]/n"),
@@ -59,7 +59,7 @@ def test_what_was_let_go_of_is_known_all_the_same() -> None:
     assert (len(first.events), len(second.events)) == (1, 0)
 
 
-def test_what_is_deeper_belongs_to_the_life_it_was_begun_in() -> None:
+def test_a_deeper_run_belongs_to_the_record_it_was_started_in() -> None:
     found = earlier(
         opened("a", "k"), opened("a[k]/n", "l"), opened("a", "k"), opened("a[k]/n", "l")
     )
@@ -67,12 +67,12 @@ def test_what_is_deeper_belongs_to_the_life_it_was_begun_in() -> None:
     assert [life.parent for life in inner] == list(outer)
 
 
-def test_a_graph_that_nobody_wrote_down_has_no_identity() -> None:
+def test_a_run_without_a_stored_start_has_no_identity() -> None:
     (life,) = earlier(done("a[k]/n")).records_at("a[k]/")
     assert life.identity is None
 
 
-def test_values_and_versions_are_known_by_node() -> None:
+def test_once_values_and_versions_are_listed_by_node() -> None:
     found = earlier(
         ("node.started", "a", {"versions": {"step": 2}}), said("a", "once", key="v", value=1),
         ("node.started", "b", {}), done("c", reused={"execution_id": "x"}, versions={"step": 3}), done("d", given=True),
@@ -83,7 +83,7 @@ def test_values_and_versions_are_known_by_node() -> None:
     assert found.root.how_made("d") == HowMade(None, {})
 
 
-def test_a_result_follows_from_all_types_inside_its_node() -> None:
+def test_the_types_used_by_a_node_include_those_of_its_nested_runs() -> None:
     found = earlier(
         ("node.started", "a", {"versions": {"outer": 4}}),
         opened("a", "k", document=DOCUMENT),
@@ -99,7 +99,7 @@ def test_a_result_follows_from_all_types_inside_its_node() -> None:
     assert set(found.types_used(found.root, "c")) == set()
 
 
-def test_each_call_is_taken_as_told_once_however_often_it_was_told() -> None:
+def test_each_reported_call_is_consumed_once() -> None:
     used = {"input_tokens": 3, "output_tokens": 1, "provider": "p"}
     again = {**used, "recorded": True}
     found = earlier(

@@ -82,7 +82,7 @@ INNER = parse_graph("i j", "i>j")
 
 
 @virtual_time
-async def test_only_what_failed_and_what_follows_it_runs_inside_a_node() -> None:
+async def test_inside_a_node_only_failed_nodes_and_their_descendants_run() -> None:
     work = Work(a_k=INNER)
     work.fails = {"a[a_k]/j"}
     before = await work.runs(OUTER, "a i j")
@@ -96,7 +96,7 @@ async def test_only_what_failed_and_what_follows_it_runs_inside_a_node() -> None
 
 @pytest.mark.parametrize("is_retry", [True, False])
 @virtual_time
-async def test_a_node_that_is_to_run_again_begins_anew_but_in_a_retry(is_retry: bool) -> None:
+async def test_a_rerun_node_reuses_nested_results_only_in_a_retry(is_retry: bool) -> None:
     work = Work(a_k=INNER)
     before = await work.runs(OUTER, "a i j")
     reuse = reuse_of(OUTER, before.stored, ["a"], is_retry=is_retry)
@@ -107,7 +107,7 @@ async def test_a_node_that_is_to_run_again_begins_anew_but_in_a_retry(is_retry: 
 
 
 @virtual_time
-async def test_other_variables_or_another_graph_of_unknown_content_are_run() -> None:
+async def test_nested_results_are_not_reused_with_other_variables_or_an_unknown_graph() -> None:
     work = Work(a_k=INNER)
     work.fails = {"a"}
     before = await work.runs(OUTER, "a i j")
@@ -126,7 +126,7 @@ def without_document(event: Event) -> Any:
 
 
 @virtual_time
-async def test_a_run_goes_by_the_one_in_the_graph_around_it_and_by_no_other() -> None:
+async def test_a_nested_run_is_compared_with_the_run_inside_the_same_outer_run() -> None:
     """Another graph one level up knows other names, so what is deeper may not be the same."""
     work = Work(a_k=parse_graph("b"), b_k=INNER)
     work.fails = {"a"}
@@ -137,7 +137,7 @@ async def test_a_run_goes_by_the_one_in_the_graph_around_it_and_by_no_other() ->
 
 
 @virtual_time
-async def test_what_makes_no_sense_leaves_nothing_to_be_taken_over() -> None:
+async def test_inconsistent_parent_events_give_nothing_to_reuse() -> None:
     work = Work(a_k=INNER)
     before = await work.runs(OUTER, "a i j")
     odd = [each for each in before.stored if each.type != "node.started"]
@@ -151,7 +151,7 @@ async def test_what_makes_no_sense_leaves_nothing_to_be_taken_over() -> None:
 @given(st.integers(0, 2**64))
 @settings(max_examples=40, deadline=None)
 @virtual_time
-async def test_a_fork_that_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+async def test_an_interrupted_fork_ends_as_without_the_interruption(seed: int) -> None:
     tale = Tale(Random(seed))  # noqa: S311 - a test's choices
     before = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
     tale.reuse = reuse_of(tale.graph, before, options=tale.options)
@@ -179,7 +179,7 @@ def check_taken(before: Sequence[Event], stored: Sequence[Event]) -> None:
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 @virtual_time
-async def test_what_came_to_no_end_is_gone_on_with_and_what_failed_is_not(
+async def test_recordings_of_cancelled_attempts_are_continued_and_of_failed_ones_not(
     is_cancelled: bool,
 ) -> None:
     work = Work(a_k=INNER)
@@ -217,7 +217,7 @@ class Damaged(Reuse):
 
 
 @virtual_time
-async def test_a_node_runs_where_looking_for_an_earlier_result_fails() -> None:
+async def test_a_node_runs_if_the_search_for_an_earlier_result_fails() -> None:
     ran: list[str] = []
 
     async def runs(inputs: Any, context: Any) -> Any:
@@ -232,7 +232,7 @@ async def test_a_node_runs_where_looking_for_an_earlier_result_fails() -> None:
 
 
 @virtual_time
-async def test_a_node_fails_where_looking_for_an_earlier_result_is_cancelled() -> None:
+async def test_a_node_fails_if_the_search_for_an_earlier_result_is_cancelled() -> None:
     rig = ExecutionHarness(parse_graph("a"), reuse=Damaged(asyncio.CancelledError()))
     assert await asyncio.wait_for(rig.run(), 2) == "failed"
     assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
@@ -246,7 +246,7 @@ class Unsure(GenericNode):
 
 
 @virtual_time
-async def test_a_type_that_cannot_say_what_its_result_follows_from_is_run_and_told_of(
+async def test_an_error_of_result_depends_on_is_logged_and_the_node_runs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     work = Work()

@@ -45,7 +45,7 @@ def started(decisions: Decisions) -> list[int]:
 
 @given(chance)
 @settings(max_examples=600, deadline=None)
-def test_every_decision_is_the_oracles(source: bytes) -> None:
+def test_every_decision_equals_that_of_the_reference_scheduler(source: bytes) -> None:
     choices = ByteChoices(source)
     play = ScheduleComparison(random_case(choices), choices).run()
     final = play.reference.current_state()
@@ -110,7 +110,7 @@ def replayed(case: ScheduleCase, play: ScheduleComparison) -> list[Decisions]:
 
 @given(chance, st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
-def test_without_first_wins_neither_order_nor_scheduling_shows_in_the_end(
+def test_without_join_any_neither_order_nor_scheduling_changes_the_outcome(
     source: bytes, chance_of_order: random.Random
 ) -> None:
     choices = ByteChoices(source)
@@ -208,7 +208,7 @@ WIDE = 20_000
 """Work that grows with the square of this many nodes takes far longer than five seconds."""
 
 
-def test_many_failures_of_a_stopped_run_cost_time_in_proportion() -> None:
+def test_many_failures_in_a_stopped_run_take_linear_time() -> None:
     schedule = kernel(big(size=WIDE), SchedulingRules(stop_on_failure=True))
     with cpu_within(5):
         for node in started(schedule.start()):
@@ -216,7 +216,7 @@ def test_many_failures_of_a_stopped_run_cost_time_in_proportion() -> None:
         assert schedule.decide().finished == "failed"
 
 
-def test_a_join_of_many_edges_costs_time_in_proportion() -> None:
+def test_a_join_of_many_edges_takes_linear_time() -> None:
     schedule = kernel(big(*((n, WIDE) for n in range(WIDE)), size=WIDE + 1))
     starts: list[int] = []
     with cpu_within(5):
@@ -229,12 +229,12 @@ def test_a_join_of_many_edges_costs_time_in_proportion() -> None:
 # -- misuse
 
 
-def test_a_graph_with_a_cycle_is_refused() -> None:
+def test_a_graph_with_a_cycle_is_rejected() -> None:
     with pytest.raises(InvalidTransition, match="cycle"):
         kernel(parse_graph("a b", "a>b", "b>a"))
 
 
-def test_impossible_facts_are_refused_by_name() -> None:
+def test_impossible_outcomes_are_rejected_with_node_and_status() -> None:
     schedule = kernel(parse_graph("a b", "a>b"))
     schedule.start()
     with pytest.raises(InvalidTransition, match="node 'b' is PENDING, not RUNNING"):
@@ -266,20 +266,20 @@ def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
     assert schedule.start().starts == [(2, None)]
 
 
-def test_an_entry_that_was_not_chosen_is_skipped_though_a_settled_node_feeds_it() -> None:
+def test_an_entry_that_was_not_chosen_is_skipped_even_if_a_settled_node_feeds_it() -> None:
     schedule = kernel(parse_graph("a b c", "a>b", "b>c"), preset={0: OUT}, dropped=[1])
     said = schedule.start()
     assert started(said) == []
     assert [node for node, _ in said.skipped] == [1, 2]
 
 
-def test_what_follows_only_an_entry_that_was_not_chosen_is_in_the_first_wave() -> None:
+def test_nodes_after_only_an_unchosen_entry_are_in_the_first_wave() -> None:
     schedule = kernel(parse_graph("a b c", "a>c", "b>c"), preset={0: OUT}, dropped=[1])
     assert schedule.waves.number == [0, 0, 1]
     assert schedule.waves.total == 1
 
 
-def test_a_gate_neither_feeds_nor_starves_a_required_input() -> None:
+def test_a_gate_neither_fills_nor_skips_a_required_input() -> None:
     graph = parse_graph("a b g u", "a.x>g", "g~u.need", "b>u.other")
     schedule = kernel(graph, SchedulingRules(required={3: frozenset({"need"})}))
     schedule.start()
@@ -294,7 +294,7 @@ def test_a_gate_neither_feeds_nor_starves_a_required_input() -> None:
     assert [cause.handle for _, cause in schedule.decide().skipped] == ["need"]
 
 
-def test_what_is_behind_a_settled_node_is_still_behind_the_waiting_one() -> None:
+def test_descendants_of_a_settled_node_still_depend_on_a_waiting_ancestor() -> None:
     graph = parse_graph(
         "w a c x j y k d z", "w>j", "a>j", "j>k", "c>x", "x>d", "d>z", "k>y"
     )  # fmt: skip
@@ -314,7 +314,7 @@ def test_what_is_behind_a_settled_node_is_still_behind_the_waiting_one() -> None
     assert started(schedule.decide()) == [z]
 
 
-def test_a_settled_node_excuses_no_other_of_its_wave() -> None:
+def test_a_settled_node_does_not_open_the_barrier_for_its_wave() -> None:
     graph = parse_graph("w a c x j d", "w>j", "a>j", "c>x", "j>d")
     w, a, c, x, j, d = range(6)
     schedule = kernel(graph, SchedulingRules(join_any=frozenset({j}), barrier=True))
@@ -329,7 +329,7 @@ def test_a_settled_node_excuses_no_other_of_its_wave() -> None:
     assert started(schedule.decide()) == [d]
 
 
-def test_one_delivery_feeds_a_required_input_whatever_its_other_edges_do() -> None:
+def test_one_delivery_fills_a_required_input_with_several_edges() -> None:
     graph = parse_graph("a b", "a.yes>b.need", "a.no>b.need")
     schedule = kernel(graph, SchedulingRules(required={1: frozenset({"need"})}))
     schedule.start()

@@ -85,13 +85,13 @@ def registered() -> set[str]:
     return set(import_module("planwave.nodes.registry").default_registry().names())
 
 
-def test_there_are_files_and_types_to_look_at() -> None:
+def test_the_checks_below_have_files_and_types() -> None:
     assert len(FILES) > 20
     assert {"start", "agent", "if", "end"} <= registered()
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_kernel_names_no_notion_of_language_models(path: Path) -> None:
+def test_the_engine_uses_no_term_of_language_models(path: Path) -> None:
     found = [
         (line, word) for line, word in words_of(path) if NOTIONS.search(word) and word not in OPAQUE
     ]
@@ -99,7 +99,7 @@ def test_the_kernel_names_no_notion_of_language_models(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_kernel_names_no_node_type(path: Path) -> None:
+def test_the_engine_names_no_node_type(path: Path) -> None:
     names = registered()
     found = [
         (line, word)
@@ -110,7 +110,7 @@ def test_the_kernel_names_no_node_type(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
+def test_the_engine_names_no_handle_except_its_three_constants(path: Path) -> None:
     handles = {DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, ERROR_HANDLE, "tools", "false"}
     severity = (
         ERROR_HANDLE if path.is_relative_to(ROOT / "graph") else ""
@@ -127,5 +127,5 @@ def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
     assert found == []
 
 
-def test_the_kernels_tests_use_types_it_has_never_seen() -> None:
+def test_the_tests_of_the_engine_use_their_own_node_types() -> None:
     assert not registered() & set(GenericCatalog({}).names())

@@ -50,7 +50,7 @@ def graph_in(source: Any, limits: Limits | None = None) -> Graph:
     return graph
 
 
-def test_what_is_left_out_or_null_gets_its_default() -> None:
+def test_missing_and_null_fields_get_their_defaults() -> None:
     nulls = dict.fromkeys(("name", "description", "data", "policy", "ui"))
     plain = graph_in(doc([node("a"), node("b", **nulls)], [edge(), edge(sourceHandle="x")]))
     for one in plain.nodes:
@@ -70,7 +70,7 @@ def test_a_document_reads_the_same_as_text_bytes_and_mapping() -> None:
     assert graph_in(document).to_document()["edges"][0]["data"] == {"channel": "link", "n": [1]}
 
 
-def test_a_policy_is_read_and_kept_as_it_was_written() -> None:
+def test_a_policy_is_read_and_its_document_preserved() -> None:
     written = {"retry": {"attempts": 2}, "onError": "continue"}
     one = graph_in(doc([node(policy=written)])).nodes[0]
     assert one.policy == Policy(retry=Retry(2, 0.0), on_error="continue")
@@ -98,7 +98,7 @@ def test_generated_edge_ids_do_not_collide_with_given_ones() -> None:
     assert [e.id for e in graph_in(doc(edges=edges)).edges] == ["e2", "e1", "e4", "e3"]
 
 
-def test_a_duplicate_edge_is_one_edge_and_said_to_be() -> None:
+def test_a_duplicate_edge_is_dropped_with_an_info_finding() -> None:
     edges = [edge(id="x"), edge(sourceHandle="output", id="y"), edge(data={"channel": "link"})]
     graph, findings = read_graph(doc(edges=edges))
     assert [e.id for e in graph.edges] == ["x", "e1"]
@@ -172,11 +172,13 @@ def test_a_duplicate_edge_is_one_edge_and_said_to_be() -> None:
         ),
     ],
 )
-def test_a_fault_is_named_where_it_stands(source: Any, faults: list[tuple[str, str]]) -> None:
+def test_an_error_is_reported_with_code_and_pointer(
+    source: Any, faults: list[tuple[str, str]]
+) -> None:
     assert faults_of(source) == faults
 
 
-def test_all_faults_are_named_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     source = doc(
         [node("a"), node("a", type=None), 7], [edge(data={}), edge(id="?"), edge(colour=1)]
     )
@@ -186,20 +188,20 @@ def test_all_faults_are_named_at_once() -> None:
     ]  # fmt: skip
 
 
-def test_faults_at_the_top_do_not_hide_those_below() -> None:
+def test_errors_at_the_top_do_not_hide_those_below() -> None:
     source = {"edges": [edge(colour=1)], "title": "x"}
     assert faults_of(source) == [
         ("missing-field", "/nodes"), ("unknown-field", "/title"), ("unknown-field", "/edges/0/colour"),
     ]  # fmt: skip
 
 
-def test_ids_are_compared_among_faulty_edges_too() -> None:
+def test_duplicate_ids_are_found_among_invalid_edges_too() -> None:
     source = doc(edges=[edge(id="x", data={}), 7, edge(id="x", data={"channel": "link"})])
     assert faults_of(source)[-1] == ("duplicate-id", "/edges/2/id")
     assert "duplicate-id" not in [code for code, _ in faults_of(doc(edges=[edge(id="x"), 7, 7]))]
 
 
-def test_what_can_be_read_of_a_faulty_document_is_read() -> None:
+def test_the_readable_parts_of_an_invalid_document_are_read() -> None:
     nodes = [node("a", type=None, data={"x": 1}), 7, node("c c", ui=1), node("d", label=1)]
     edges = [edge(data={"channel": "wire"}), edge(), edge(source_handle="x"), edge(), edge(id="?")]
     graph, _, gaps, places = read_lenient(doc(nodes, edges))
@@ -218,12 +220,12 @@ def test_what_can_be_read_of_a_faulty_document_is_read() -> None:
 
 
 @pytest.mark.parametrize("node_id", ["#1", "", "x" * 257, 5])
-def test_an_id_that_nobody_can_go_by_is_none(node_id: Any) -> None:
+def test_an_unusable_id_is_replaced_by_a_placeholder(node_id: Any) -> None:
     reading = read_lenient(doc([node(node_id)]))
     assert [n.id for n in reading.graph.nodes] == ["#0"]
 
 
-def test_what_the_caller_has_reported_is_unread_and_not_reported_again() -> None:
+def test_parts_already_reported_by_the_caller_are_not_reported_again() -> None:
     nodes = [
         ALREADY_REPORTED,
         node(ALREADY_REPORTED),
@@ -243,19 +245,19 @@ def test_what_the_caller_has_reported_is_unread_and_not_reported_again() -> None
     )
 
 
-def test_a_missing_channel_names_the_edge_and_the_way_out() -> None:
+def test_a_missing_channel_is_reported_with_its_edge_and_a_hint() -> None:
     with pytest.raises(GraphInvalid, match=r"edge 'x' .* has no channel") as e:
         read_graph(doc(edges=[edge(id="x", data={"sourceType": "text"})]))
     assert e.value.diagnostics[0].edge == "x"
     assert '"channel": "flow"' in str(e.value.diagnostics[0].hint)
 
 
-def test_both_places_of_a_duplicate_id_are_named() -> None:
+def test_a_duplicate_id_is_reported_with_both_pointers() -> None:
     with pytest.raises(GraphInvalid, match="/nodes/0/id, /nodes/1/id"):
         read_graph(doc([node(), node()]))
 
 
-def test_an_edge_into_nowhere_is_left_for_the_checker() -> None:
+def test_a_dangling_edge_is_left_to_the_checker() -> None:
     assert graph_in(doc(edges=[edge(target="Who Is It")])).edges[0].target == "Who Is It"
 
 
@@ -281,7 +283,7 @@ def test_a_graph_at_its_limits_is_read() -> None:
         (json.dumps(doc([node(data={"x": [[]]})])), "", "json_depth is 5, met more than 5"),
     ],
 )
-def test_one_past_a_limit_names_limit_value_and_what_was_met(
+def test_a_value_over_a_limit_is_reported_with_limit_and_actual_value(
     source: Any, pointer: str, limit: str
 ) -> None:
     with pytest.raises(GraphInvalid, match=limit) as caught:
@@ -289,7 +291,7 @@ def test_one_past_a_limit_names_limit_value_and_what_was_met(
     assert [(d.code, d.pointer) for d in caught.value.diagnostics] == [("limit-exceeded", pointer)]
 
 
-def test_a_graph_over_its_limits_is_refused_before_its_parts_are_looked_at() -> None:
+def test_a_graph_over_its_limits_is_rejected_before_its_parts_are_read() -> None:
     assert faults_of({"nodes": [None] * 300, "edges": [None] * 44_850}, Limits()) == [
         ("limit-exceeded", "/nodes"),
         ("limit-exceeded", "/edges"),
@@ -381,7 +383,7 @@ def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(spoilt_documents())
-def test_a_trusted_document_reads_as_any_other(document: dict[str, Any]) -> None:
+def test_a_trusted_document_gives_the_same_graph(document: dict[str, Any]) -> None:
     own = json.loads(json.dumps(document))  # strict JSON without another owner
     assert read_lenient(own, trusted=True) == read_lenient(document, limits=Limits())
 
@@ -436,7 +438,7 @@ def test_no_value_raises_anything_but_graph_invalid(source: Any) -> None:
         assert graph_in(graph.to_document()) == graph
 
 
-def test_a_document_has_its_fields_in_one_order_and_its_own_copy_is_nobody_elses() -> None:
+def test_a_document_has_ordered_fields_and_its_copies_are_independent() -> None:
     source = {
         "nodes": [{"id": "a", "type": "t", "data": {"x": [1]}, "ui": {"at": 1}}],
         "edges": [{"source": "a", "target": "a", "type": "step", "data": {"channel": "flow"}}],

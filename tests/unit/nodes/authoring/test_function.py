@@ -61,7 +61,7 @@ async def test_parameters_are_filled_from_inputs_data_and_defaults() -> None:
     assert await output(shout, make_inputs("hi"), {"times": 2}) == DataValue("text", "HIHI")
 
 
-async def test_shapes_follow_annotations() -> None:
+async def test_the_annotation_of_input_decides_how_several_values_are_passed() -> None:
     async def text(input: str) -> Any:
         return input
 
@@ -85,7 +85,7 @@ async def test_shapes_follow_annotations() -> None:
         assert (await output(function, make_inputs(1, 2))).value == two
 
 
-async def test_context_and_all_inputs_can_be_asked_for() -> None:
+async def test_context_and_inputs_can_be_parameters() -> None:
     async def f(context: FlowContext, everything: Inputs) -> Any:
         return [context.node_id, [a.value.value for a in everything.arrivals]]
 
@@ -146,14 +146,14 @@ async def test_template_fields_are_declared_and_read_as_text() -> None:
     assert facts.template_fields == ("prompt",)
 
 
-async def test_names_that_pydantic_uses_itself_are_fine() -> None:
+async def test_parameter_names_used_by_pydantic_are_allowed() -> None:
     async def f(schema: str = "s", copy: int = 1, model_name: str = "m") -> Any:
         return [schema, copy, model_name]
 
     assert (await output(f, Inputs(), {"schema": "x", "copy": 2})).value == ["x", 2, "m"]
 
 
-async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_data() -> None:
+async def test_a_required_field_may_be_set_by_a_wire() -> None:
     async def f(input: Any, times: int, more: int = 2) -> Any:
         return [input, times, more]
 
@@ -167,7 +167,7 @@ async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_dat
 @pytest.mark.parametrize(
     "returned", [DataValue, ExecutionResult, ExecutionResult | None, DataValue | str]
 )
-def test_an_envelope_says_nothing_about_the_type_inside(returned: Any) -> None:
+def test_a_return_annotation_of_an_envelope_gives_an_output_of_any_type(returned: Any) -> None:
     async def f(input: Any) -> Any: ...
 
     f.__annotations__["return"] = returned
@@ -187,7 +187,7 @@ async def test_a_plain_value_leaves_through_the_only_output() -> None:
     assert caught.value.code == "invalid-result"
 
 
-async def test_other_handles_are_named_by_a_result() -> None:
+async def test_an_execution_result_names_other_handles() -> None:
     async def f(input: Any) -> ExecutionResult:
         return ExecutionResult({"yes": DataValue("any", input)})
 
@@ -240,7 +240,7 @@ async def test_the_first_other_value_is_the_result_and_ends_the_stream(
     assert closed == [True]
 
 
-def test_the_name_defaults_to_the_functions_and_the_process_has_one_registry() -> None:
+def test_the_type_name_defaults_to_the_function_name_in_the_default_registry() -> None:
     async def planwave_test_default_name() -> None: ...
 
     made = node()(planwave_test_default_name)
@@ -277,20 +277,20 @@ async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
         (shout, {"templates": ["input"]}, "called 'input'"),
     ],
 )
-def test_a_function_that_cannot_be_a_node_says_why(
+def test_a_function_that_cannot_be_a_node_is_rejected_with_the_reason(
     function: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(TypeError, match=message):
         node("f", registry=Registry(), **options)(function)
 
 
-def test_annotations_out_of_reach_count_as_absent() -> None:
+def test_unresolvable_annotations_count_as_absent() -> None:
     assert FunctionNode(_odd, "f").inputs == (Port("input", "text", multiple=True, required=True),)
     registry = Registry([FunctionNode(_odd, "f")])
     assert registry.schema("f")["properties"]["thing"] == {"default": 3, "title": "thing"}
 
 
-def test_a_function_may_say_which_version_of_its_type_it_is() -> None:
+def test_a_function_may_declare_the_version_of_its_type() -> None:
     registry = Registry()
 
     @node("second", version=2, registry=registry)

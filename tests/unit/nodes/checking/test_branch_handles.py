@@ -18,7 +18,7 @@ def leaving(*handles: str, channel: str = "flow") -> NodeView:
     return NodeView(NODE, GraphIndex(Graph((NODE,), edges), {}))
 
 
-def test_numbered_branches_end_with_the_last() -> None:
+def test_an_edge_through_a_number_without_a_branch_is_an_error() -> None:
     wiring = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
     faults = list(check_numbered_handles("case-", 2, "default", "/data/cases", wiring))
     assert [(f.code, f.message, f.pointer, f.hint) for f in faults] == [
@@ -32,14 +32,14 @@ def test_numbered_branches_end_with_the_last() -> None:
     ]
 
 
-def test_of_many_branches_the_first_are_named() -> None:
+def test_the_hint_lists_only_the_first_of_many_branches() -> None:
     (fault,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
     assert fault.hint is not None
     assert fault.hint.startswith("use one of c-0, ")
     assert fault.hint.endswith(", c-11, else")
 
 
-def test_edges_leave_through_declared_names() -> None:
+def test_an_edge_through_an_undeclared_name_is_an_error() -> None:
     wiring = leaving("yes", "no", "error", UNREADABLE, "yess", "entirely different")
     near, far = check_named_handles(["yes", "no"], "/data/names", wiring)
     assert (near.code, near.pointer, near.hint) == (
@@ -49,7 +49,7 @@ def test_edges_leave_through_declared_names() -> None:
     assert far.hint == 'give the edge a "sourceHandle" of yes, no'
 
 
-def test_links_choose_nothing() -> None:
+def test_links_are_not_checked_against_branches() -> None:
     wiring = leaving("case-9", "what", channel=LINK)
     assert list(check_numbered_handles("case-", 1, "default", "", wiring)) == []
     assert list(check_named_handles(["yes"], "", wiring)) == []

@@ -47,7 +47,7 @@ async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionRe
 # -- the request
 
 
-async def test_the_request_says_all_that_a_person_needs() -> None:
+async def test_the_request_has_prompt_actions_form_and_value() -> None:
     asked = await waiting({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
     assert asked.request == {
         "kind": "approval",
@@ -60,7 +60,7 @@ async def test_the_request_says_all_that_a_person_needs() -> None:
     assert (asked.timeout_s, asked.timeout_answer) == (None, None)
 
 
-async def test_a_time_limit_comes_with_the_decision_that_is_then_taken() -> None:
+async def test_a_time_limit_has_its_default_decision() -> None:
     data = {"prompt": "?", "timeoutS": 90, "timeoutAction": "reject"}
     asked = await waiting(data, make_inputs("x"))
     assert (asked.request["timeoutS"], asked.request["timeoutAction"]) == (90, "reject")
@@ -71,7 +71,7 @@ async def test_a_time_limit_comes_with_the_decision_that_is_then_taken() -> None
     assert result.outputs == {"reject": DataValue("any", "x")}
 
 
-async def test_several_arrivals_are_shown_and_passed_on_as_one_text() -> None:
+async def test_several_inputs_are_shown_and_passed_on_as_one_text() -> None:
     both = make_inputs("a", "b")
     block = "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
     asked = await waiting({"prompt": "?"}, both)
@@ -80,13 +80,13 @@ async def test_several_arrivals_are_shown_and_passed_on_as_one_text() -> None:
     assert result.outputs == {"approve": DataValue("text", block)}
 
 
-async def test_without_input_there_is_an_empty_text_to_decide_on() -> None:
+async def test_without_input_the_value_is_an_empty_text() -> None:
     asked = await waiting({"prompt": "?"}, Inputs())
     result = await decided(asked, Inputs(), {"decision": "approve", "note": ""})
     assert result.outputs == {"approve": DataValue("text", "")}
 
 
-async def test_wires_bring_the_prompt_and_the_actions_without_being_the_value() -> None:
+async def test_wired_prompt_and_actions_are_not_the_value() -> None:
     inputs = make_inputs("x", ("prompt", "Really?"), ("actions", ["go", "stay"]))
     asked = await waiting({"prompt": "not this"}, inputs)
     shown = asked.request
@@ -95,7 +95,7 @@ async def test_wires_bring_the_prompt_and_the_actions_without_being_the_value() 
     assert result.outputs == {"stay": DataValue("any", "x")}
 
 
-async def test_a_link_brings_the_form() -> None:
+async def test_a_link_may_set_the_form() -> None:
     edge = make_edge("f", "ask", channel=LINK, target_handle="form")
     asked = await waiting({"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)])
     assert asked.request["form"] == FORM
@@ -112,7 +112,7 @@ async def test_a_link_brings_the_form() -> None:
         ("timeoutAction", "later", "'later' is none of the actions"),
     ],
 )
-async def test_what_wires_bring_is_checked_before_anybody_is_asked(
+async def test_wired_values_are_checked_before_the_request(
     handle: str, value: Any, words: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
@@ -125,7 +125,7 @@ async def test_what_wires_bring_is_checked_before_anybody_is_asked(
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_the_decision_is_the_handle_that_the_input_leaves_by(decision: str) -> None:
+async def test_the_decision_is_the_handle_the_input_leaves_through(decision: str) -> None:
     asked = await waiting({"prompt": "?"}, make_inputs([1, None]))
     answer = {"decision": decision, "note": "fine"}
     result = await decided(asked, make_inputs([1, None]), answer)
@@ -135,7 +135,7 @@ async def test_the_decision_is_the_handle_that_the_input_leaves_by(decision: str
 @pytest.mark.parametrize(
     ("value", "kind"), [("new", "text"), (None, "json"), ({"a": 1}, "json"), (4, "integer")]
 )
-async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: str) -> None:
+async def test_an_edited_value_replaces_the_input(value: Any, kind: str) -> None:
     asked = await waiting({"prompt": "?"}, make_inputs("old"))
     answer = {"decision": "approve", "note": "", "value": value}
     result = await decided(asked, make_inputs("old"), answer)
@@ -152,7 +152,7 @@ async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: st
         ({"decision": "approve", "value": 1}, "value-not-editable"),
     ],
 )
-async def test_an_answer_that_nobody_checked_fails_the_node(answer: Any, code: str) -> None:
+async def test_an_invalid_answer_fails_the_node(answer: Any, code: str) -> None:
     asked = await waiting({"prompt": "?", "editable": False}, make_inputs("x"))
     with pytest.raises(NodeError) as caught:
         await decided(asked, make_inputs("x"), answer)
@@ -197,7 +197,7 @@ async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any],
         ({"decision": "approve", "form": {"days": 2}}, "sent: Dear Ann", ["kept"]),
     ],
 )
-async def test_a_run_goes_the_way_that_was_chosen(
+async def test_a_run_follows_the_chosen_branch(
     answer: dict[str, Any], text: str, skipped: list[str]
 ) -> None:
     form = {"form": FORM} if "form" in answer else {}
@@ -207,7 +207,7 @@ async def test_a_run_goes_the_way_that_was_chosen(
 
 
 @virtual_time
-async def test_a_run_that_nobody_answers_in_time_goes_the_way_that_was_set() -> None:
+async def test_a_run_without_an_answer_in_time_follows_the_default_branch() -> None:
     graph = asking(timeoutS=3_600, timeoutAction="reject")
     result = await planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
     assert (result.status, result.text) == ("completed", "kept: Dear Ann")
@@ -220,13 +220,13 @@ def findings(graph: Mapping[str, Any]) -> list[Diagnostic]:
     return read_and_check(json.dumps(graph), Registry(LIBRARY))[1]
 
 
-def test_the_example_in_the_docs_can_be_run() -> None:
+def test_the_example_in_the_docs_is_valid() -> None:
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
     _, _, example = page.partition("## Approvals")[2].partition("```json\n")
     assert findings(json.loads(example.partition("```")[0])) == []
 
 
-def test_a_question_between_two_ways_has_no_faults() -> None:
+def test_a_valid_approval_has_no_findings() -> None:
     assert findings(asking(form=FORM, timeoutS=0.5, timeoutAction="reject")) == []
     assert findings(asking(actions=["approve", "reject", "send back"])) == [], "unused is fine"
 
@@ -254,13 +254,13 @@ def test_a_question_between_two_ways_has_no_faults() -> None:
         ({"editable": "yes"}, "/editable"),
     ],
 )
-def test_what_cannot_be_asked_is_found_with_its_place(data: dict[str, Any], pointer: str) -> None:
+def test_invalid_data_are_found_with_their_pointer(data: dict[str, Any], pointer: str) -> None:
     (found,) = findings(asking(**data))
     assert (found.code, found.severity) == ("invalid-data", "error")
     assert found.pointer == f"/nodes/1/data{pointer}"
 
 
-def test_everything_wrong_with_a_question_is_told_at_once() -> None:
+def test_all_errors_of_an_approval_are_reported_together() -> None:
     data = {"prompt": "", "actions": ["error", "go", "go"], "timeoutS": 1, "form": {"type": 3}}
     found = {f.pointer.removeprefix("/nodes/1/data") for f in findings(asking(**data))}
     assert found == {
@@ -268,7 +268,7 @@ def test_everything_wrong_with_a_question_is_told_at_once() -> None:
     }  # fmt: skip
 
 
-def test_an_edge_that_leaves_by_no_action_is_found_with_those_there_are() -> None:
+def test_an_edge_through_no_action_is_an_error_with_the_actions() -> None:
     graph = asking()
     graph["edges"][1]["sourceHandle"] = "aprove"
     del graph["edges"][2]["sourceHandle"]
@@ -280,7 +280,7 @@ def test_an_edge_that_leaves_by_no_action_is_found_with_those_there_are() -> Non
         planwave.build(graph, registry=Registry(LIBRARY))
 
 
-def test_the_handle_for_errors_is_there_as_for_any_node() -> None:
+def test_the_error_handle_works_as_for_any_node() -> None:
     graph = asking()
     graph["edges"][2]["sourceHandle"] = "error"
     found = [(f.code, f.pointer) for f in findings(graph)]
@@ -289,7 +289,7 @@ def test_the_handle_for_errors_is_there_as_for_any_node() -> None:
     assert findings(graph) == []
 
 
-def test_a_decision_that_leads_nowhere_is_doubted() -> None:
+def test_an_action_without_an_edge_is_a_warning() -> None:
     graph = asking()
     del graph["edges"][1:], graph["nodes"][2:]
     (found,) = findings(graph)
@@ -297,7 +297,7 @@ def test_a_decision_that_leads_nowhere_is_doubted() -> None:
     assert '"sourceHandle": "approve"' in str(found.hint)
 
 
-def test_both_ways_may_meet_where_only_one_value_fits() -> None:
+def test_both_branches_may_meet_at_a_port_for_one_value() -> None:
     graph = asking()
     graph["nodes"][2:] = [{"id": "end", "type": "text", "data": {}}]
     for edge in graph["edges"][1:]:
@@ -305,7 +305,7 @@ def test_both_ways_may_meet_where_only_one_value_fits() -> None:
     assert findings(graph) == []
 
 
-def test_of_actions_that_a_wire_brings_nothing_is_known_beforehand() -> None:
+def test_wired_actions_are_not_checked_before_the_run() -> None:
     node = Node("ask", "approval", "Ask", data={"prompt": "?", "timeoutAction": "go"})
     edges = (make_edge("a", "ask", target_handle="actions"), make_edge("ask", "b"))
     registry = Registry(LIBRARY)

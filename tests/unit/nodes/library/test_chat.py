@@ -51,11 +51,11 @@ async def talk(inputs: Inputs, **data: Any) -> tuple[list[Any], list[Any]]:
 # -- what it is made of
 
 
-async def test_the_input_is_what_the_user_says() -> None:
+async def test_the_input_is_the_user_message() -> None:
     assert await talk(make_inputs("hi")) == (said("u:hi"), [])
 
 
-async def test_the_parts_come_in_their_order() -> None:
+async def test_the_parts_of_a_conversation_are_ordered() -> None:
     messages, _ = await talk(
         make_inputs("ignored"),
         system="Be brief.",
@@ -82,7 +82,7 @@ async def test_messages_replace_the_history_or_are_appended_to_it(
     assert messages == expected
 
 
-async def test_every_part_may_come_on_a_wire() -> None:
+async def test_every_part_may_be_wired() -> None:
     inputs = make_inputs(
         ("system", "Be brief."),
         ("message", "And now?"),
@@ -97,9 +97,7 @@ async def test_every_part_may_come_on_a_wire() -> None:
     ]
 
 
-async def test_a_user_input_brings_its_files_and_images_along_unless_the_data_have_their_own() -> (
-    None
-):
+async def test_files_and_images_of_a_user_input_are_used_unless_the_data_have_their_own() -> None:
     whole = {
         "message": "Look",
         "files": [file("a.txt", "text/plain", b"hello")],
@@ -118,17 +116,17 @@ async def test_a_user_input_brings_its_files_and_images_along_unless_the_data_ha
 
 
 @pytest.mark.parametrize("value", [{"text": "hi"}, {"message": "hi", "more": 1}])
-async def test_another_object_is_read_as_text(value: dict[str, Any]) -> None:
+async def test_any_other_object_is_converted_to_text(value: dict[str, Any]) -> None:
     ((message,), _) = await talk(make_inputs(value))
     assert message["content"].startswith("{")
 
 
-async def test_several_inputs_are_one_message_that_says_where_each_came_from() -> None:
+async def test_several_inputs_are_one_message_with_labelled_sources() -> None:
     ((message,), _) = await talk(make_inputs("a", "b"))
     assert message["content"] == "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
 
 
-async def test_without_anything_to_say_there_is_no_turn_of_the_user() -> None:
+async def test_without_a_message_there_is_no_user_turn() -> None:
     assert await talk(Inputs(), system="Be brief.") == (said("s:Be brief."), [])
     assert await talk(Inputs(), historyMessages=said("u:hi")) == (said("u:hi"), [])
 
@@ -139,7 +137,7 @@ async def test_without_anything_to_say_there_is_no_turn_of_the_user() -> None:
 @pytest.mark.parametrize(
     "mime", ["text/markdown", "application/json", "application/ld+json", "image/svg+xml"]
 )
-async def test_files_that_are_text_are_quoted(mime: str) -> None:
+async def test_text_files_are_quoted(mime: str) -> None:
     ((message,), logs) = await talk(make_inputs("Read"), files=[file("f", mime, "ü".encode())])
     assert (message["content"], logs) == ("Read\n\nFile f:\nü", [])
 
@@ -154,14 +152,14 @@ async def test_files_that_are_text_are_quoted(mime: str) -> None:
         ),
     ],
 )
-async def test_other_files_are_named_and_that_is_told(attached: dict[str, str], told: str) -> None:
+async def test_other_files_are_only_named_and_logged(attached: dict[str, str], told: str) -> None:
     ((message,), (log,)) = await talk(make_inputs("Read"), files=[attached])
     assert message["content"] == f"Read\n\n{told}"
     assert log["level"] == "warning"
     assert repr(attached["name"]) in log["message"]
 
 
-async def test_a_file_that_says_it_is_text_and_is_not_fails_the_node() -> None:
+async def test_a_text_file_that_is_not_utf_8_fails_the_node() -> None:
     with pytest.raises(NodeError) as caught:
         await talk(make_inputs("Read"), files=[file("f", "text/plain", b"\xff\xfe")])
     assert caught.value.code == "invalid-data"
@@ -239,7 +237,7 @@ def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
         assert found.dropped == begins[-1]
 
 
-async def test_what_was_left_out_is_told() -> None:
+async def test_dropped_messages_are_logged() -> None:
     history = said("u:" + "a" * 40, "a:" + "b" * 40, "u:c", "a:d")
     messages, (log,) = await talk(make_inputs("hi"), historyMessages=history, maxInputTokens=10)
     assert messages == said("u:c", "a:d", "u:hi")
@@ -247,7 +245,7 @@ async def test_what_was_left_out_is_told() -> None:
     assert log["message"].startswith("2 of the oldest messages")
 
 
-async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -> None:
+async def test_a_last_turn_over_the_limit_is_sent_with_a_warning() -> None:
     messages, (log,) = await talk(make_inputs("a" * 400), maxInputTokens=10)
     assert len(messages) == 1
     assert log["level"] == "warning"
@@ -267,19 +265,19 @@ async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -
         {"memory": {}},
     ],
 )
-async def test_data_of_another_shape_fail_the_node(data: dict[str, Any]) -> None:
+async def test_invalid_data_fail_the_node(data: dict[str, Any]) -> None:
     with pytest.raises(NodeError) as caught:
         await talk(make_inputs("hi"), **data)
     assert caught.value.code == "invalid-data"
 
 
-def test_planners_are_told_of_what_a_plan_can_know() -> None:
+def test_the_planner_may_set_only_system_and_message() -> None:
     schema = ChatData.model_json_schema()["properties"]
     planned = [name for name, field in schema.items() if field.get("planned") is not False]
     assert planned == ["system", "message"]
 
 
-async def test_its_messages_reach_the_model_turn_by_turn() -> None:
+async def test_the_messages_reach_the_model_as_turns() -> None:
     asked: list[ModelRequest] = []
 
     def reply(request: ModelRequest) -> list[str]:

@@ -40,7 +40,7 @@ async def test_the_first_condition_that_holds_chooses_the_branch(
     assert await branch(value, *conditions) == handle
 
 
-async def test_the_input_is_passed_on_unchanged_and_the_check_is_told() -> None:
+async def test_the_input_is_passed_on_unchanged_and_the_check_is_logged() -> None:
     data = {"conditions": [condition("equal", "no"), condition("contains", "K")]}
     result, events = await result_and_events(
         If().execute(data, make_inputs({"k": 1}), context_for(NODE))
@@ -78,13 +78,13 @@ async def test_the_input_is_passed_on_unchanged_and_the_check_is_told() -> None:
         ({"a": None}, [{"field": "a", "operator": "equals", "value": None}], "condition-0"),
     ],
 )
-async def test_fields_and_values_are_compared_as_they_are(
+async def test_fields_are_looked_up_and_compared_by_their_values(
     value: Any, conditions: list[dict[str, Any]], handle: str
 ) -> None:
     assert await branch(value, *conditions) == handle
 
 
-async def test_the_check_tells_fields_and_operators_that_compare_with_nothing() -> None:
+async def test_the_logged_check_names_fields_and_operators_without_a_value() -> None:
     data = {
         "conditions": [
             {"field": "a.b", "operator": "greaterThan", "value": 5},

@@ -55,7 +55,7 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
 
 
 @virtual_time
-async def test_a_linked_model_plans_as_it_is_set() -> None:
+async def test_a_linked_model_plans_with_its_settings() -> None:
     planner = OneStepPlanner()
     services, _ = services_with(lambda _: [], planner=planner)
     graph = graph_document(
@@ -213,7 +213,7 @@ async def test_calls_before_a_failed_call_are_reported_too() -> None:
 
 
 @virtual_time
-async def test_a_run_without_a_planner_says_so() -> None:
+async def test_a_run_without_a_planner_fails_the_node() -> None:
     services, _ = services_with(lambda _: [], planner=None)
     result = await run_to_end(PLANS, services=services)
     assert result.error is not None
@@ -230,5 +230,5 @@ async def test_a_run_without_a_planner_says_so() -> None:
         ({"goal": "g"}, []),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
+def test_invalid_data_are_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
     assert errors_of(graph_document(node_document("n", "planner", **data))) == faults

@@ -47,24 +47,24 @@ def refused(**values: Any) -> InputError:
 # -- without inputs
 
 
-async def test_without_inputs_it_gives_what_stands_in_its_data() -> None:
+async def test_without_inputs_the_node_gives_its_data() -> None:
     whole = {"message": "hi", "files": [FILE], "images": [CAT], "extras": {"tone": "warm"}}
     assert await given(**whole) == {"output": whole, **whole}
 
 
-async def test_nothing_at_all_is_an_empty_message() -> None:
+async def test_without_inputs_and_data_the_message_is_empty() -> None:
     whole = {"message": "", "files": [], "images": [], "extras": {}}
     assert await given() == {"output": whole, **whole}
 
 
-async def test_chat_and_thread_are_handles_only_where_they_are_known() -> None:
+async def test_chat_and_thread_have_a_value_only_if_they_are_set() -> None:
     assert (await given(chatId="c", threadId="t"))["threadId"] == "t"
     assert (await given("of the run"))["chatId"] == "of the run"
     assert (await given("of the run", chatId="c"))["chatId"] == "c"
     assert not {"chatId", "threadId"} & (await given()).keys()
 
 
-async def test_data_of_another_shape_fail_the_node() -> None:
+async def test_invalid_data_fail_the_node() -> None:
     with pytest.raises(NodeError) as caught:
         await given(files=[{"name": "a.txt"}])
     assert caught.value.code == "invalid-data"
@@ -73,7 +73,7 @@ async def test_data_of_another_shape_fail_the_node() -> None:
 # -- given by an execution
 
 
-def test_what_is_left_out_is_empty() -> None:
+def test_omitted_parts_are_empty() -> None:
     whole = {"message": "hi", "files": [], "images": [], "extras": {}}
     assert entered(message="hi") == {"output": whole, **whole}
 
@@ -87,13 +87,13 @@ def test_a_value_on_output_is_the_message(output: Any, message: str) -> None:
     assert made["output"]["message"] == message
 
 
-def test_an_object_on_output_is_all_of_it_and_others_may_add_to_it() -> None:
+def test_an_object_on_output_sets_all_parts_and_other_handles_may_add_to_it() -> None:
     made = entered(output={"message": "hi", "chatId": "c"}, extras={"tone": "warm"})
     assert (made["message"], made["chatId"], made["extras"]) == ("hi", "c", {"tone": "warm"})
     assert entered(output="hi", images=[CAT])["images"] == [CAT]
 
 
-def test_an_object_and_its_parts_share_nothing() -> None:
+def test_output_and_parts_are_copies() -> None:
     made = entered(extras={"list": [1]})
     made["extras"]["list"].append(2)
     assert made["output"]["extras"] == {"list": [1]}
@@ -112,13 +112,13 @@ def test_an_object_and_its_parts_share_nothing() -> None:
         ({"output": {"extras": {}}, "extras": {"a": 1}}, "'extras' is given twice"),
     ],
 )
-def test_another_shape_is_refused_with_a_way_out(values: dict[str, Any], words: str) -> None:
+def test_invalid_inputs_are_rejected_with_a_hint(values: dict[str, Any], words: str) -> None:
     error = refused(**values)
     assert words in error.message
     assert error.hint
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_errors_of_the_inputs_are_reported_together() -> None:
     message = refused(message=5, extras=[], files={}).message
     assert all(f"{name} has to be " in message for name in ("message", "extras", "files"))
 
@@ -143,7 +143,7 @@ def graph_of(*handles: str) -> dict[str, Any]:
         {"ask": {"output": "hi", "images": [CAT]}},
     ],
 )
-async def test_every_handle_carries_what_the_execution_was_given(inputs: dict[str, Any]) -> None:
+async def test_every_handle_carries_the_inputs_of_the_execution(inputs: dict[str, Any]) -> None:
     graph = graph_of("message", "files", "images", "output")
     result = await planwave.run(planwave.build(graph, registry=REGISTRY), inputs=inputs)
     assert result.status == "completed"
@@ -153,12 +153,12 @@ async def test_every_handle_carries_what_the_execution_was_given(inputs: dict[st
     assert result.outputs["got_output"]["output"].value["message"] == "hi"
 
 
-async def test_a_run_without_inputs_begins_with_the_data() -> None:
+async def test_a_run_without_inputs_uses_the_data() -> None:
     result = await planwave.run(planwave.build(graph_of("message"), registry=REGISTRY))
     assert result.text == "from the data"
 
 
-async def test_a_run_is_refused_before_anything_of_it_when_its_input_is_no_user_input() -> None:
+async def test_a_run_with_invalid_inputs_is_rejected_before_it_starts() -> None:
     built = planwave.build(graph_of("message"), registry=REGISTRY)
     with pytest.raises(InputError) as caught:
         await planwave.run(built, inputs={"ask": {"files": ["a.txt"]}})

@@ -54,7 +54,7 @@ async def waiting(**data: Any) -> Suspension:
         ({"until": " 2030-02-01 "}, 54_000, "2030-02-01T00:00:00+00:00"),
     ],
 )
-async def test_a_wait_is_a_request_that_the_time_answers(
+async def test_a_wait_is_a_timer_request_with_its_time_limit(
     data: dict[str, Any], seconds: float, until: str
 ) -> None:
     asked = await waiting(**data)
@@ -71,12 +71,12 @@ async def test_a_wait_is_a_request_that_the_time_answers(
 @pytest.mark.parametrize(
     "data", [{"seconds": 0}, {"until": "2030-01-31T09:00:00Z"}, {"until": "2001-01-01"}]
 )
-async def test_what_has_come_already_is_not_waited_for(data: dict[str, Any]) -> None:
+async def test_a_time_that_has_passed_is_not_waited_for(data: dict[str, Any]) -> None:
     result = await given(data, make_inputs({"a": 1}))
     assert result == ExecutionResult({"output": DataValue("any", {"a": 1})})
 
 
-async def test_a_wire_brings_the_time() -> None:
+async def test_the_time_may_be_wired() -> None:
     asked = await given({}, make_inputs("x", ("seconds", 5)))
     assert asked.timeout_s == 5
     asked = await given({}, make_inputs("x", ("until", "2030-01-31T09:00:05Z")))
@@ -96,14 +96,14 @@ async def test_a_wire_brings_the_time() -> None:
         ({"seconds": "5"}, "data.seconds"),
     ],
 )
-async def test_what_cannot_be_waited_for_fails_the_node(data: dict[str, Any], words: str) -> None:
+async def test_an_invalid_time_fails_the_node(data: dict[str, Any], words: str) -> None:
     with pytest.raises(NodeError) as caught:
         await given(data, Inputs())
     assert caught.value.code == "invalid-data"
     assert words in caught.value.message
 
 
-async def test_whoever_answers_the_input_goes_on_unchanged() -> None:
+async def test_the_input_is_passed_on_unchanged_after_the_wait() -> None:
     asked = await waiting(seconds=5)
     answer = json.loads(json.dumps(asked.timeout_answer))
     result = await WAIT.resume({}, make_inputs([1, None]), context_for(NODE), asked.state, answer)

@@ -1,6 +1,6 @@
-"""Executions of every kind are told as they always were: events, both logs, and the final state.
+"""Events, logs and final state of executions of every kind equal their golden files.
 
-``python -m tests.contract.engine.golden_logs.write_logs`` writes the files anew.
+``python -m tests.contract.engine.golden_logs.write_logs`` writes the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The library's nodes with graphs inside, over a store: what waits, is cut off, and goes on."""
+"""Library nodes with nested graphs over a store: waits, interruptions and restarts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.service.dependencies import dependencies
 
 
 class Notes:
-    """Gives what its data say, and counts how often it was run, over all services."""
+    """Returns the value of its data, and counts its runs over all services."""
 
     node_type = "notes"
     template_fields = None

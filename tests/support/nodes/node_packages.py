@@ -19,7 +19,7 @@ COMMANDS = {
 
 
 def install_entry_points(project: Path, site: Path) -> None:
-    """Make a project's entry points known to who has ``site`` on the path; as ``pip install -e``."""
+    """Write the metadata of a project's entry points into ``site``, as ``pip install -e`` does."""
     about = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
     info = site / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
     info.mkdir(parents=True)

@@ -10,13 +10,13 @@ from planwave.events.timeline import answers, reentries, timelines
 from tests.support.engine.event_story import numbered_events
 
 
-def course_of(*facts: tuple[str, dict[str, Any]]) -> Any:
+def steps_of(*facts: tuple[str, dict[str, Any]]) -> Any:
     return timelines(numbered_events((kind, "a", data) for kind, data in facts))["a"]
 
 
 def test_the_timeline_of_a_node_has_its_steps_in_order_with_their_data() -> None:
     error = {"code": "busy", "message": "busy"}
-    course = course_of(
+    steps = steps_of(
         ("node.started", {"wave": 1}),
         ("node.log", {"message": "hm"}),
         ("node.retrying", {"error": error, "delay_s": 1, "next_attempt": 2}),
@@ -28,16 +28,16 @@ def test_the_timeline_of_a_node_has_its_steps_in_order_with_their_data() -> None
         ("node.answered", {"request_id": "r5", "answer": {"decision": "no"}, "by": "timeout"}),
         ("node.completed", {"duration_s": 2.0}),
     )
-    assert [step.what for step in course] == [
+    assert [step.what for step in steps] == [
         "started", "tried-again", "entered-again", "asked", "answered", "completed",
     ]  # fmt: skip
-    assert course[1].as_json() == {
+    assert steps[1].as_json() == {
         "seq": 3, "at": "t3", "what": "tried-again", "attempt": 1, "error": error, "delay_s": 1,
         "next_attempt": 2,
     }  # fmt: skip
-    assert course[3].details["timeout_answer"] == 0
-    assert reentries(course) == 1
-    assert answers(course) == [
+    assert steps[3].details["timeout_answer"] == 0
+    assert reentries(steps) == 1
+    assert answers(steps) == [
         {"at": "t6", "request_id": "r5", "by": "timeout", "answer": {"decision": "no"},
          "decision": "no"},
     ]  # fmt: skip
@@ -56,7 +56,7 @@ def test_the_timeline_of_a_node_has_its_steps_in_order_with_their_data() -> None
     ],
 )
 def test_every_outcome_has_its_own_step(kind: str, data: dict[str, Any], what: str) -> None:
-    (step,) = course_of((kind, data))
+    (step,) = steps_of((kind, data))
     assert step.what == what
 
 

@@ -1,4 +1,4 @@
-"""Errors while stored events are read: told apart from bugs in what reads them."""
+"""Errors while stored events are read, distinguished from bugs in the reading code."""
 
 from __future__ import annotations
 

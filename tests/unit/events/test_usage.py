@@ -1,4 +1,4 @@
-"""Usage that is told again is counted once; what was paid is never left out."""
+"""Usage that is reported again is counted once; no paid call is left out."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Story(EventStory):
 
     def use(self, tokens: int, attempt: int = 1, *, recorded: bool = False) -> Story:
         more = {"recorded": True} if recorded else {}
-        said = {"provider": "p", "model": "m", "input_tokens": tokens, "output_tokens": 1}
-        return self.add_event("usage", "a", attempt, **said, cost_usd=0.5, **more)
+        usage = {"provider": "p", "model": "m", "input_tokens": tokens, "output_tokens": 1}
+        return self.add_event("usage", "a", attempt, **usage, cost_usd=0.5, **more)
 
     def again(self, epoch: int = 2, reentry: int = 1) -> Story:
         self.add_event("execution.resumed", None, reason="recovery", epoch=epoch)
@@ -144,17 +144,17 @@ async def test_chunks_count_as_the_state_does() -> None:
 
 @given(st.integers(0, 2**64))
 def test_paid_calls_are_counted_once_at_any_point_of_interruption(seed: int) -> None:
-    """A node makes the same calls in each life; what is paid is kept, then perhaps told."""
+    """A node makes the same calls in each process; a paid call is recorded, then perhaps reported."""
     choose = Random(seed)  # noqa: S311 - a test's choices
     calls = [choose.choice((1, 2, 3)) for _ in range(choose.randrange(1, 6))]
-    story, kept = Story().start(), 0
+    story, recorded_calls = Story().start(), 0
     for life in range(2, 30):
-        made = choose.randrange(0, len(calls) + 1)
-        for number, tokens in enumerate(calls[:made]):
-            is_recorded = number < kept
-            kept = max(kept, number + 1)
-            if number == made - 1 and choose.random() < 0.5:
-                break  # it is kept, and the process ends before that is told
+        count = choose.randrange(0, len(calls) + 1)
+        for number, tokens in enumerate(calls[:count]):
+            is_recorded = number < recorded_calls
+            recorded_calls = max(recorded_calls, number + 1)
+            if number == count - 1 and choose.random() < 0.5:
+                break  # it is recorded, and the process ends before the report
             story.use(tokens, recorded=is_recorded)
         if life == 6:
             break
@@ -162,6 +162,6 @@ def test_paid_calls_are_counted_once_at_any_point_of_interruption(seed: int) -> 
     for number, tokens in enumerate(calls):
         if number == 0:
             story.again(50, 50)
-        story.use(tokens, recorded=number < kept)
+        story.use(tokens, recorded=number < recorded_calls)
     assert story.read == sum(calls)
     assert story.total.calls == Counter(calls).total()

@@ -37,7 +37,7 @@ def typed(nodes: str, *edges: str) -> Program:
 
 
 def chosen(program: Program, *names: str, **given: Any) -> tuple[set[str], set[str], set[str]]:
-    """Give the ids given, dropped and in the part, for inputs that name these nodes."""
+    """Return preset, dropped and selected ids for inputs that name these nodes."""
     entry = plan_inputs(program, {name: {"output": 1} for name in names} | given)
     ids = program.topology.ids
 
@@ -106,7 +106,7 @@ def test_the_part_equals_that_of_the_reference(source: bytes) -> None:
 
 
 def part(program: Program, options: RunOptions, *names: str) -> set[str]:
-    """Give the ids in the part for inputs that name these nodes, and options."""
+    """Return the selected ids for inputs that name these nodes, and options."""
     entry = plan_inputs(program, {name: {"output": 1} for name in names}, options)
     assert entry.part is not None
     return {program.topology.ids[n] for n in entry.part}

@@ -1,4 +1,4 @@
-"""Graphs written in Python: what document comes out, and which slips are told at once."""
+"""Graphs written in Python: their documents, and the mistakes reported at once."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_documents_are_independent_copies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slip", "code", "named"),
+    ("mistake", "code", "named"),
     [
         (lambda g: g.node("step", id="a"), "duplicate-id", "'a'"),
         (lambda g: g.node("step", id="Ä b"), "invalid-id", "'Ä b'"),
@@ -149,12 +149,12 @@ def test_documents_are_independent_copies() -> None:
     ],
 )
 def test_a_mistake_is_reported_with_code_location_and_hint(
-    slip: Any, code: str, named: str
+    mistake: Any, code: str, named: str
 ) -> None:
     g = GraphBuilder()
     g.node("step", id="a")
     with pytest.raises(InputError, match=named) as caught:
-        slip(g)
+        mistake(g)
     assert caught.value.code == code
     assert caught.value.hint
     assert g.document()["edges"] == []

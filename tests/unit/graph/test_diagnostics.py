@@ -48,7 +48,7 @@ WHILE_RUNNING = {
     "no-planner", "no-value", "not-a-boolean", "not-a-list", "provider-error", "unknown-decision",
     "value-not-editable",
 }  # fmt: skip
-"""Codes of node errors, and of nodes in the wrong builder: no check can give them."""
+"""Codes of node errors, and of nodes in the wrong builder, which no check reports."""
 
 
 def test_every_code_is_documented() -> None:

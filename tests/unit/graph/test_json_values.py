@@ -57,13 +57,13 @@ def test_a_converted_value_equals_the_stored_one(value: Any) -> None:
     ],
 )
 def test_tuples_become_lists_and_subclasses_plain_values(value: Any, stored: Any) -> None:
-    made = to_json(value)
-    assert made == stored
-    assert repr(made) == repr(stored)
+    converted = to_json(value)
+    assert converted == stored
+    assert repr(converted) == repr(stored)
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"),
+    ("value", "reason"),
     [
         ({1}, "a set"),
         ([b"x"], "a bytes"),
@@ -77,17 +77,17 @@ def test_tuples_become_lists_and_subclasses_plain_values(value: Any, stored: Any
         (nested_lists(MAX_VALUE_DEPTH + 1), "nested deeper than 200"),
     ],
 )
-def test_a_value_that_is_not_json_is_rejected_with_its_reason(value: Any, fault: str) -> None:
+def test_a_value_that_is_not_json_is_rejected_with_its_reason(value: Any, reason: str) -> None:
     with pytest.raises(NotJson) as caught:
         to_json(value)
-    assert str(caught.value) == fault
+    assert str(caught.value) == reason
 
 
 def test_a_value_that_contains_itself_is_nested_too_deep() -> None:
-    knot: list[Any] = []
-    knot.append(knot)
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
     with pytest.raises(NotJson, match="nested deeper"):
-        to_json(knot)
+        to_json(cyclic)
 
 
 def test_values_by_name_may_each_have_the_maximal_depth() -> None:

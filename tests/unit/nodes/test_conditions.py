@@ -85,7 +85,7 @@ CASES = [
     ("exists", None, None, False),
     ("notExists", None, None, True),
     ("notExists", 0, None, False),
-    # These two read text, whatever it is, and find no empty one.
+    # These two compare texts and never match an empty one.
     ("equal", "YES", " yes ", True),
     ("equal", " yes", "yes", False),
     ("equal", "", "", False),
@@ -96,13 +96,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("operator", "met", "wanted", "held"), CASES)
-def test_each_operator_compares_values(operator: Any, met: Any, wanted: Any, held: bool) -> None:
-    assert evaluate(operator, met, wanted, case_sensitive=None) is held
+@pytest.mark.parametrize(("operator", "value", "expected", "held"), CASES)
+def test_each_operator_compares_values(
+    operator: Any, value: Any, expected: Any, held: bool
+) -> None:
+    assert evaluate(operator, value, expected, case_sensitive=None) is held
 
 
 @pytest.mark.parametrize(
-    ("operator", "met", "wanted", "case_sensitive", "held"),
+    ("operator", "value", "expected", "case_sensitive", "held"),
     [
         ("equals", "Yes", "yes", False, True),
         ("equals", {"A": ["B"]}, {"a": ["b"]}, False, True),
@@ -122,9 +124,9 @@ def test_each_operator_compares_values(operator: Any, met: Any, wanted: Any, hel
     ],
 )
 def test_case_sensitivity_can_be_set(
-    operator: Any, met: Any, wanted: Any, case_sensitive: bool, held: bool
+    operator: Any, value: Any, expected: Any, case_sensitive: bool, held: bool
 ) -> None:
-    assert evaluate(operator, met, wanted, case_sensitive=case_sensitive) is held
+    assert evaluate(operator, value, expected, case_sensitive=case_sensitive) is held
 
 
 @pytest.mark.parametrize("operator", get_args(Operator))

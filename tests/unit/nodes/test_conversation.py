@@ -1,4 +1,4 @@
-"""Conversations as JSON: which are read, and what a model is told of them."""
+"""Conversations as JSON: which are valid, and what is sent to the model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(**data: Any) -> Given:
     return given
 
 
-def fault(**data: Any) -> str:
+def error_of(**data: Any) -> str:
     with pytest.raises(NodeError) as caught:
         validate_data(Given, data)
     assert caught.value.code == "invalid-data"
@@ -73,9 +73,9 @@ def test_a_message_survives_reading_and_writing() -> None:
         {"type": "image_url", "image_url": {"url": CAT}},
         {"type": "text", "text": "this."},
     ]
-    said = [*TALK, {"role": "user", "content": parts}]
-    messages = read(messages=said).messages
-    assert [message.as_json() for message in messages] == said
+    messages_sent = [*TALK, {"role": "user", "content": parts}]
+    messages = read(messages=messages_sent).messages
+    assert [message.as_json() for message in messages] == messages_sent
     assert messages[-1].text == "Look at\nthis."
     assert messages[-1].images == (CAT,)
 
@@ -98,9 +98,9 @@ def test_a_message_survives_reading_and_writing() -> None:
     ],
 )
 def test_an_invalid_message_is_rejected_with_its_index(message: dict[str, Any], words: str) -> None:
-    said = fault(messages=[TALK[0], message])
-    assert said.startswith("data.messages.1")
-    assert words in said
+    messages_sent = error_of(messages=[TALK[0], message])
+    assert messages_sent.startswith("data.messages.1")
+    assert words in messages_sent
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_an_invalid_message_is_rejected_with_its_index(message: dict[str, Any], 
     ],
 )
 def test_an_unusable_image_is_rejected(url: str, words: str) -> None:
-    assert words in fault(images=[url])
+    assert words in error_of(images=[url])
     part = {"type": "image_url", "image_url": {"url": url}}
-    assert words in fault(messages=[{"role": "user", "content": [part]}])
+    assert words in error_of(messages=[{"role": "user", "content": [part]}])
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_an_unusable_image_is_rejected(url: str, words: str) -> None:
     ],
 )
 def test_an_invalid_file_is_rejected(file: Any, words: str) -> None:
-    said = fault(files=[file])
-    assert said.startswith("data.files.0")
-    assert words in said
+    messages_sent = error_of(files=[file])
+    assert messages_sent.startswith("data.files.0")
+    assert words in messages_sent
 
 
 def test_a_file_has_content_or_a_url() -> None:
@@ -156,7 +156,7 @@ def test_an_image_is_a_url_or_an_image_file() -> None:
     assert url == CAT
     assert not isinstance(file, str)
     assert file.as_url == PIXEL
-    assert "mime" in fault(images=[image | {"mime": "image/svg+xml"}])
+    assert "mime" in error_of(images=[image | {"mime": "image/svg+xml"}])
 
 
 def test_text_and_images_of_a_user_are_one_message() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a prompt's inputs: told before a run where they would be dropped."""
+"""The check of a prompt's inputs: a warning before the run if they would not be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How graphs in nodes are found and prepared, and what their runs come to."""
+"""How nested graphs are loaded and prepared, and what their results are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.nodes.nested_graphs import (
 from tests.support.nodes.node_context import context_for, make_inputs
 
 
-def made(*nodes: dict[str, Any], edges: Any = ()) -> Subgraph:
+def subgraph_of(*nodes: dict[str, Any], edges: Any = ()) -> Subgraph:
     graph, _ = read_graph(graph_document(*nodes, edges=edges))
     return prepare(graph, registry_with())
 
@@ -33,7 +33,7 @@ def text(value: str, handle: str = "output") -> dict[str, DataValue]:
 
 
 def test_the_input_becomes_the_first_output_of_every_entry_node() -> None:
-    nested = made(
+    nested = subgraph_of(
         node_document("s", "start"),
         node_document("u", "user_input"),
         node_document("t", "text", text="x"),
@@ -42,7 +42,7 @@ def test_the_input_becomes_the_first_output_of_every_entry_node() -> None:
 
 
 def test_the_result_is_that_of_the_end_node_or_the_last_nodes() -> None:
-    nested = made(
+    nested = subgraph_of(
         node_document("a", "text"), node_document("b", "text"), node_document("e", "end"), node_document("f", "end"),
         edges=[("a", "e"), ("a", "f")],
     )  # fmt: skip
@@ -51,12 +51,12 @@ def test_the_result_is_that_of_the_end_node_or_the_last_nodes() -> None:
     assert nested.result(both) == DataValue("json", {"e": "1", "f": "2"})
     assert nested.result({"a": text("x"), "b": text("y")}) == DataValue("text", "y")
     assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
-    without_end = made(node_document("a", "text"), node_document("b", "text"))
+    without_end = subgraph_of(node_document("a", "text"), node_document("b", "text"))
     assert without_end.result({"a": text("x"), "b": text("y")}).value == {"a": "x", "b": "y"}
 
 
 def test_an_error_handler_does_not_hide_the_result_of_a_success() -> None:
-    nested = made(
+    nested = subgraph_of(
         node_document("a", "text"), node_document("h", "text"), edges=[("a", "h", "error")]
     )
     assert nested.result({"a": text("fine")}) == DataValue("text", "fine")
@@ -101,7 +101,7 @@ async def test_a_node_without_a_graph_fails_with_a_hint() -> None:
 
 
 class Gives:
-    """Gives one value, whatever it is."""
+    """Returns one value of any kind."""
 
     node_type = "gives"
 
@@ -138,13 +138,13 @@ async def test_any_result_of_a_node_may_enter_a_nested_graph(kind: str, value: A
         Gives(value),
     )
     assert result.error is None
-    given = result.outputs["a"]["output"].value
-    assert given == listed(value)
-    assert result.outputs["n"]["output"].value == given
+    passed = result.outputs["a"]["output"].value
+    assert passed == listed(value)
+    assert result.outputs["n"]["output"].value == passed
 
 
 def listed(value: Any) -> Any:
-    """Give a value with lists for its tuples."""
+    """Return a value with its tuples replaced by lists."""
     if isinstance(value, Mapping):
         return {name: listed(each) for name, each in value.items()}
     return [listed(each) for each in value] if isinstance(value, list | tuple) else value

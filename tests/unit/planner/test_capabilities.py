@@ -1,4 +1,4 @@
-"""What the planner's model is told that it may use."""
+"""The types and models that the planner offers to its model."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def test_the_forecast_of_a_diamond_has_its_shape() -> None:
 
 def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
     found = forecast_of(planner_reply(reply_node("a", data={"maxTokens": 100})))
-    read, told = found["tokens"]["low"] - 60, 60
-    assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * told, 6)
+    read, output_tokens = found["tokens"]["low"] - 60, 60
+    assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * output_tokens, 6)
     assert found["tokens"]["high"] - found["tokens"]["low"] == 40
     assert found["cost_usd"]["high"] == round(0.001 * read + 0.002 * 100, 6)
 
@@ -108,8 +108,8 @@ def test_the_effect_of_a_policy_overrides_that_of_the_type() -> None:
         for kind in ("text", "mail", "unknown")
         for effect in (None, "none", "read", "write")
     ]
-    told = forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"]
-    assert [(each["node"], each["effect"]) for each in told] == [
+    output_tokens = forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"]
+    assert [(each["node"], each["effect"]) for each in output_tokens] == [
         ("text-write", "write"), ("mail-None", "once"), ("mail-write", "write"),
         ("unknown-write", "write"),
     ]  # fmt: skip

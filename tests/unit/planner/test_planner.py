@@ -1,4 +1,4 @@
-"""The planning loop: ask, read, hand faults back, give up honestly."""
+"""The planning loop: request, parse, send errors back, give up after two repairs."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ async def test_call_settings_override_those_of_the_planner() -> None:
         await planned(DIAMOND_REPLY),
         await planned(DIAMOND_REPLY, settings=CallSettings(0.5, 9)),
     )
-    (usual,), (asked,) = plain[1].requests, set_so[1].requests
-    assert (asked.temperature, asked.max_tokens) == (0.5, 9)
-    assert asked.reasoning_effort == usual.reasoning_effort
-    assert asked.prompt == usual.prompt
+    (usual,), (request,) = plain[1].requests, set_so[1].requests
+    assert (request.temperature, request.max_tokens) == (0.5, 9)
+    assert request.reasoning_effort == usual.reasoning_effort
+    assert request.prompt == usual.prompt
 
 
 async def test_a_plan_has_title_graph_hash_forecast_and_attempts() -> None:
@@ -154,8 +154,8 @@ async def test_an_unknown_or_unavailable_provider_is_rejected_before_any_call() 
 
 
 async def test_an_invalid_plan_is_sent_back_with_its_errors() -> None:
-    heard: list[PlanProgress] = []
-    plan, models = await planned(CYCLE, GHOST, DIAMOND_REPLY, on_progress=heard.append)
+    progress: list[PlanProgress] = []
+    plan, models = await planned(CYCLE, GHOST, DIAMOND_REPLY, on_progress=progress.append)
     assert len(plan.graph.nodes) == 4
     assert [[d["code"] for d in a["diagnostics"]] for a in plan.attempts] == [
         ["flow-cycle"],
@@ -171,7 +171,7 @@ async def test_an_invalid_plan_is_sent_back_with_its_errors() -> None:
     assert "[dangling-edge]" in third.prompt
     assert "ghost" in third.prompt
     assert CYCLE not in third.prompt
-    repairs = [p.data for p in heard if p.kind == "repair"]
+    repairs = [p.data for p in progress if p.kind == "repair"]
     assert [r["attempt"] for r in repairs] == [2, 3]
     assert repairs[0]["diagnostics"][0]["code"] == "flow-cycle"
 
@@ -248,12 +248,12 @@ async def test_an_error_page_is_not_shown_to_the_model_in_the_next_request() -> 
 
 
 async def test_fixes_are_listed_on_the_plan_and_reported() -> None:
-    heard: list[PlanProgress] = []
+    progress: list[PlanProgress] = []
     fenced = "Here:\n```json\n" + planner_reply(reply_node("a"), title=None) + "\n```"
-    plan, _ = await planned(fenced, on_progress=heard.append)
+    plan, _ = await planned(fenced, on_progress=progress.append)
     assert len(plan.fixes) == 2
     assert plan.title == "Do it all"
-    assert [p.data["fix"] for p in heard if p.kind == "fix"] == list(plan.fixes)
+    assert [p.data["fix"] for p in progress if p.kind == "fix"] == list(plan.fixes)
 
 
 async def test_a_long_goal_makes_a_short_title() -> None:
@@ -264,18 +264,20 @@ async def test_a_long_goal_makes_a_short_title() -> None:
 
 
 async def test_parts_of_the_plan_are_reported_while_it_is_written() -> None:
-    heard: list[PlanProgress] = []
+    progress: list[PlanProgress] = []
     pieces = [DIAMOND_REPLY[i : i + 9] for i in range(0, len(DIAMOND_REPLY), 9)]
     await planned(
-        ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=heard.append
+        ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=progress.append
     )
-    assert heard[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
-    text = "".join(p.data["text"] for p in heard if p.kind == "delta" and not p.data["reasoning"])
+    assert progress[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
+    text = "".join(
+        p.data["text"] for p in progress if p.kind == "delta" and not p.data["reasoning"]
+    )
     assert text == DIAMOND_REPLY
-    kinds = [p.kind for p in heard if p.kind != "delta"]
+    kinds = [p.kind for p in progress if p.kind != "delta"]
     assert kinds == ["title", *["node"] * 4, *["edge"] * 4]
-    first_node = next(i for i, p in enumerate(heard) if p.kind == "node")
-    assert first_node < len(heard) / 2, "a node is told long before the reply ends"
+    first_node = next(i for i, p in enumerate(progress) if p.kind == "node")
+    assert first_node < len(progress) / 2, "a node is told long before the reply ends"
 
 
 async def test_warnings_are_listed_on_the_plan() -> None:
@@ -295,10 +297,10 @@ async def test_a_forbidden_value_is_neither_stored_nor_sent_again() -> None:
 
 
 async def test_a_small_model_gets_the_positional_prompt_and_its_repair() -> None:
-    heard: list[PlanProgress] = []
+    progress: list[PlanProgress] = []
     text = small_model_reply()
     cut = ScriptedReply(text[:40], "length")
-    plan, models = await planned(cut, text, provider="tiny", on_progress=heard.append)
+    plan, models = await planned(cut, text, provider="tiny", on_progress=progress.append)
     first, second = models.requests
     assert first.schema is not None
     assert "n1" in first.schema["properties"]
@@ -309,7 +311,7 @@ async def test_a_small_model_gets_the_positional_prompt_and_its_repair() -> None
     assert steps >= 3
     assert plan.title == "title"
     assert all(n.data == {"provider": "tiny", "model": "t1"} for n in plan.graph.nodes)
-    kinds = [p.kind for p in heard if p.kind not in ("delta", "repair")]
+    kinds = [p.kind for p in progress if p.kind not in ("delta", "repair")]
     assert kinds == ["title", "title", *["node"] * steps, *["edge"] * edges]
 
 
@@ -330,11 +332,11 @@ async def test_errors_of_every_code_are_sent_back_in_the_order_of_the_plan() -> 
         planner_reply(reply_node("a"), reply_node("b"), reply_node("c", type="x"), edges=edges),
         DIAMOND_REPLY,
     )
-    told = models.requests[1].prompt
-    places = [told.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
+    prompt = models.requests[1].prompt
+    places = [prompt.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
     assert places == sorted(places)
-    assert told.count("[dangling-edge]") == 38
-    assert "and 162 more" in told
+    assert prompt.count("[dangling-edge]") == 38
+    assert "and 162 more" in prompt
 
 
 async def test_errors_of_shape_and_graph_are_sent_back_in_one_repair() -> None:
@@ -350,11 +352,11 @@ async def test_errors_of_shape_and_graph_are_sent_back_in_one_repair() -> None:
     )
     plan, models = await planned(faulty, DIAMOND_REPLY)
     assert len(plan.attempts) == 2
-    told = models.requests[1].prompt
+    prompt = models.requests[1].prompt
     for code in ("unknown-field", "unknown-node-type", "invalid-field", "missing-field"):
-        assert f"[{code}]" in told
-    assert "[flow-cycle]" in told
-    assert "[dangling-edge]" not in told
+        assert f"[{code}]" in prompt
+    assert "[flow-cycle]" in prompt
+    assert "[dangling-edge]" not in prompt
 
 
 async def test_a_long_invalid_reply_is_shortened_in_the_repair() -> None:
@@ -378,11 +380,11 @@ async def test_a_plan_may_be_restricted_to_types_and_a_number_of_nodes() -> None
         DIAMOND_REPLY, GHOST, planner_reply(reply_node("a"), reply_node("b")), **rules
     )
     assert [n.id for n in plan.graph.nodes] == ["a", "b"]
-    asked, again, _ = models.requests
-    assert "- text: " in str(asked.system)
-    assert "- llm: " not in str(asked.system)
-    assert "never more than 2" in str(asked.system)
-    schema = asked.schema or {}
+    request, again, _ = models.requests
+    assert "- text: " in str(request.system)
+    assert "- llm: " not in str(request.system)
+    assert "never more than 2" in str(request.system)
+    schema = request.schema or {}
     types = schema["properties"]["nodes"]["items"]["properties"]["type"]["enum"]
     assert types == ["agent", "text"]
     assert "this plan may have 2 nodes, it has 4" in again.prompt

@@ -145,7 +145,7 @@ CHOICE = reply_node("a", type="if", data={"conditions": [{"operator": "contains"
 
 
 @pytest.mark.parametrize(
-    ("nodes", "edges", "told"),
+    ("nodes", "edges", "pointers"),
     [
         ([{**reply_node("a"), "id": 5}, reply_node("b")], [reply_edge("5", "b")], ["/nodes/0/id"]),
         (["a", reply_node("b")], [reply_edge("a", "b")], ["/nodes/0"]),
@@ -166,7 +166,7 @@ CHOICE = reply_node("a", type="if", data={"conditions": [{"operator": "contains"
     ],
 )  # fmt: skip
 def test_an_error_of_shape_causes_no_further_errors(
-    nodes: Any, edges: Any, told: list[str]
+    nodes: Any, edges: Any, pointers: list[str]
 ) -> None:
     if isinstance(nodes, list):
         nodes = [
@@ -174,7 +174,7 @@ def test_an_error_of_shape_causes_no_further_errors(
             for n in nodes
         ]
     reading = read(json.dumps({"title": "t", "nodes": nodes, "edges": edges}))
-    assert [d.pointer for d in reading.diagnostics] == told
+    assert [d.pointer for d in reading.diagnostics] == pointers
     assert reading.graph is None
 
 
@@ -199,9 +199,9 @@ def test_the_limit_of_planned_nodes_is_exact() -> None:
     good = read_reply(planner_reply(*map(reply_node, "abc")), reader(limits=limits))
     assert good.graph is not None
     bad = read_reply(planner_reply(*map(reply_node, "abcd")), reader(limits=limits))
-    (fault,) = bad.diagnostics
-    assert (fault.code, fault.pointer) == ("limit-exceeded", "/nodes")
-    assert "plan_nodes" in fault.message
+    (finding,) = bad.diagnostics
+    assert (finding.code, finding.pointer) == ("limit-exceeded", "/nodes")
+    assert "plan_nodes" in finding.message
 
 
 def test_the_limit_of_plan_bytes_is_exact_and_counts_bytes() -> None:
@@ -209,9 +209,9 @@ def test_the_limit_of_plan_bytes_is_exact_and_counts_bytes() -> None:
     size = len(text.encode())
     assert size > len(text)
     assert read_reply(text, reader(limits=Limits(plan_bytes=size))).graph is not None
-    (fault,) = read_reply(text, reader(limits=Limits(plan_bytes=size - 1))).diagnostics
-    assert fault.code == "limit-exceeded"
-    assert "plan_bytes" in fault.message
+    (finding,) = read_reply(text, reader(limits=Limits(plan_bytes=size - 1))).diagnostics
+    assert finding.code == "limit-exceeded"
+    assert "plan_bytes" in finding.message
 
 
 def test_without_limits_only_nesting_is_bounded() -> None:
@@ -342,11 +342,11 @@ def test_nested_nodes_count_as_nodes_of_the_plan() -> None:
     loop = reply_node("each", type="loop", data=body(reply_node("a"), reply_node("b")))
     wide, narrow = (reader(limits=Limits(plan_nodes=most)) for most in (3, 2))
     assert read_reply(planner_reply(loop), wide).graph is not None
-    (told,) = errors_in(read_reply(planner_reply(loop), narrow).diagnostics)
-    assert (told.code, told.pointer) == ("limit-exceeded", "/nodes")
+    (pointers,) = errors_in(read_reply(planner_reply(loop), narrow).diagnostics)
+    assert (pointers.code, pointers.pointer) == ("limit-exceeded", "/nodes")
     bounded = reader()._replace(max_nodes=2)
-    (told,) = errors_in(read_reply(planner_reply(loop), bounded).diagnostics)
-    assert told.message == "this plan may have 2 nodes, it has 3"
+    (pointers,) = errors_in(read_reply(planner_reply(loop), bounded).diagnostics)
+    assert pointers.message == "this plan may have 2 nodes, it has 3"
     assert read_reply(planner_reply(reply_node("a"), reply_node("b")), bounded).graph is not None
 
 
@@ -398,7 +398,7 @@ def test_a_leading_thinking_section_is_dropped_and_recorded(tag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "code", "said"),
+    ("reply", "code", "words"),
     [
         ("", "empty-reply", "nothing"),
         ("nodes:\n  - id: a\n", "invalid-json", "YAML"),
@@ -419,20 +419,20 @@ def test_a_leading_thinking_section_is_dropped_and_recorded(tag: str) -> None:
         ("<thinking>never closed {", "invalid-json", "text around"),
     ],
 )
-def test_any_other_text_is_rejected_with_its_reason(reply: str, code: str, said: str) -> None:
-    fault = extract_document(reply).error
-    assert fault is not None
-    assert (fault.code, fault.severity) == (code, "error")
-    assert said in fault.message
+def test_any_other_text_is_rejected_with_its_reason(reply: str, code: str, words: str) -> None:
+    finding = extract_document(reply).error
+    assert finding is not None
+    assert (finding.code, finding.severity) == (code, "error")
+    assert words in finding.message
 
 
 def test_a_reply_with_finish_reason_length_is_truncated_even_if_it_looks_complete() -> None:
     for reply in (DOCUMENT, DOCUMENT[:-1], "", "```json\n{"):
-        fault = extract_document(reply, "length").error
-        assert fault is not None
-        assert fault.code == "truncated-reply"
-        assert "finish_reason length" in fault.message
-        assert "shorter plan" in (fault.hint or "")
+        finding = extract_document(reply, "length").error
+        assert finding is not None
+        assert finding.code == "truncated-reply"
+        assert "finish_reason length" in finding.message
+        assert "shorter plan" in (finding.hint or "")
 
 
 @pytest.mark.parametrize("reply", ["null", "42", "-1.5e3", "true", '"a plan"', "[]", "[" * 9])
@@ -441,9 +441,9 @@ def test_other_json_is_left_to_the_schema_check(reply: str) -> None:
 
 
 def test_transport_errors_are_retried_without_showing_the_reply() -> None:
-    fault = extract_document("<html>").error
-    assert fault is not None
-    assert fault.code in RETRY_WITHOUT_REPLY
+    finding = extract_document("<html>").error
+    assert finding is not None
+    assert finding.code in RETRY_WITHOUT_REPLY
 
 
 @pytest.mark.parametrize(

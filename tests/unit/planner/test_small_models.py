@@ -1,4 +1,4 @@
-"""The small-model planning path: what is asked for, and what any reply to it turns into."""
+"""Planning with small models: the schema, and the plan made of any reply to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from planwave.providers.local.models import CONTEXT_TOKENS
 
 
 def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Give every value a schema of the small path's vocabulary allows."""
+    """Return a strategy for all values that a schema of this kind allows."""
     if "const" in schema:
         return st.just(schema["const"])
     if "enum" in schema:
@@ -153,8 +153,8 @@ def test_a_step_can_depend_only_on_earlier_steps_and_every_size_is_bounded() -> 
 
 def test_types_are_in_the_schema_only_if_there_is_a_choice() -> None:
     assert "type" not in positional_schema()["properties"]["n1"]["properties"]
-    asked = positional_schema(("agent", "text"))["properties"]["n1"]["properties"]
-    assert asked["type"] == {"type": "string", "enum": ["agent", "text"]}
+    properties = positional_schema(("agent", "text"))["properties"]["n1"]["properties"]
+    assert properties["type"] == {"type": "string", "enum": ["agent", "text"]}
     reply = {"title": "T", "n1": {**step("a"), "type": "text"}, "n2": step("b"), "n3": step("c")}
     assert read_small_reply({**reply, "final": step("f")})["nodes"][0]["type"] == "text"
 

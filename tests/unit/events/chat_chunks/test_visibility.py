@@ -11,11 +11,11 @@ from planwave.events.chat_chunks.visibility import Visibility
 
 def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]:
     """``document("a b:end", "a>b", "a.error>c")``; ``~`` is a link; ``join`` names a join: any."""
-    made: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for word in nodes.split():
         node_id, _, kind = word.partition(":")
         policy = {"policy": {"join": "any"}} if node_id == join else {}
-        made.append({"id": node_id, "type": kind or "step", **policy})
+        entries.append({"id": node_id, "type": kind or "step", **policy})
     wires: list[dict[str, Any]] = []
     for text in edges:
         channel = "link" if "~" in text else "flow"
@@ -23,7 +23,7 @@ def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]
         source, _, handle = source.partition(".")
         wire = {"source": source, "target": target, "data": {"channel": channel}}
         wires.append({**wire, "sourceHandle": handle} if handle else wire)
-    return {"nodes": made, "edges": wires}
+    return {"nodes": entries, "edges": wires}
 
 
 def out(**values: Any) -> dict[str, Any]:

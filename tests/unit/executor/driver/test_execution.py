@@ -1,4 +1,4 @@
-"""The driver: one mailbox, one batch a turn, and nothing told before it is durable."""
+"""The driver: one mailbox, one batch per turn, and nothing published before it is durable."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ async def test_a_failed_append_ends_the_run_and_its_batch_is_not_published() -> 
             cleaned.append("busy")
 
     rig = ExecutionHarness(parse_graph("a b c", "a>b"), {"c": busy}, journal=ledger)
-    told = rig.execution.events()
+    subscription = rig.execution.events()
     with pytest.raises(StoreError, match="the disk is full"):
         await rig.run()
     assert cleaned == ["busy"]
     assert rig.published == ledger.events
     assert "node.completed a" not in rig.event_names()
-    assert [e async for e in told] == rig.published
+    assert [e async for e in subscription] == rig.published
 
 
 @virtual_time
@@ -202,7 +202,7 @@ async def test_a_stopped_run_cancels_pending_nodes_and_lets_running_ones_finish(
 
 
 class Stubborn:
-    """An act that swallows its cancellation and goes on as long as it is let."""
+    """A node that ignores its cancellation until the test releases it."""
 
     def __init__(self) -> None:
         self.swallowed = 0

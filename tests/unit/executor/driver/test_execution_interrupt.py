@@ -1,4 +1,4 @@
-"""Leaving a run without ending it: what is stored can be taken up again."""
+"""Interrupting a run without ending it, so that it can be resumed from the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.virtual_loop import virtual_time
 
 
 class Gate:
-    """An act that says when it has begun and goes on when it is let."""
+    """A node that signals its start and continues when the test opens the gate."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -37,7 +37,7 @@ class Gate:
 
 @asynccontextmanager
 async def running_node(rig: ExecutionHarness, gate: Gate) -> AsyncIterator[asyncio.Task[str]]:
-    """Run an execution; enter the block when its node has begun, leave it when the run has ended."""
+    """Run an execution; enter the block when its node has started, leave it when the run has ended."""
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()

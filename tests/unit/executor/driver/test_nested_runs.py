@@ -41,7 +41,7 @@ def reading(node_id: str, **data: str) -> Graph:
 
 
 class Reader:
-    """What a node type is that gives its data, resolved."""
+    """A node type that returns its resolved data."""
 
     node_type = "step"
 
@@ -113,7 +113,7 @@ async def test_a_graph_is_prepared_once_for_all_its_runs(monkeypatch: Any) -> No
 
 
 def opened(rig: ExecutionHarness, path: str) -> list[Any]:
-    """What was told of the nested runs of a node."""
+    """The data of the stored starts of nested runs of a node."""
     told = rig.data_of("node.event", path)
     return [each["data"] for each in told if each["event_type"] == "run_graph"]
 
@@ -133,12 +133,12 @@ async def test_the_start_of_a_nested_run_is_stored_with_hashes_of_graph_and_inpu
         parse_graph("a"), {"a": runs_graph("k", graph, {"i": {"output": 1}}, item=2)}
     )
     assert await rig.run() == "completed"
-    (told_,) = opened(rig, "a")
-    assert told_["key"] == "k"
-    assert told_["graph"] == graph_hash(graph)
-    assert len(told_["inputs"]) == 64
-    tale = rig.event_names("node.started", "node.event", "node.completed")
-    assert tale == [
+    (opening,) = opened(rig, "a")
+    assert opening["key"] == "k"
+    assert opening["graph"] == graph_hash(graph)
+    assert len(opening["inputs"]) == 64
+    names = rig.event_names("node.started", "node.event", "node.completed")
+    assert names == [
         "node.started a", "node.event a", "node.completed a[k]/i", "node.completed a",
     ]  # fmt: skip
 
@@ -156,22 +156,22 @@ OTHERS = {
 async def test_a_known_key_with_another_graph_or_inputs_is_rejected(
     what: str, restarts: bool
 ) -> None:
-    changed, said = OTHERS[what]
+    changed, events = OTHERS[what]
     usual: dict[str, Any] = {"graph": parse_graph("i"), "inputs": {}, "variables": {"item": 1}}
 
     async def act(inputs: Inputs, context: Context) -> Any:
-        lives.append(context.attempt)
-        asked = usual | (changed if len(lives) > 1 else {})
+        starts.append(context.attempt)
+        asked = usual | (changed if len(starts) > 1 else {})
         await context.runtime.run_graph(
             "k", asked["graph"], asked["inputs"], variables=asked["variables"]
         )
-        if len(lives) == 1:
+        if len(starts) == 1:
             if restarts:
                 await asyncio.Event().wait()
             raise NodeError("once more", retryable=True)
         return result_with(1)
 
-    lives: list[int] = []
+    starts: list[int] = []
 
     ledger = MemoryJournal()
     rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
@@ -184,7 +184,7 @@ async def test_a_known_key_with_another_graph_or_inputs_is_rejected(
     assert ended == "failed"
     (failed,) = rig.data_of("node.failed", "a")
     assert failed["error"]["code"] == "resume-mismatch"
-    assert said in failed["error"]["message"]
+    assert events in failed["error"]["message"]
     assert "'k'" in failed["error"]["message"]
     assert "once" in failed["error"]["hint"]
 
@@ -255,7 +255,7 @@ async def test_a_retry_restarts_a_failed_run_with_higher_attempt_numbers() -> No
         try:
             await context.runtime.run_graph("k", parse_graph("n"), {})
         except NodeError as error:
-            with pytest.raises(NodeError, match="/m'"):  # the same attempt is told the same
+            with pytest.raises(NodeError, match="/m'"):  # the same attempt gets the same failure
                 await context.runtime.run_graph("k", parse_graph("n"), {})
             raise NodeError("no", retryable=True) from error
         return result_with(1)
@@ -353,23 +353,23 @@ async def test_an_abandoned_run_is_restarted_when_it_is_requested_again() -> Non
 @virtual_time
 async def test_a_run_not_requested_again_before_a_retry_is_restarted_by_it() -> None:
     async def act(inputs: Inputs, context: Context) -> Any:
-        lives.append(context.attempt)
-        if lives == [1, 1]:
+        starts.append(context.attempt)
+        if starts == [1, 1]:
             raise NodeError("before it asked", retryable=True)
         return await runs_graph("k", parse_graph("i"))(inputs, context)
 
     async def i(inputs: Inputs, context: Context) -> Any:
-        if lives == [1]:
+        if starts == [1]:
             await asyncio.Event().wait()
         return result_with(context.attempt)
 
-    lives: list[int] = []
+    starts: list[int] = []
     rig = ExecutionHarness(retried(parse_graph("a")), {"a": act, "i": i}, journal=MemoryJournal())
     rig.interrupt_after(1)
     assert await rig.run() == "interrupted"
     last = recovered(rig, rig.stored)
     assert await last.run() == "completed"
-    assert lives == [1, 1, 2]
+    assert starts == [1, 1, 2]
     assert last.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
     assert [each.get("before") for each in opened(last, "a")] == [1]
 
@@ -386,7 +386,7 @@ async def test_inner_nodes_are_cancelled_before_the_nodes_around_them() -> None:
         return Suspension({}) if context.attempt == 1 else result_with("at once")
 
     async def b(inputs: Inputs, context: Context) -> Any:
-        with context.own_work():  # so it is not parked: cancelled, not only told to be
+        with context.own_work():  # so it is not parked but cancelled
             async with asyncio.TaskGroup() as group:
                 group.create_task(context.runtime.run_graph("d", parse_graph("q p"), {}))
                 await asyncio.sleep(3)
@@ -396,8 +396,8 @@ async def test_inner_nodes_are_cancelled_before_the_nodes_around_them() -> None:
         parse_graph("a"), {"a": twice, "b": b, "q": waits_at_first}, journal=MemoryJournal()
     )
     assert await rig.run() == "completed", rig.execution.error
-    tale = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
-    assert tale == [
+    names = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
+    assert names == [
         "node.event a", "node.event a[k]/b",
         "node.cancelled a[k]/b[d]/q", "node.cancelled a[k]/b", "node.event a",
         "node.event a", "node.event a[k]/b",
@@ -514,9 +514,9 @@ async def test_an_unchecked_graph_with_a_cycle_is_rejected(
 
 
 def documents(events: list[Event]) -> list[tuple[str | None, str]]:
-    """Who told which graph."""
-    said = [e for e in events if e.data.get("event_type") == "run_graph"]
-    return [(e.path, e.data["data"]["graph"]) for e in said if "document" in e.data["data"]]
+    """Return the nodes that stored a document, and the hash of its graph."""
+    starts = [e for e in events if e.data.get("event_type") == "run_graph"]
+    return [(e.path, e.data["data"]["graph"]) for e in starts if "document" in e.data["data"]]
 
 
 @virtual_time

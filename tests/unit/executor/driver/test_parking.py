@@ -65,8 +65,8 @@ async def test_an_answer_unparks_every_node_around_it_the_outermost_first() -> N
 
     rig.answer_after(1)
     assert await rig.run() == "completed"
-    tale = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
-    assert tale == [
+    names = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
+    assert names == [
         "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
         "node.parked a[k]/b", "node.parked a",
         "node.answered a[k]/b[k]/q", "node.unparked a", "node.unparked a[k]/b",
@@ -239,12 +239,12 @@ async def test_nested_runs_that_are_not_requested_again_are_cancelled_when_their
     None
 ):
     async def fickle(inputs: Inputs, context: Context) -> Any:
-        if not lives:
-            lives.append(1)
+        if not starts:
+            starts.append(1)
             await context.runtime.run_graph("k", parse_graph("b"), {})
         return result_with("changed my mind")
 
-    lives: list[int] = []
+    starts: list[int] = []
     acts = {"a": fickle, "b": runs_graph("k", parse_graph("q p")), "q": asks(), "p": asks()}
     rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"

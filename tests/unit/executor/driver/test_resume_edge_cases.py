@@ -1,4 +1,4 @@
-"""Odd moments of one execution: what pauses, nested runs and what came before come to."""
+"""Edge cases of pauses, nested runs and resumed executions."""
 
 from __future__ import annotations
 

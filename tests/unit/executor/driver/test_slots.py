@@ -19,7 +19,7 @@ Inputs = Context = Any
 
 
 class Work:
-    """Counts who works at the same time."""
+    """Counts the nodes that run at the same time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -105,8 +105,8 @@ async def test_a_node_resumes_after_its_nested_run_before_queued_nodes_start() -
     acts = {"a": nests, "b": work, "c": work, "i": work}
     rig = ExecutionHarness(parse_graph("a b c"), acts, RunOptions(max_parallel=1))
     assert await rig.run() == "completed"
-    tale = rig.event_names("node.started", "node.completed")
-    assert tale.index("node.completed a") == tale.index("node.completed a[k]/i") + 1
+    names = rig.event_names("node.started", "node.completed")
+    assert names.index("node.completed a") == names.index("node.completed a[k]/i") + 1
 
 
 @virtual_time

@@ -35,9 +35,13 @@ async def test_a_subscriber_gets_every_event_from_its_subscription_on() -> None:
     rig.behaviors["b"] = joins
     assert await rig.run() == "completed"
     assert [e async for e in first] == [e async for e in second] == rig.published
-    heard = [e async for e in late[0]]
-    assert heard == rig.published[-len(heard) :]
-    assert [e.type for e in heard] == ["node.completed", "wave.completed", "execution.completed"]
+    is_subscribed = [e async for e in late[0]]
+    assert is_subscribed == rig.published[-len(is_subscribed) :]
+    assert [e.type for e in is_subscribed] == [
+        "node.completed",
+        "wave.completed",
+        "execution.completed",
+    ]
 
 
 @virtual_time
@@ -96,10 +100,10 @@ async def test_closing_a_subscription_ends_a_waiting_reader() -> None:
 @virtual_time
 async def test_a_cancelled_reader_does_not_affect_the_run() -> None:
     rig = ExecutionHarness(parse_graph("a"))
-    told = rig.execution.events()
+    subscription = rig.execution.events()
 
     async def reads() -> None:
-        async for _ in told:
+        async for _ in subscription:
             pass
 
     reader = asyncio.get_running_loop().create_task(reads())
@@ -114,10 +118,10 @@ def publisher(on_events: Any = None) -> Publisher:
 
 
 def test_a_published_batch_is_passed_on() -> None:
-    told: list[Event] = []
+    subscription: list[Event] = []
     batch = [event(1), event(2)]
-    publisher(told.extend).publish(batch)
-    assert told == batch
+    publisher(subscription.extend).publish(batch)
+    assert subscription == batch
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -139,27 +143,27 @@ async def test_a_closed_reader_gets_no_more_events(batched: bool) -> None:
 @virtual_time
 async def test_a_reader_cancelled_while_it_waits_leaves_no_timer() -> None:
     public = publisher()
-    told = public.subscribe()
+    subscription = public.subscribe()
 
     async def reads() -> None:
-        async for _ in told:
+        async for _ in subscription:
             pass
 
     reader = asyncio.get_running_loop().create_task(reads())
     await asyncio.sleep(0)
-    told.put_batched(event(0, "node.delta"))
+    subscription.put_batched(event(0, "node.delta"))
     reader.cancel()
     await asyncio.wait([reader])
     public.publish([event(1)])
-    assert [e async for e in told] == []
+    assert [e async for e in subscription] == []
 
 
 # -- streamed text
 
 
-@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("is_subscribed", [False, True])
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "reason"),
     [
         ("just text", "a str instead of an object"),
         (None, "a NoneType instead of an object"),
@@ -172,7 +176,7 @@ async def test_a_reader_cancelled_while_it_waits_leaves_no_timer() -> None:
 )
 @virtual_time
 async def test_malformed_streamed_text_fails_the_attempt_with_or_without_subscribers(
-    data: Any, fault: str, heard: bool
+    data: Any, reason: str, is_subscribed: bool
 ) -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "delta", data)
@@ -180,14 +184,14 @@ async def test_malformed_streamed_text_fails_the_attempt_with_or_without_subscri
 
     program = ExecutionHarness(parse_graph("a"), {"a": talks}).program
     execution = Execution(program, execution_id="x")
-    told = execution.events() if heard else None
+    subscription = execution.events() if is_subscribed else None
     assert await execution.run() == "failed"
     error = execution.error
     assert error is not None
     assert error["code"] == "invalid-delta"
-    assert fault in error["message"]
+    assert reason in error["message"]
     assert "'a'" in error["message"]
-    assert told is None or "node.failed" in [e.type async for e in told]
+    assert subscription is None or "node.failed" in [e.type async for e in subscription]
 
 
 @virtual_time

@@ -24,13 +24,13 @@ Inputs = Context = Any
 
 @virtual_time
 async def test_a_value_is_computed_once_per_node_and_key_also_by_concurrent_callers() -> None:
-    made: list[str] = []
+    calls: list[str] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
         async def fn() -> Any:
-            made.append(context.node_id)
+            calls.append(context.node_id)
             await asyncio.sleep(1)
-            return len(made)
+            return len(calls)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(context.runtime.once("k", fn)) for _ in range(3)]
@@ -41,7 +41,7 @@ async def test_a_value_is_computed_once_per_node_and_key_also_by_concurrent_call
     policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
     rig = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
     assert await rig.run() == "completed"
-    assert made == ["a"]
+    assert calls == ["a"]
     assert rig.execution.outputs["a"]["output"].value == [1, 1, 1]
 
 
@@ -67,13 +67,13 @@ async def test_a_failed_computation_is_repeated_by_the_next_caller() -> None:
 
 @virtual_time
 async def test_a_value_is_stored_before_it_is_returned_and_found_after_a_crash() -> None:
-    made: list[int] = []
+    calls: list[int] = []
     seen: list[int] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
         async def fn() -> Any:
-            made.append(1)
-            return {"n": len(made)}
+            calls.append(1)
+            return {"n": len(calls)}
 
         value = await context.runtime.once("v", fn)
         value["changed"] = True
@@ -90,7 +90,7 @@ async def test_a_value_is_stored_before_it_is_returned_and_found_after_a_crash()
     assert seen == [1], "it was given before it was stored"
     last = recovered(rig, rig.stored)
     assert await last.run() == "completed"
-    assert made == [1]
+    assert calls == [1]
     assert rig.data_of("node.event") == [
         {"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}
     ]

@@ -1,4 +1,4 @@
-"""The kernel against a slow oracle: random graphs, outcomes, orders and batches."""
+"""The scheduler against a slow reference: random graphs, outcomes, orders and batches."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_decision_equals_that_of_the_reference_scheduler(source: bytes) ->
 
 
 def fate_in_words(fate: str, node: int, play: ScheduleComparison) -> str:
-    """The oracle calls a handled failure completed: its edges behave the same."""
+    """The reference calls a handled failure completed: its edges behave the same."""
     handled = [f for f in play.script if f[:2] == ("failed", node) and len(f) == 4]
     return "failed" if handled else fate
 
@@ -99,13 +99,13 @@ def test_the_same_facts_in_the_same_order_give_the_same_decisions(source: bytes)
 
 def replayed(case: ScheduleCase, play: ScheduleComparison) -> list[Decisions]:
     schedule = schedule_for(case)
-    said = [schedule.start()]
+    decisions = [schedule.start()]
     for fact in play.reference.history[1:]:
         if fact[0] == "decide":
-            said.append(schedule.decide())
+            decisions.append(schedule.decide())
         else:
             tell(schedule, fact)
-    return said
+    return decisions
 
 
 @given(chance, st.randoms(use_true_random=False))
@@ -129,13 +129,13 @@ def test_without_join_any_neither_order_nor_scheduling_changes_the_outcome(
 def the_end(
     case: ScheduleCase, outcome: dict[int, tuple[int, frozenset[str]]], order: random.Random
 ):
-    """Run a case with fixed outcomes in a random order; give statuses, skips and final word.
+    """Run a case with fixed outcomes in a random order; return statuses, causes and final status.
 
-    Which failure blocked a node first is order; that it is one of its failed ancestors is not.
+    The order decides which failure blocked a node first; it is always one of its failed ancestors.
     """
     schedule = schedule_for(case)
-    said = schedule.start()
-    running = started(said)
+    decisions = schedule.start()
+    running = started(decisions)
     while running:
         order.shuffle(running)
         for _ in range(order.randint(1, len(running))):
@@ -147,8 +147,8 @@ def the_end(
                 schedule.failed(node, "boom", handles)
             else:
                 schedule.completed(node, handles)
-        said = schedule.decide()
-        running += started(said)
+        decisions = schedule.decide()
+        running += started(decisions)
     status = tuple(s for n, s in enumerate(schedule.status) if n not in case.linked)
     failed = {n for n, s in enumerate(schedule.status) if s is NodeStatus.FAILED}
     why = []
@@ -159,7 +159,7 @@ def the_end(
             why.append((node, "blocked"))
         else:
             why.append((node, cause))
-    return status, tuple(why), said.finished
+    return status, tuple(why), decisions.finished
 
 
 # -- cost
@@ -176,12 +176,12 @@ BIG = 100_000
 @pytest.mark.parametrize("handles", [OUT, ()])
 def test_a_chain_of_100_000_nodes_runs_without_recursion(handles: Collection[str]) -> None:
     schedule = kernel(big(*((n, n + 1) for n in range(BIG - 1)), size=BIG))
-    said, starts, skips = schedule.start(), 0, 0
-    while not said.finished:
+    decisions, starts, skips = schedule.start(), 0, 0
+    while not decisions.finished:
         starts += 1
-        schedule.completed(said.starts[0][0], handles)
-        said = schedule.decide()
-        skips += len(said.skipped)
+        schedule.completed(decisions.starts[0][0], handles)
+        decisions = schedule.decide()
+        skips += len(decisions.skipped)
     assert (starts, skips) == ((BIG, 0) if handles else (1, BIG - 1))
 
 
@@ -189,9 +189,9 @@ def test_a_failure_above_100_000_nodes_blocks_them_all() -> None:
     fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG))
     fan.start()
     fan.failed(0, "boom")
-    said = fan.decide()
-    assert len(said.blocked) == BIG - 1
-    assert said.finished == "failed"
+    decisions = fan.decide()
+    assert len(decisions.blocked) == BIG - 1
+    assert decisions.finished == "failed"
 
 
 def test_a_fan_out_of_100_000_starts_in_graph_order() -> None:
@@ -256,9 +256,9 @@ def test_a_node_that_waits_after_the_run_was_stopped_is_cancelled_with_the_cause
     schedule.failed(0, "boom")
     assert schedule.decide().finished is None
     schedule.waits(1)
-    said = schedule.decide()
-    assert said.cancelled == [(1, Cause(0, "boom"))]
-    assert said.finished == "failed"
+    decisions = schedule.decide()
+    assert decisions.cancelled == [(1, Cause(0, "boom"))]
+    assert decisions.finished == "failed"
 
 
 def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
@@ -268,9 +268,9 @@ def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
 
 def test_an_entry_that_was_not_chosen_is_skipped_even_if_a_settled_node_feeds_it() -> None:
     schedule = kernel(parse_graph("a b c", "a>b", "b>c"), preset={0: OUT}, dropped=[1])
-    said = schedule.start()
-    assert started(said) == []
-    assert [node for node, _ in said.skipped] == [1, 2]
+    decisions = schedule.start()
+    assert started(decisions) == []
+    assert [node for node, _ in decisions.skipped] == [1, 2]
 
 
 def test_nodes_after_only_an_unchosen_entry_are_in_the_first_wave() -> None:

@@ -61,7 +61,7 @@ def words_of(path: Path) -> list[tuple[int, str]]:
 
 
 def strings_of(path: Path) -> list[tuple[int, str]]:
-    """Every string a file compares, returns or keeps as a value: keys of documents left out."""
+    """Every string that a file uses as a value, except for keys of documents."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     keys: set[int] = set()
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Reading graph documents: what comes in comes out again, and every fault is named at once."""
+"""Reading graph documents: round trips, and all errors reported together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def doc(nodes: list[Any] | None = None, edges: list[Any] | None = None) -> dict[
     return {"nodes": [node("a"), node("b")] if nodes is None else nodes, "edges": edges or []}
 
 
-def faults_of(source: Any, limits: Limits | None = None) -> list[tuple[str, str]]:
+def errors_of(source: Any, limits: Limits | None = None) -> list[tuple[str, str]]:
     with pytest.raises(GraphInvalid) as caught:
         read_graph(source, limits=limits)
     assert all(d.severity == "error" and d.message for d in caught.value.diagnostics)
@@ -109,7 +109,7 @@ def test_a_duplicate_edge_is_dropped_with_an_info_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "faults"),
+    ("source", "errors"),
     [
         ("null", [("invalid-field", "")]),
         ("[]", [("invalid-field", "")]),
@@ -173,16 +173,16 @@ def test_a_duplicate_edge_is_dropped_with_an_info_finding() -> None:
     ],
 )
 def test_an_error_is_reported_with_code_and_pointer(
-    source: Any, faults: list[tuple[str, str]]
+    source: Any, errors: list[tuple[str, str]]
 ) -> None:
-    assert faults_of(source) == faults
+    assert errors_of(source) == errors
 
 
 def test_all_errors_are_reported_together() -> None:
     source = doc(
         [node("a"), node("a", type=None), 7], [edge(data={}), edge(id="?"), edge(colour=1)]
     )
-    assert [code for code, _ in faults_of(source)] == [
+    assert [code for code, _ in errors_of(source)] == [
         "missing-field", "invalid-field", "duplicate-id", "missing-channel", "invalid-id",
         "unknown-field",
     ]  # fmt: skip
@@ -190,33 +190,37 @@ def test_all_errors_are_reported_together() -> None:
 
 def test_errors_at_the_top_do_not_hide_those_below() -> None:
     source = {"edges": [edge(colour=1)], "title": "x"}
-    assert faults_of(source) == [
+    assert errors_of(source) == [
         ("missing-field", "/nodes"), ("unknown-field", "/title"), ("unknown-field", "/edges/0/colour"),
     ]  # fmt: skip
 
 
 def test_duplicate_ids_are_found_among_invalid_edges_too() -> None:
     source = doc(edges=[edge(id="x", data={}), 7, edge(id="x", data={"channel": "link"})])
-    assert faults_of(source)[-1] == ("duplicate-id", "/edges/2/id")
-    assert "duplicate-id" not in [code for code, _ in faults_of(doc(edges=[edge(id="x"), 7, 7]))]
+    assert errors_of(source)[-1] == ("duplicate-id", "/edges/2/id")
+    assert "duplicate-id" not in [code for code, _ in errors_of(doc(edges=[edge(id="x"), 7, 7]))]
 
 
 def test_the_readable_parts_of_an_invalid_document_are_read() -> None:
     nodes = [node("a", type=None, data={"x": 1}), 7, node("c c", ui=1), node("d", label=1)]
     edges = [edge(data={"channel": "wire"}), edge(), edge(source_handle="x"), edge(), edge(id="?")]
-    graph, _, gaps, places = read_lenient(doc(nodes, edges))
+    graph, _, unreadable, places = read_lenient(doc(nodes, edges))
     assert [(n.id, n.type) for n in graph.nodes] == [
         ("a", UNREADABLE), ("#1", UNREADABLE), ("c c", "step"), ("d", "step"),
     ]  # fmt: skip
     assert graph.nodes[0].data == {"x": 1}
     assert [e.id for e in graph.edges] == ["e2"]
     assert places == [1]
-    assert gaps is not None
-    assert [(n, e.source_handle, e.channel) for n, e in gaps.edges] == [
+    assert unreadable is not None
+    assert [(n, e.source_handle, e.channel) for n, e in unreadable.edges] == [
         (0, "output", UNREADABLE), (2, UNREADABLE, "flow"),
     ]  # fmt: skip
-    assert (gaps.without_id, gaps.invalid_ids, gaps.nodes_unreadable) == ({"#1"}, {"c c"}, False)
-    assert gaps.incomplete == gaps.policy_unknown == {"#1", "d"}
+    assert (unreadable.without_id, unreadable.invalid_ids, unreadable.nodes_unreadable) == (
+        {"#1"},
+        {"c c"},
+        False,
+    )
+    assert unreadable.incomplete == unreadable.policy_unknown == {"#1", "d"}
 
 
 @pytest.mark.parametrize("node_id", ["#1", "", "x" * 257, 5])
@@ -232,11 +236,11 @@ def test_parts_already_reported_by_the_caller_are_not_reported_again() -> None:
         node("c", label=ALREADY_REPORTED, description=ALREADY_REPORTED),
     ]
     edges = [ALREADY_REPORTED, edge(data=ALREADY_REPORTED), edge(target=ALREADY_REPORTED)]
-    graph, findings, gaps, _ = read_lenient(doc(nodes, edges))
+    graph, findings, unreadable, _ = read_lenient(doc(nodes, edges))
     assert findings == []
     assert [n.id for n in graph.nodes] == ["#0", "#1", "c"]
-    assert gaps is not None
-    assert (len(gaps.edges), gaps.incomplete) == (3, {"#0", "c"})
+    assert unreadable is not None
+    assert (len(unreadable.edges), unreadable.incomplete) == (3, {"#0", "c"})
     assert read_lenient({"nodes": ALREADY_REPORTED, "edges": []}).unreadable == Unreadable(
         nodes_unreadable=True
     )
@@ -292,7 +296,7 @@ def test_a_value_over_a_limit_is_reported_with_limit_and_actual_value(
 
 
 def test_a_graph_over_its_limits_is_rejected_before_its_parts_are_read() -> None:
-    assert faults_of({"nodes": [None] * 300, "edges": [None] * 44_850}, Limits()) == [
+    assert errors_of({"nodes": [None] * 300, "edges": [None] * 44_850}, Limits()) == [
         ("limit-exceeded", "/nodes"),
         ("limit-exceeded", "/edges"),
     ]
@@ -370,7 +374,7 @@ odd_fields = st.sampled_from(
 
 @st.composite
 def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Give documents in which some fields are odd, and some edges are there twice."""
+    """Return documents with some invalid fields and some duplicate edges."""
     document = draw(documents())
     entries = [*document["nodes"], *document["edges"]]
     for _ in range(draw(st.integers(0, 4))):

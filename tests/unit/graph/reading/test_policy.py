@@ -1,4 +1,4 @@
-"""Policies are read strictly, every fault with its pointer."""
+"""Policies are read strictly, every error with its pointer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_every_field_is_read() -> None:
         "default": {"handle": "output", "value": None},
         "effect": "once",
     }
-    policy, faults = read_policy(document, "/p")
-    assert faults == []
+    policy, findings = read_policy(document, "/p")
+    assert findings == []
     default = {"handle": "output", "value": None}
     assert policy == Policy("any", Retry(10, 0), 0.5, "default", default, "once")
 
@@ -76,35 +76,37 @@ def test_missing_and_null_fields_have_their_defaults(document: dict[str, Any]) -
 def test_an_error_is_reported_with_code_and_pointer(
     document: dict[str, Any], code: str, pointer: str
 ) -> None:
-    _, faults = read_policy(document, "/p")
-    assert [(d.code, d.pointer) for d in faults] == [(code, pointer)]
+    _, findings = read_policy(document, "/p")
+    assert [(d.code, d.pointer) for d in findings] == [(code, pointer)]
 
 
 def test_invalid_fields_get_their_defaults_and_valid_ones_are_used() -> None:
     good = {"join": "any", "timeoutS": 3, "onError": "default", "effect": "read"}
     default, retry = {"handle": "output", "value": 1}, {"attempts": 2, "backoffS": 4}
-    kept, _ = read_policy({**good, "default": {"value": 1}, "retry": {**retry, "attempts": 0}}, "")
-    assert kept == Policy("any", Retry(1, 4), 3, "default", None, "read")
+    policy, _ = read_policy(
+        {**good, "default": {"value": 1}, "retry": {**retry, "attempts": 0}}, ""
+    )
+    assert policy == Policy("any", Retry(1, 4), 3, "default", None, "read")
     bad = {"join": 1, "timeoutS": "3", "onError": "drop", "effect": 1}
-    kept, _ = read_policy({**bad, "default": default, "retry": {**retry, "backoffS": -1}}, "")
-    assert kept == Policy(default=default, retry=Retry(2))
+    policy, _ = read_policy({**bad, "default": default, "retry": {**retry, "backoffS": -1}}, "")
+    assert policy == Policy(default=default, retry=Retry(2))
 
 
 @pytest.mark.parametrize("unsure", [{"onError": "defualt"}, {"on_error": "default"}])
 def test_a_default_is_accepted_if_on_error_may_be_misspelt(unsure: dict[str, str]) -> None:
-    _, faults = read_policy({**unsure, "default": {"handle": "output", "value": 1}}, "")
-    assert [d.pointer for d in faults] == [f"/{name}" for name in unsure]
+    _, findings = read_policy({**unsure, "default": {"handle": "output", "value": 1}}, "")
+    assert [d.pointer for d in findings] == [f"/{name}" for name in unsure]
 
 
 def test_all_errors_are_reported_together() -> None:
-    _, faults = read_policy({"join": 1, "timeoutS": -1, "effect": 2, "x": 3}, "")
-    assert {d.pointer for d in faults} == {"/join", "/timeoutS", "/effect", "/x"}
+    _, findings = read_policy({"join": 1, "timeoutS": -1, "effect": 2, "x": 3}, "")
+    assert {d.pointer for d in findings} == {"/join", "/timeoutS", "/effect", "/x"}
 
 
 def test_without_limits_large_values_are_accepted() -> None:
     document = {"timeoutS": 1e9, "retry": {"attempts": 5_000, "backoffS": 1e9}}
-    policy, faults = read_policy(document, "/p")
-    assert (policy.timeout_s, policy.retry, faults) == (1e9, Retry(5_000, 1e9), [])
+    policy, findings = read_policy(document, "/p")
+    assert (policy.timeout_s, policy.retry, findings) == (1e9, Retry(5_000, 1e9), [])
 
 
 LIMITS = Limits(policy_timeout_s=60, policy_attempts=3, policy_backoff_s=5)
@@ -121,12 +123,12 @@ LIMITS = Limits(policy_timeout_s=60, policy_attempts=3, policy_backoff_s=5)
 def test_a_value_over_a_limit_is_reported_with_limit_value_and_hint(
     policy: Policy, limit: str, most: str, met: str, pointer: str
 ) -> None:
-    (fault,) = policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS)
-    assert (fault.code, fault.severity, fault.pointer) == ("limit-exceeded", "error", pointer)
-    assert f"limit {limit} is {most}, met {met}" in fault.message
-    assert "'a'" in fault.message
+    (finding,) = policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS)
+    assert (finding.code, finding.severity, finding.pointer) == ("limit-exceeded", "error", pointer)
+    assert f"limit {limit} is {most}, met {met}" in finding.message
+    assert "'a'" in finding.message
     # These limits stand at their hard caps unless lowered: raising them is hardly ever a way out.
-    assert fault.hint == f"use at most {most}"
+    assert finding.hint == f"use at most {most}"
 
 
 @pytest.mark.parametrize("policy", [DEFAULT_POLICY, Policy(timeout_s=60, retry=Retry(3, 5))])

@@ -69,7 +69,7 @@ json_texts = st.recursive(
 )
 
 
-def faults_of(text: str | bytes, **limits: int) -> list[tuple[str, str]]:
+def errors_of(text: str | bytes, **limits: int) -> list[tuple[str, str]]:
     with pytest.raises(GraphInvalid) as caught:
         parse_strict_json(text, **limits)
     return [(d.code, d.pointer) for d in caught.value.diagnostics]
@@ -142,7 +142,7 @@ def test_bytes_that_are_not_utf_8_are_rejected_with_their_position() -> None:
     "number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e999", "9" * 400, "9" * 5000]
 )
 def test_numbers_outside_the_json_range_are_rejected(number: str) -> None:
-    assert faults_of(f'{{"a": [1, {number}]}}') == [("invalid-number", "/a/1")]
+    assert errors_of(f'{{"a": [1, {number}]}}') == [("invalid-number", "/a/1")]
 
 
 def test_large_valid_numbers_are_accepted() -> None:
@@ -151,13 +151,13 @@ def test_large_valid_numbers_are_accepted() -> None:
 
 def test_each_key_that_appears_twice_is_found() -> None:
     text = '{"a": {"x~/y": {"k": 1, "k": 1, "l": 1}}, "b": 1, "b": 2}'
-    assert faults_of(text) == [("duplicate-key", ""), ("duplicate-key", "/a/x~0~1y")]
+    assert errors_of(text) == [("duplicate-key", ""), ("duplicate-key", "/a/x~0~1y")]
 
 
 @pytest.mark.parametrize("escape", ["\\ud800", "\\udc00", "x\\ud800x", "\\u0000", "\\ud800\\ud800"])
 def test_text_that_cannot_be_stored_is_rejected(escape: str) -> None:
-    assert faults_of(f'{{"a": ["{escape}"]}}') == [("invalid-text", "/a/0")]
-    assert faults_of(f'{{"{escape}": 1}}') == [("invalid-text", "")]
+    assert errors_of(f'{{"a": ["{escape}"]}}') == [("invalid-text", "/a/0")]
+    assert errors_of(f'{{"{escape}": 1}}') == [("invalid-text", "")]
 
 
 def test_a_whole_surrogate_pair_is_a_character() -> None:
@@ -165,7 +165,7 @@ def test_a_whole_surrogate_pair_is_a_character() -> None:
 
 
 def test_a_raw_lone_surrogate_is_rejected() -> None:
-    assert faults_of('["\ud800"]') == [("invalid-text", "")]
+    assert errors_of('["\ud800"]') == [("invalid-text", "")]
 
 
 @pytest.mark.parametrize("ends", [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
@@ -175,12 +175,12 @@ def test_nesting_is_accepted_at_the_limit_and_rejected_one_past_it(ends: tuple[s
     fits = MAX_JSON_DEPTH // step
     assert parse_strict_json(opening * fits + "1" + closing * fits) is not None
     assert parse_strict_json("[" * 9 + "1" + "]" * 9, max_depth=9) is not None
-    assert faults_of("[" * 10 + "1" + "]" * 10, max_depth=9) == [("limit-exceeded", "")]
-    assert faults_of(opening * (fits + 1) + "1" + closing * (fits + 1)) == [("limit-exceeded", "")]
+    assert errors_of("[" * 10 + "1" + "]" * 10, max_depth=9) == [("limit-exceeded", "")]
+    assert errors_of(opening * (fits + 1) + "1" + closing * (fits + 1)) == [("limit-exceeded", "")]
 
 
 def test_a_caller_cannot_raise_the_nesting_limit() -> None:
-    assert faults_of("[" * 65 + "]" * 65, max_depth=1000) == [("limit-exceeded", "")]
+    assert errors_of("[" * 65 + "]" * 65, max_depth=1000) == [("limit-exceeded", "")]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_caller_cannot_raise_the_nesting_limit() -> None:
 )  # fmt: skip
 def test_extreme_nesting_fails_fast_and_without_recursion(text: str) -> None:
     with cpu_within(2):
-        assert faults_of(text)[0][0] in ("limit-exceeded", "invalid-json")
+        assert errors_of(text)[0][0] in ("limit-exceeded", "invalid-json")
 
 
 def test_brackets_in_strings_do_not_nest() -> None:
@@ -202,13 +202,13 @@ def test_brackets_in_strings_do_not_nest() -> None:
 
 def test_unclosed_quotes_are_read_in_linear_time() -> None:
     with cpu_within(2):
-        assert faults_of("[" * 65 + '"' + '\\"' * 200_000)
+        assert errors_of("[" * 65 + '"' + '\\"' * 200_000)
 
 
 def test_size_counts_bytes_of_utf_8() -> None:
     assert parse_strict_json('"éé"', max_bytes=6) == "éé"
-    assert faults_of('"éé"', max_bytes=5) == [("limit-exceeded", "")]
-    assert faults_of('"aaaa"', max_bytes=5) == [("limit-exceeded", "")]
+    assert errors_of('"éé"', max_bytes=5) == [("limit-exceeded", "")]
+    assert errors_of('"aaaa"', max_bytes=5) == [("limit-exceeded", "")]
 
 
 @given(json_values)
@@ -251,9 +251,9 @@ def test_values_that_are_not_json_are_rejected_by_copy_and_check(
 def test_a_value_that_holds_itself_is_too_deep() -> None:
     knot: list[Any] = []
     knot += [knot, knot]
-    faults: list[Diagnostic] = json_faults(knot, "/x")
-    assert [d.code for d in faults] == ["limit-exceeded"]
-    assert "64" in faults[0].message
+    findings: list[Diagnostic] = json_faults(knot, "/x")
+    assert [d.code for d in findings] == ["limit-exceeded"]
+    assert "64" in findings[0].message
     assert checked_copy({"k": knot}, JsonLimits()) is None
 
 

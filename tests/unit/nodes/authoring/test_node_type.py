@@ -28,7 +28,7 @@ class Shout(NodeType):
 
 
 class Echo(NodeType):
-    """Returns whatever its test gave it."""
+    """Returns the value that the test passed in."""
 
     node_type = "echo"
 
@@ -49,7 +49,7 @@ async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("value", "given"),
+    ("value", "expected"),
     [
         ("x", DataValue("text", "x")),
         (True, DataValue("boolean", True)),
@@ -61,10 +61,10 @@ async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
     ],
 )
 async def test_a_plain_result_leaves_through_output_with_its_own_type(
-    value: Any, given: DataValue
+    value: Any, expected: DataValue
 ) -> None:
     result, _ = await result_and_events(Echo(value).execute({}, Inputs(), context_for(NODE)))
-    assert result.outputs == {"output": given}
+    assert result.outputs == {"output": expected}
 
 
 async def test_results_and_suspensions_are_returned_unchanged() -> None:

@@ -19,9 +19,9 @@ def leaving(*handles: str, channel: str = "flow") -> NodeView:
 
 
 def test_an_edge_through_a_number_without_a_branch_is_an_error() -> None:
-    wiring = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
-    faults = list(check_numbered_handles("case-", 2, "default", "/data/cases", wiring))
-    assert [(f.code, f.message, f.pointer, f.hint) for f in faults] == [
+    view = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
+    findings = list(check_numbered_handles("case-", 2, "default", "/data/cases", view))
+    assert [(f.code, f.message, f.pointer, f.hint) for f in findings] == [
         (
             "unknown-handle",
             f"edge {edge!r} leaves through {handle!r}, but there are only 2 branches",
@@ -33,15 +33,15 @@ def test_an_edge_through_a_number_without_a_branch_is_an_error() -> None:
 
 
 def test_the_hint_lists_only_the_first_of_many_branches() -> None:
-    (fault,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
-    assert fault.hint is not None
-    assert fault.hint.startswith("use one of c-0, ")
-    assert fault.hint.endswith(", c-11, else")
+    (finding,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
+    assert finding.hint is not None
+    assert finding.hint.startswith("use one of c-0, ")
+    assert finding.hint.endswith(", c-11, else")
 
 
 def test_an_edge_through_an_undeclared_name_is_an_error() -> None:
-    wiring = leaving("yes", "no", "error", UNREADABLE, "yess", "entirely different")
-    near, far = check_named_handles(["yes", "no"], "/data/names", wiring)
+    view = leaving("yes", "no", "error", UNREADABLE, "yess", "entirely different")
+    near, far = check_named_handles(["yes", "no"], "/data/names", view)
     assert (near.code, near.pointer, near.hint) == (
         "unknown-handle", "/data/names", "did you mean 'yes'?",
     )  # fmt: skip
@@ -50,6 +50,6 @@ def test_an_edge_through_an_undeclared_name_is_an_error() -> None:
 
 
 def test_links_are_not_checked_against_branches() -> None:
-    wiring = leaving("case-9", "what", channel=LINK)
-    assert list(check_numbered_handles("case-", 1, "default", "", wiring)) == []
-    assert list(check_named_handles(["yes"], "", wiring)) == []
+    view = leaving("case-9", "what", channel=LINK)
+    assert list(check_numbered_handles("case-", 1, "default", "", view)) == []
+    assert list(check_named_handles(["yes"], "", view)) == []

@@ -1,4 +1,4 @@
-"""Graphs in nodes are checked with the graph around them: every fault, and where it is."""
+"""Nested graphs are checked with the outer graph: every error with its pointer."""
 
 from __future__ import annotations
 

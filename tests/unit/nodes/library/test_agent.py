@@ -29,7 +29,9 @@ def hello(request: ModelRequest) -> list[str]:
     return ["Hel", "lo"]
 
 
-async def asked(node: Node, data: dict[str, Any], inputs: Inputs, **options: Any) -> ModelRequest:
+async def request_of(
+    node: Node, data: dict[str, Any], inputs: Inputs, **options: Any
+) -> ModelRequest:
     services, models = services_with(hello, **options)
     await result_and_events(Agent().execute(data, inputs, context_for(node, services=services)))
     return models.requests[0]
@@ -61,24 +63,26 @@ async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
 
 
 async def test_a_user_prompt_is_sent_exactly_even_by_a_planned_node() -> None:
-    request = await asked(PLANNED, {"userPrompt": " Say {{ hi }}\n"}, make_inputs("in"), goal="G")
+    request = await request_of(
+        PLANNED, {"userPrompt": " Say {{ hi }}\n"}, make_inputs("in"), goal="G"
+    )
     assert request.prompt == " Say {{ hi }}\n"
 
 
 async def test_the_prompt_of_a_planned_node_has_goal_task_and_inputs() -> None:
-    request = await asked(PLANNED, {}, make_inputs("x", {"k": 1}), goal="The goal")
+    request = await request_of(PLANNED, {}, make_inputs("x", {"k": 1}), goal="The goal")
     inputs = 'From Source 0 (s0):\nx\n\nFrom Source 1 (s1):\n{"k":1}'
     assert request.prompt == agent_prompt("The goal", "Compare the two", inputs)
     assert inputs in request.prompt
 
 
 async def test_a_single_input_of_a_planned_node_is_labelled_with_its_source() -> None:
-    request = await asked(PLANNED, {}, make_inputs("x"))
+    request = await request_of(PLANNED, {}, make_inputs("x"))
     assert "From Source 0 (s0):\nx" in request.prompt
 
 
 async def test_without_prompt_and_description_the_input_is_the_prompt() -> None:
-    assert (await asked(PLAIN, {}, make_inputs({"k": 1}))).prompt == '{"k":1}'
+    assert (await request_of(PLAIN, {}, make_inputs({"k": 1}))).prompt == '{"k":1}'
 
 
 async def test_data_become_the_request() -> None:
@@ -91,7 +95,7 @@ async def test_data_become_the_request() -> None:
         "reasoningEffort": "low",
         "maxTokens": 9,
     }
-    assert await asked(PLAIN, data, Inputs()) == ModelRequest(
+    assert await request_of(PLAIN, data, Inputs()) == ModelRequest(
         "openai", "n", "Hi", "Be kind", temperature=1.0, max_tokens=9, reasoning_effort="low"
     )
 
@@ -102,20 +106,20 @@ SMALL = ListedProviders(
 
 
 async def test_a_small_model_gets_a_brief_system_prompt_unless_one_is_set() -> None:
-    request = await asked(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
+    request = await request_of(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
     assert (request.system, request.prompt) == (BRIEF_SYSTEM_PROMPT, "Hi")
     own = {"systemPrompt": "Long please", "maxTokens": 500}
-    request = await asked(PLANNED, own, Inputs(), providers=SMALL)
+    request = await request_of(PLANNED, own, Inputs(), providers=SMALL)
     assert (request.system, request.max_tokens) == ("Long please", 500)
 
 
 async def test_a_planned_step_on_a_small_model_gets_the_prompt_for_small_models() -> None:
     services, models = services_with(hello, providers=SMALL, goal="Choose a shed")
-    given = make_inputs("oak lasts")
-    await result_and_events(Agent().execute({}, given, context_for(PLANNED, services=services)))
+    inputs = make_inputs("oak lasts")
+    await result_and_events(Agent().execute({}, inputs, context_for(PLANNED, services=services)))
     request = models.requests[0]
     assert (request.system, request.prompt) == small_agent_prompt(
-        "Choose a shed", "Compare the two", labelled_arrivals(given.arrivals)
+        "Choose a shed", "Compare the two", labelled_arrivals(inputs.arrivals)
     )
 
 
@@ -136,7 +140,7 @@ async def test_a_node_without_a_model_uses_the_defaults_of_the_run() -> None:
         ({"provider": "anthropic"}, ("anthropic", "d")),
         ({"provider": "openai"}, ("openai", "m")),
     ]:
-        request = await asked(PLAIN, {"userPrompt": "x", **data}, Inputs(), **defaults)
+        request = await request_of(PLAIN, {"userPrompt": "x", **data}, Inputs(), **defaults)
         assert (request.provider, request.model) == chosen
 
 

@@ -29,18 +29,18 @@ NODE = Node("ask", "approval", "Ask")
 FORM = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 
 
-async def waiting(
+async def suspend(
     data: Mapping[str, Any], inputs: Inputs, *edges: Edge, **links: Any
 ) -> Suspension:
     context = context_for(NODE, edges=edges, links={("ask", k): v for k, v in links.items()})
-    given = await last_item(Approval().execute(data, inputs, context))
-    assert isinstance(given, Suspension)
-    return given
+    result = await last_item(Approval().execute(data, inputs, context))
+    assert isinstance(result, Suspension)
+    return result
 
 
-async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionResult:
-    """Go on in what could be another process: nothing but JSON is left of the one that asked."""
-    state, answer = json.loads(json.dumps([asked.state, answer]))
+async def resume(suspension: Suspension, inputs: Inputs, answer: Any) -> ExecutionResult:
+    """Resume as another process does, which has only the JSON of the suspension."""
+    state, answer = json.loads(json.dumps([suspension.state, answer]))
     return await Approval().resume({}, inputs, context_for(NODE), state, answer)
 
 
@@ -48,8 +48,8 @@ async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionRe
 
 
 async def test_the_request_has_prompt_actions_form_and_value() -> None:
-    asked = await waiting({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
-    assert asked.request == {
+    suspension = await suspend({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
+    assert suspension.request == {
         "kind": "approval",
         "prompt": "Send it?",
         "actions": ["approve", "reject"],
@@ -57,48 +57,52 @@ async def test_the_request_has_prompt_actions_form_and_value() -> None:
         "value": {"to": "Ann"},
         "editable": True,
     }
-    assert (asked.timeout_s, asked.timeout_answer) == (None, None)
+    assert (suspension.timeout_s, suspension.timeout_answer) == (None, None)
 
 
 async def test_a_time_limit_has_its_default_decision() -> None:
     data = {"prompt": "?", "timeoutS": 90, "timeoutAction": "reject"}
-    asked = await waiting(data, make_inputs("x"))
-    assert (asked.request["timeoutS"], asked.request["timeoutAction"]) == (90, "reject")
-    assert asked.timeout_s == 90
-    assert asked.timeout_answer == {"decision": "reject", "note": ""}
-    assert validate_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
-    result = await decided(asked, make_inputs("x"), asked.timeout_answer)
+    suspension = await suspend(data, make_inputs("x"))
+    assert (suspension.request["timeoutS"], suspension.request["timeoutAction"]) == (90, "reject")
+    assert suspension.timeout_s == 90
+    assert suspension.timeout_answer == {"decision": "reject", "note": ""}
+    assert (
+        validate_answer(suspension.request, suspension.timeout_answer) == suspension.timeout_answer
+    )
+    result = await resume(suspension, make_inputs("x"), suspension.timeout_answer)
     assert result.outputs == {"reject": DataValue("any", "x")}
 
 
 async def test_several_inputs_are_shown_and_passed_on_as_one_text() -> None:
     both = make_inputs("a", "b")
     block = "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
-    asked = await waiting({"prompt": "?"}, both)
-    assert asked.request["value"] == block
-    result = await decided(asked, both, {"decision": "approve", "note": ""})
+    suspension = await suspend({"prompt": "?"}, both)
+    assert suspension.request["value"] == block
+    result = await resume(suspension, both, {"decision": "approve", "note": ""})
     assert result.outputs == {"approve": DataValue("text", block)}
 
 
 async def test_without_input_the_value_is_an_empty_text() -> None:
-    asked = await waiting({"prompt": "?"}, Inputs())
-    result = await decided(asked, Inputs(), {"decision": "approve", "note": ""})
+    suspension = await suspend({"prompt": "?"}, Inputs())
+    result = await resume(suspension, Inputs(), {"decision": "approve", "note": ""})
     assert result.outputs == {"approve": DataValue("text", "")}
 
 
 async def test_wired_prompt_and_actions_are_not_the_value() -> None:
     inputs = make_inputs("x", ("prompt", "Really?"), ("actions", ["go", "stay"]))
-    asked = await waiting({"prompt": "not this"}, inputs)
-    shown = asked.request
+    suspension = await suspend({"prompt": "not this"}, inputs)
+    shown = suspension.request
     assert (shown["prompt"], shown["actions"], shown["value"]) == ("Really?", ["go", "stay"], "x")
-    result = await decided(asked, inputs, {"decision": "stay", "note": ""})
+    result = await resume(suspension, inputs, {"decision": "stay", "note": ""})
     assert result.outputs == {"stay": DataValue("any", "x")}
 
 
 async def test_a_link_may_set_the_form() -> None:
     edge = make_edge("f", "ask", channel=LINK, target_handle="form")
-    asked = await waiting({"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)])
-    assert asked.request["form"] == FORM
+    suspension = await suspend(
+        {"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)]
+    )
+    assert suspension.request["form"] == FORM
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ async def test_wired_values_are_checked_before_the_request(
     handle: str, value: Any, words: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
-        await waiting({"prompt": "?"}, make_inputs((handle, value)))
+        await suspend({"prompt": "?"}, make_inputs((handle, value)))
     assert caught.value.code == "invalid-data"
     assert words in caught.value.message
 
@@ -126,9 +130,9 @@ async def test_wired_values_are_checked_before_the_request(
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 async def test_the_decision_is_the_handle_the_input_leaves_through(decision: str) -> None:
-    asked = await waiting({"prompt": "?"}, make_inputs([1, None]))
+    suspension = await suspend({"prompt": "?"}, make_inputs([1, None]))
     answer = {"decision": decision, "note": "fine"}
-    result = await decided(asked, make_inputs([1, None]), answer)
+    result = await resume(suspension, make_inputs([1, None]), answer)
     assert result.outputs == {decision: DataValue("any", [1, None])}
 
 
@@ -136,9 +140,9 @@ async def test_the_decision_is_the_handle_the_input_leaves_through(decision: str
     ("value", "kind"), [("new", "text"), (None, "json"), ({"a": 1}, "json"), (4, "integer")]
 )
 async def test_an_edited_value_replaces_the_input(value: Any, kind: str) -> None:
-    asked = await waiting({"prompt": "?"}, make_inputs("old"))
+    suspension = await suspend({"prompt": "?"}, make_inputs("old"))
     answer = {"decision": "approve", "note": "", "value": value}
-    result = await decided(asked, make_inputs("old"), answer)
+    result = await resume(suspension, make_inputs("old"), answer)
     assert result.outputs == {"approve": DataValue(kind, value)}
 
 
@@ -153,9 +157,9 @@ async def test_an_edited_value_replaces_the_input(value: Any, kind: str) -> None
     ],
 )
 async def test_an_invalid_answer_fails_the_node(answer: Any, code: str) -> None:
-    asked = await waiting({"prompt": "?", "editable": False}, make_inputs("x"))
+    suspension = await suspend({"prompt": "?", "editable": False}, make_inputs("x"))
     with pytest.raises(NodeError) as caught:
-        await decided(asked, make_inputs("x"), answer)
+        await resume(suspension, make_inputs("x"), answer)
     assert caught.value.code == code
 
 

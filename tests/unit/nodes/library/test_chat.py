@@ -143,7 +143,7 @@ async def test_text_files_are_quoted(mime: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attached", "told"),
+    ("attached", "quoted"),
     [
         (file("r.pdf", "application/pdf", b"%PDF"), "[File r.pdf (application/pdf)]"),
         (
@@ -152,9 +152,9 @@ async def test_text_files_are_quoted(mime: str) -> None:
         ),
     ],
 )
-async def test_other_files_are_only_named_and_logged(attached: dict[str, str], told: str) -> None:
+async def test_other_files_are_only_named_and_logged(attached: dict[str, str], quoted: str) -> None:
     ((message,), (log,)) = await talk(make_inputs("Read"), files=[attached])
-    assert message["content"] == f"Read\n\n{told}"
+    assert message["content"] == f"Read\n\n{quoted}"
     assert log["level"] == "warning"
     assert repr(attached["name"]) in log["message"]
 
@@ -278,17 +278,17 @@ def test_the_planner_may_set_only_system_and_message() -> None:
 
 
 async def test_the_messages_reach_the_model_as_turns() -> None:
-    asked: list[ModelRequest] = []
+    requests: list[ModelRequest] = []
 
     def reply(request: ModelRequest) -> list[str]:
-        asked.append(request)
+        requests.append(request)
         return ["Seeds."]
 
     services, _ = services_with(reply)
     built = planwave.build(dict(spec_of(Chat()).example), registry=Registry(LIBRARY))
     result = await planwave.run(built, services=services)
     assert result.text == "Seeds."
-    (request,) = asked
+    (request,) = requests
     assert request.system == "You know all about birds."
     assert [(turn.role, turn.text) for turn in request.messages] == [
         ("user", "What do robins eat in summer?"),

@@ -86,8 +86,8 @@ async def test_an_input_is_converted_to_its_declared_type(
     value: Any, kind: str, result: Any
 ) -> None:
     inside = graph_document(node_document("p", "parser", template="{{ x }}"))
-    given = await values_of(around(value, "x", graph=inside, inputs={"x": kind}))
-    assert given == {"output": result}
+    outputs = await values_of(around(value, "x", graph=inside, inputs={"x": kind}))
+    assert outputs == {"output": result}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ async def test_ids_with_dots_are_distinguished_from_handles() -> None:
     )
     outputs = {"one": "a.b", "two": "a.b.output", "three": "a.output"}
     graph = graph_document(node_document("n", "inner", graph=inside, outputs=outputs))
-    given = await values_of(graph)
-    assert (given["one"], given["two"], given["three"]) == ("dotted", "dotted", "plain")
+    outputs = await values_of(graph)
+    assert (outputs["one"], outputs["two"], outputs["three"]) == ("dotted", "dotted", "plain")
 
 
 # -- flows
@@ -177,7 +177,7 @@ async def test_a_run_without_stored_flows_fails_the_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "finding"),
     [
         ({}, ("missing-required-input", "/nodes/0/data/graph")),
         ({"graph": ECHO, "flow": {"id": "f"}}, ("conflicting-field", "/nodes/0/data/flow")),
@@ -190,8 +190,8 @@ async def test_a_run_without_stored_flows_fails_the_node() -> None:
         ({"graph": ECHO, "outputs": {"error": "t"}}, ("invalid-data", "/nodes/0/data/outputs/error")),
     ],
 )  # fmt: skip
-def test_invalid_data_are_found(data: dict[str, Any], fault: tuple[str, str]) -> None:
-    assert errors_of(graph_document(node_document("n", "inner", **data))) == [fault]
+def test_invalid_data_are_found(data: dict[str, Any], finding: tuple[str, str]) -> None:
+    assert errors_of(graph_document(node_document("n", "inner", **data))) == [finding]
 
 
 def test_a_wire_into_no_input_is_found_and_names_are_known_in_the_nested_graph() -> None:

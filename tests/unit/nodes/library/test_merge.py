@@ -25,10 +25,10 @@ async def test_the_inputs_become_a_list_in_edge_order(values: Any, together: Any
 
 
 async def test_in_object_mode_the_keys_are_the_source_nodes() -> None:
-    given = make_inputs("a", 2)
+    two = make_inputs("a", 2)
     again = Arrival("e9", "s0", "Source 0", "errors", "input", DataValue("json", []))
-    inputs = Inputs((*given.arrivals, again))
-    assert await merged({"mode": "object"}, given) == DataValue("json", {"s0": "a", "s1": 2})
+    inputs = Inputs((*two.arrivals, again))
+    assert await merged({"mode": "object"}, two) == DataValue("json", {"s0": "a", "s1": 2})
     assert await merged({"mode": "object"}, inputs) == DataValue("json", {"s0": ["a", []], "s1": 2})
     assert await merged({"mode": "object"}, Inputs()) == DataValue("json", {})
 

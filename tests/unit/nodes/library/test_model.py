@@ -90,12 +90,12 @@ async def test_a_linked_model_overrides_the_data_and_a_wire_into_a_setting_overr
     _, events = await result_and_events(
         kind.execute(data, make_inputs("Hi", ("maxTokens", 7)), context)
     )
-    (asked,) = models.requests
-    assert isinstance(asked, ModelRequest)
-    assert (asked.provider, asked.model, asked.prompt) == ("own", "big", "Hi")
-    assert (asked.temperature, asked.max_tokens, asked.reasoning_effort) == (0.5, 7, "low")
-    fed = events[0].data["fields"]
-    assert {name: (each["source"], each["over"]) for name, each in fed.items()} == {
+    (request,) = models.requests
+    assert isinstance(request, ModelRequest)
+    assert (request.provider, request.model, request.prompt) == ("own", "big", "Hi")
+    assert (request.temperature, request.max_tokens, request.reasoning_effort) == (0.5, 7, "low")
+    wired_fields = events[0].data["fields"]
+    assert {name: (each["source"], each["over"]) for name, each in wired_fields.items()} == {
         "maxTokens": ("s1", ["link"]),
         "provider": ("g", ["inline"]),
         "model": ("g", ["inline"]),

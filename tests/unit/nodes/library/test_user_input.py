@@ -23,22 +23,22 @@ CAT = "https://pictures.example/cat.png"
 REGISTRY = Registry(LIBRARY)
 
 
-async def given(chat_id: str | None = None, **data: Any) -> dict[str, Any]:
+async def outputs_of(chat_id: str | None = None, **data: Any) -> dict[str, Any]:
     context = context_for(NODE)
     context.chat_id = chat_id
     result, _ = await result_and_events(UserInput().execute(data, Inputs(), context))
     return {handle: value.value for handle, value in result.outputs.items()}
 
 
-def entered(**values: Any) -> dict[str, Any]:
-    made = dict(UserInput().adapt_inputs(values))
+def adapted(**values: Any) -> dict[str, Any]:
+    values = dict(UserInput().adapt_inputs(values))
     assert (
-        UserInput().adapt_inputs(json.loads(json.dumps(made))) == made
-    )  # as a fork gives it again
-    return made
+        UserInput().adapt_inputs(json.loads(json.dumps(values))) == values
+    )  # a fork passes adapted inputs again
+    return values
 
 
-def refused(**values: Any) -> InputError:
+def rejection_of(**values: Any) -> InputError:
     with pytest.raises(InputError) as caught:
         UserInput().adapt_inputs(values)
     return caught.value
@@ -49,24 +49,24 @@ def refused(**values: Any) -> InputError:
 
 async def test_without_inputs_the_node_gives_its_data() -> None:
     whole = {"message": "hi", "files": [FILE], "images": [CAT], "extras": {"tone": "warm"}}
-    assert await given(**whole) == {"output": whole, **whole}
+    assert await outputs_of(**whole) == {"output": whole, **whole}
 
 
 async def test_without_inputs_and_data_the_message_is_empty() -> None:
     whole = {"message": "", "files": [], "images": [], "extras": {}}
-    assert await given() == {"output": whole, **whole}
+    assert await outputs_of() == {"output": whole, **whole}
 
 
 async def test_chat_and_thread_have_a_value_only_if_they_are_set() -> None:
-    assert (await given(chatId="c", threadId="t"))["threadId"] == "t"
-    assert (await given("of the run"))["chatId"] == "of the run"
-    assert (await given("of the run", chatId="c"))["chatId"] == "c"
-    assert not {"chatId", "threadId"} & (await given()).keys()
+    assert (await outputs_of(chatId="c", threadId="t"))["threadId"] == "t"
+    assert (await outputs_of("of the run"))["chatId"] == "of the run"
+    assert (await outputs_of("of the run", chatId="c"))["chatId"] == "c"
+    assert not {"chatId", "threadId"} & (await outputs_of()).keys()
 
 
 async def test_invalid_data_fail_the_node() -> None:
     with pytest.raises(NodeError) as caught:
-        await given(files=[{"name": "a.txt"}])
+        await outputs_of(files=[{"name": "a.txt"}])
     assert caught.value.code == "invalid-data"
 
 
@@ -75,28 +75,28 @@ async def test_invalid_data_fail_the_node() -> None:
 
 def test_omitted_parts_are_empty() -> None:
     whole = {"message": "hi", "files": [], "images": [], "extras": {}}
-    assert entered(message="hi") == {"output": whole, **whole}
+    assert adapted(message="hi") == {"output": whole, **whole}
 
 
 @pytest.mark.parametrize(
     ("output", "message"), [("hi", "hi"), (5, "5"), ([1, None], "[1,null]"), ("", "")]
 )
 def test_a_value_on_output_is_the_message(output: Any, message: str) -> None:
-    made = entered(output=output)
-    assert made["message"] == message
-    assert made["output"]["message"] == message
+    values = adapted(output=output)
+    assert values["message"] == message
+    assert values["output"]["message"] == message
 
 
 def test_an_object_on_output_sets_all_parts_and_other_handles_may_add_to_it() -> None:
-    made = entered(output={"message": "hi", "chatId": "c"}, extras={"tone": "warm"})
-    assert (made["message"], made["chatId"], made["extras"]) == ("hi", "c", {"tone": "warm"})
-    assert entered(output="hi", images=[CAT])["images"] == [CAT]
+    values = adapted(output={"message": "hi", "chatId": "c"}, extras={"tone": "warm"})
+    assert (values["message"], values["chatId"], values["extras"]) == ("hi", "c", {"tone": "warm"})
+    assert adapted(output="hi", images=[CAT])["images"] == [CAT]
 
 
 def test_output_and_parts_are_copies() -> None:
-    made = entered(extras={"list": [1]})
-    made["extras"]["list"].append(2)
-    assert made["output"]["extras"] == {"list": [1]}
+    values = adapted(extras={"list": [1]})
+    values["extras"]["list"].append(2)
+    assert values["output"]["extras"] == {"list": [1]}
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_output_and_parts_are_copies() -> None:
     ],
 )
 def test_invalid_inputs_are_rejected_with_a_hint(values: dict[str, Any], words: str) -> None:
-    error = refused(**values)
+    error = rejection_of(**values)
     assert words in error.message
     assert error.hint
 
 
 def test_all_errors_of_the_inputs_are_reported_together() -> None:
-    message = refused(message=5, extras=[], files={}).message
+    message = rejection_of(message=5, extras=[], files={}).message
     assert all(f"{name} has to be " in message for name in ("message", "extras", "files"))
 
 

@@ -33,8 +33,8 @@ def chain(rounds: int) -> Any:
 @pytest.mark.parametrize("rounds", [0, 1, 5])
 @virtual_time
 async def test_rounds_run_while_the_condition_holds(rounds: int) -> None:
-    given = await run_node("while", condition="value.goes", initial=chain(rounds), body=NEXT)
-    assert given == {"output": {"goes": False, "left": "done"}, "iterations": rounds}
+    outputs = await run_node("while", condition="value.goes", initial=chain(rounds), body=NEXT)
+    assert outputs == {"output": {"goes": False, "left": "done"}, "iterations": rounds}
 
 
 @virtual_time
@@ -46,10 +46,10 @@ async def test_each_round_gets_the_previous_value_and_its_index() -> None:
     )
     inside["nodes"].append(node_document("e", "end"))
     inside["edges"] = graph_document(edges=[("b", "e")])["edges"]
-    given = await run_node(
+    outputs = await run_node(
         "while", work, condition="{{ value.goes }}", initial=chain(3), body=inside
     )
-    assert given["iterations"] == 3
+    assert outputs["iterations"] == 3
     assert work.values == [0, 1, 2]
 
 
@@ -72,8 +72,8 @@ async def test_the_entry_node_of_the_body_gets_the_value_and_the_input_is_the_fi
 
 @virtual_time
 async def test_without_input_the_first_value_is_the_empty_text() -> None:
-    given = await run_node("while", condition="'false'", body=NEXT)
-    assert given == {"output": "", "iterations": 0}
+    outputs = await run_node("while", condition="'false'", body=NEXT)
+    assert outputs == {"output": "", "iterations": 0}
 
 
 @virtual_time
@@ -93,8 +93,8 @@ async def test_the_condition_may_read_the_input_of_the_node() -> None:
 @virtual_time
 async def test_true_and_false_may_be_text(value: Any, rounds: int) -> None:
     initial = {"goes": value, "next": {"goes": False}}
-    given = await run_node("while", condition="value.goes", initial=initial, body=NEXT)
-    assert given["iterations"] == rounds
+    outputs = await run_node("while", condition="value.goes", initial=initial, body=NEXT)
+    assert outputs["iterations"] == rounds
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "yes", "", [], {"a": 1}, 0.5])
@@ -109,10 +109,10 @@ async def test_a_condition_of_another_type_fails_the_node(value: Any) -> None:
 
 async def test_a_condition_may_use_comparisons_and_filters() -> None:
     twice = graph_document(node_document("t", "text", text="{{ value }}{{ value }}"))
-    given = await run_node(
+    outputs = await run_node(
         "while", condition="value | length < 10 and index < 9", initial="ab", body=twice
     )
-    assert given == {"output": "ab" * 8, "iterations": 3}
+    assert outputs == {"output": "ab" * 8, "iterations": 3}
 
 
 @virtual_time
@@ -150,7 +150,7 @@ async def test_the_default_maximum_is_a_hundred_rounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "finding"),
     [
         ({"body": NEXT}, ("missing-required-input", "/nodes/0/data/condition")),
         ({"condition": "value"}, ("missing-required-input", "/nodes/0/data/body")),
@@ -163,9 +163,9 @@ async def test_the_default_maximum_is_a_hundred_rounds() -> None:
         ({"condition": "value.x and index < 3 and goal", "body": NEXT}, None),
     ],
 )  # fmt: skip
-def test_invalid_data_are_found(data: dict[str, Any], fault: tuple[str, str] | None) -> None:
+def test_invalid_data_are_found(data: dict[str, Any], finding: tuple[str, str] | None) -> None:
     assert errors_of(graph_document(node_document("n", "while", **data))) == (
-        [] if fault is None else [fault]
+        [] if finding is None else [finding]
     )
 
 
@@ -200,8 +200,8 @@ async def test_the_result_key_contains_the_nodes_that_the_condition_names(
         node_document("w", "while", initial=1, condition=condition, body=body),
         edges=[("x", "m"), ("y", "m"), ("m", "w", "output", "nowhere")],
     )  # fmt: skip
-    gave: dict[str, Any] = {"x": 1, "y": 1}
-    before = await result_key_of(graph, "w", **gave, m=1)
+    results: dict[str, Any] = {"x": 1, "y": 1}
+    before = await result_key_of(graph, "w", **results, m=1)
     for node_id in ("x", "y"):
-        changed = await result_key_of(graph, "w", **{**gave, node_id: 2}, m=1)
+        changed = await result_key_of(graph, "w", **{**results, node_id: 2}, m=1)
         assert (changed != before) is (node_id in counts)

@@ -156,7 +156,8 @@ def test_errors_of_reading_and_of_the_graph_are_reported_together_and_none_remai
     codes = {part.code for part in parts}
 
     graph, found = read_and_check(document(parts, lambda _: False, turn), Saying())
-    assert error_codes(found) == codes
+    told = error_codes(found)
+    assert codes - {"dangling-edge"} <= told <= codes  # an end may mean a node with a doubtful id
     assert (graph is None) == bool(codes - READABLE)
 
     graph, found = read_and_check(
@@ -315,8 +316,6 @@ def test_an_unreadable_part_causes_no_finding_about_the_rest_of_the_document(
         unexpected -= {
             place for place in unexpected if place[0] == "unreachable-node"
         }  # cycles hide these
-    if any(finding.code == "dangling-edge" for finding in expected):
-        unexpected -= {("dangling-edge", "/edges")}  # one of several ends, but not known which
     assert unexpected <= places_of(expected)
 
 

@@ -401,6 +401,13 @@ def test_a_template_that_reads_a_possible_output_is_no_error(source: Node, text:
     assert _reads(text, source) == []
 
 
+def test_the_search_for_ancestors_ends_in_a_cycle() -> None:
+    data = {"text": "{{ nodes.after.output }}"}
+    assert found("text", data, **_chain("x", "y", "x", "a", "after")) == [
+        ("not-an-ancestor", "/data/text")
+    ]
+
+
 def test_a_link_does_not_make_an_ancestor() -> None:
     edges = [make_edge("x", "a", channel=LINK)]
     data = {"text": '{{ nodes["x"].output }}'}

@@ -213,7 +213,9 @@ async def test_a_run_follows_the_chosen_branch(
 @virtual_time
 async def test_a_run_without_an_answer_in_time_follows_the_default_branch() -> None:
     graph = asking(timeoutS=3_600, timeoutAction="reject")
-    result = await planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
+    run = planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
+    assert (await run).status == "paused"
+    result = await run.resume()
     assert (result.status, result.text) == ("completed", "kept: Dear Ann")
 
 

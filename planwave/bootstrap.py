@@ -1,8 +1,7 @@
 """The composition root: the only module that knows every package.
 
 Packages are imported inside the functions that need them, so that a command or a program loads only
-the packages it uses. Checked by test_quick_commands_load_no_heavy_library,
-test_help_loads_no_heavy_library and test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+the packages it uses.
 """
 
 from __future__ import annotations
@@ -13,10 +12,12 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from planwave.executor.options import RunOptions
+from planwave.expressions.renderer import Renderer
+from planwave.settings import load_settings
+
 if TYPE_CHECKING:
     from planwave.cli.options import Factories
-    from planwave.executor.options import RunOptions
-    from planwave.expressions.renderer import Renderer
     from planwave.graph.model import Json
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import NodeServices
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 def open_service(settings: Settings) -> Service:
     """Compose a service over the storage directory, which this process owns from now on.
 
-    Returns:
-        A service to be entered: ``async with open_service(settings) as service``.
+    Enter it with ``async with``.
 
     Raises:
         StoreError: The directory cannot be used, or another process writes into it.
     """
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
     from planwave.service.dependencies import ServiceDependencies
@@ -85,8 +86,6 @@ def open_service(settings: Settings) -> Service:
 
 def open_renderer(limits: Limits) -> Renderer:
     """Return the renderer of expressions; it starts no process yet."""
-    from planwave.expressions.renderer import Renderer
-
     return Renderer(
         wall_s=limits.template_wall_s,
         memory_bytes=limits.template_memory_bytes,
@@ -97,6 +96,7 @@ def open_renderer(limits: Limits) -> Renderer:
 
 def open_history(settings: Settings) -> QueryService:
     """Open the stored data for reading only, also while another process writes."""
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.service.queries.history import QueryService
     from planwave.storage.sqlite.store import SqliteStore
 
@@ -106,6 +106,7 @@ def open_history(settings: Settings) -> QueryService:
 
 def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServers]:
     """Return the provider catalogue and its embedded model; no model is loaded or called."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.providers.catalog import ProviderCatalog
     from planwave.providers.local.models import LocalModelServers
 
@@ -124,6 +125,7 @@ def open_planner(
     settings: Settings, models: Models, providers: ProviderCatalog, catalogue: Registry
 ) -> Planner:
     """Return the planner, with the node types that plans may use here."""
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.planner.capabilities import PlanRules
     from planwave.planner.planner import Planner
 
@@ -134,6 +136,7 @@ def open_planner(
 @cache
 def _installed_types() -> Registry:
     """Load the node types of installed packages, once per process; log broken packages once."""
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.registry import default_registry
 
     return default_registry().with_entry_points()
@@ -152,6 +155,7 @@ def build(spec: Any, message: Json = None, *, registry: Registry | None = None) 
         GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
         InputError: There is a message but not exactly one entry node.
     """
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.service.library import build_graph
 
     return build_graph(spec, registry or _installed_types(), message)
@@ -184,7 +188,7 @@ def run(
         GraphInvalid: ``graph`` was not built yet and has errors.
         InputError: ``check_inputs`` are not of that shape, name no node, or hold what is not JSON.
     """
-    from planwave.executor.options import RunOptions
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.service.library import BuiltGraph, Run
 
     built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
@@ -225,9 +229,9 @@ def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
 @asynccontextmanager
 async def _open_model_services(goal: str) -> AsyncGenerator[NodeServices]:
     """Open the configured providers for one run."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
-    from planwave.settings import load_settings
 
     settings = load_settings()
     providers, local = open_providers(settings)
@@ -247,6 +251,7 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
         InputError: The address is not allowed, or cannot be bound.
         StoreError: The directory cannot be used, or another process writes into it.
     """
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.api.server import serve
 
     return await serve(settings, open_service, on_listening)
@@ -254,8 +259,8 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
 
 def cli_factories() -> Factories:
     """Return the factories that the command line uses."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.cli.options import Factories
-    from planwave.settings import load_settings
 
     return Factories(
         load_settings, open_service, open_history, open_catalogue, open_providers, serve

@@ -4,17 +4,11 @@ A plain path with filters is resolved in process; everything else is rendered in
 with limits on time, memory and output (see ``renderer.py``).
 """
 
-from typing import TYPE_CHECKING, Any
-
 from planwave.expressions.json_text import copy_json, to_text
 from planwave.expressions.syntax import VariableRef
 from planwave.expressions.templates import Template, VariableSource, compile_template
 
-if TYPE_CHECKING:
-    from planwave.expressions.renderer import Renderer
-
 __all__ = [
-    "Renderer",
     "Template",
     "VariableRef",
     "VariableSource",
@@ -22,12 +16,3 @@ __all__ = [
     "copy_json",
     "to_text",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import ``Renderer`` at its first use: asyncio is half of the import time of this package."""
-    if name == "Renderer":
-        from planwave.expressions.renderer import Renderer
-
-        return Renderer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -176,7 +176,7 @@ def classify(
 def _classify_api(
     error: Exception, provider: str, model: str, now: datetime, secret: str
 ) -> ClassifiedError | None:
-    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     import httpx2
     from pydantic_ai import exceptions as api
 
@@ -211,6 +211,7 @@ def _classify_api(
 
 def _category(error: Any) -> tuple[str, bool]:
     """Return the code, and whether the retry layer may try again."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from pydantic_ai import exceptions as api
 
     status: int | None = getattr(error, "status_code", None)

@@ -22,7 +22,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.inputs import validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.expressions import Renderer
+from planwave.expressions.renderer import Renderer
 from planwave.graph.builder import GraphBuilder
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in

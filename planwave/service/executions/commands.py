@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Self
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
 from planwave.events.types import WAITING
+from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.model import Json
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
+from planwave.service.executions.answers import validate_answer
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
@@ -276,8 +278,6 @@ class ExecutionCommands:
             InputError: It is no answer to this request.
             StoreError, ShuttingDown: The request stays open.
         """
-        from planwave.service.executions.answers import validate_answer
-
         self.runner.check_open()
         async with self._live_executions.acquire(execution_id) as live:
             state = live.state
@@ -293,8 +293,6 @@ class ExecutionCommands:
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
         """Send a command to an execution, running or stored."""
-        from planwave.executor.driver.execution import ALREADY_ENDED
-
         self._require_writable()
         async with self._live_executions.acquire(execution_id) as live:
             while True:

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.errors import (
     Conflict,
+    LimitExceeded,
 )
 from planwave.events import TERMINAL, Event
 from planwave.events.unreadable import guard_stored
+from planwave.executor.options import RunOptions
+from planwave.executor.recovery.history import History
+from planwave.graph.reading.documents import read_graph
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.settings import Limits
 from planwave.storage.records import Store
@@ -42,9 +46,6 @@ async def load_run_spec(
         Conflict: It has ended; ``unreadable``: it was tampered with.
         LimitExceeded: ``recoveries``: its process ended too often without any progress.
     """
-    from planwave.errors import LimitExceeded
-    from planwave.executor.recovery.history import History
-
     await claim(store, execution_id, entry)
     epoch = entry.epoch or 1
     with guard_stored(execution_id):
@@ -90,9 +91,6 @@ def run_spec_from_event(created: Event, limits: Limits) -> RunSpec:
     Raises:
         GraphInvalid: The event was tampered with, or passes limits that were lowered since.
     """
-    from planwave.executor.options import RunOptions
-    from planwave.graph.reading.documents import read_graph
-
     facts = created.data
     graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
     return RunSpec(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
 from planwave.events.unreadable import guard_stored
+from planwave.executor.node_api.host import NodeHost
+from planwave.executor.program import Program
+from planwave.executor.reuse.parent_runs import ParentHistory
+from planwave.executor.reuse.reuse import ParentExecution, Reuse
 from planwave.graph.model import Json
 from planwave.providers.protocols import CallKey, Recorder
 from planwave.providers.recordings import USAGE_UNREPORTED
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.loading import run_spec_from_event
 from planwave.service.executions.queue_entry import RunSpec
-
-if TYPE_CHECKING:
-    from planwave.executor.reuse.reuse import ParentExecution, Reuse
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
@@ -54,8 +55,6 @@ async def load_reuse(
     Raises:
         StoreError: The parent cannot be read now; running all again would pay its calls twice.
     """
-    from planwave.executor.reuse.reuse import Reuse
-
     parent: Mapping[str, Any] | None = spec.parent
     if parent is None:
         return None
@@ -96,11 +95,6 @@ async def _load_ancestors(
 def _load_ancestor(
     dependencies: ServiceDependencies, events: Sequence[Event], excluded: frozenset[str]
 ) -> ParentExecution:
-    from planwave.executor.node_api.host import NodeHost
-    from planwave.executor.program import Program
-    from planwave.executor.reuse.parent_runs import ParentHistory
-    from planwave.executor.reuse.reuse import ParentExecution
-
     order = run_spec_from_event(events[0], dependencies.limits)
     variables = {"goal": order.goal, "trigger": order.trigger}
     services = dependencies.node_services(order.goal)

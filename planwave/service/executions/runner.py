@@ -12,6 +12,9 @@ from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import Event
 from planwave.events.types import SET_ASIDE
 from planwave.events.unreadable import guard_stored
+from planwave.executor.driver.execution import Execution
+from planwave.executor.program import Program
+from planwave.graph.checking.checker import check
 from planwave.graph.protocols import Catalogue
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.document_writer import DocumentWriter
@@ -23,7 +26,6 @@ from planwave.service.plans.documents import raise_for_run
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
-    from planwave.executor.driver.execution import Execution
     from planwave.executor.ports import Journal
     from planwave.executor.reuse.reuse import Reuse
 
@@ -360,17 +362,12 @@ class ExecutionRunner:
 
     def _check(self, spec: RunSpec) -> None:
         if not spec.is_checked:
-            from planwave.graph.checking.checker import check
-
             found = check(spec.graph, self._dependencies.catalogue, self._dependencies.limits)
             raise_for_run(found)
 
     def _build_execution(
         self, live: LiveExecution, spec: RunSpec, journal: Journal, reuse: Reuse | None = None
     ) -> Execution:
-        from planwave.executor.driver.execution import Execution
-        from planwave.executor.program import Program
-
         catalogue: Catalogue = self._dependencies.catalogue
         return Execution(
             spec.program or Program(spec.graph, catalogue),

@@ -34,7 +34,7 @@ from planwave.api.rate_limit import TokenBucket
 from planwave.api.streaming.websocket import split_message
 from planwave.errors import InputError, PlanwaveError
 from planwave.events import Event
-from planwave.expressions import Renderer
+from planwave.expressions.renderer import Renderer
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult
 from planwave.nodes.library import LIBRARY

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from planwave.executor.options import RunOptions
@@ -72,8 +72,8 @@ def open_service(settings: Settings) -> Service:
             providers=providers,
             planner=planner,
             limits=limits,
-            node_services=lambda goal: NodeServices(
-                models, providers, goal, flows=flows, planner=planner, limits=limits
+            node_services=partial(
+                NodeServices, models, providers, flows=flows, planner=planner, limits=limits
             ),
             renderer=renderer,
             directory=settings.storage_dir,

@@ -103,11 +103,7 @@ class ProviderCatalog:
             info = self._provider_of_model(model) if model is not None else self._first_available()
         else:
             info = self._require_known(provider)
-        if not info.available:
-            raise UnavailableProvider(
-                f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._hints(info.how_to_enable),
-            )
+        self._require_available(info)
         if info.name == "local" and model == settings.local_model:
             model = None  # the configured name of the embedded model, possibly a path
         elif model is None and settings.model is not None and settings.provider == info.name:
@@ -146,12 +142,7 @@ class ProviderCatalog:
         Raises:
             UnknownProvider, UnavailableProvider: As :meth:`resolve`.
         """
-        info = self._require_known(provider)
-        if not info.available:
-            raise UnavailableProvider(
-                f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._hints(info.how_to_enable),
-            )
+        self._require_available(self._require_known(provider))
         table = self._settings.providers.get(provider) or ProviderSettings()
         slots = table.max_concurrency
         if provider == "local" and self.local is not None:
@@ -285,6 +276,13 @@ class ProviderCatalog:
             f"unknown provider {provider[:80]!r}; {self._overview()}{_suggestion(provider, known)}",
             hint=self._hints(""),
         )
+
+    def _require_available(self, info: ProviderInfo) -> None:
+        if not info.available:
+            raise UnavailableProvider(
+                f"provider {info.name!r} is not available: {info.reason}",
+                hint=self._hints(info.how_to_enable),
+            )
 
     def _first_available(self) -> ProviderInfo:
         preferred = [*_HOSTED_KEYS, "local"]

@@ -143,10 +143,8 @@ class _DeadlineTimer:
         if self._call_ends <= ends:
             ends, code = self._call_ends, "call-timeout"
         left = ends - self._clock()
-        if left <= 0:
-            raise ReadDeadlineExceeded(
-                code
-            )  # a timeout alone never fires on a read that is always ready
+        if left <= 0:  # a timeout alone never fires on a read that is always ready
+            raise ReadDeadlineExceeded(code)
         try:
             async with self._timeout(left):
                 return await operation()

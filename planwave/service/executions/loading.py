@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from planwave.errors import (
-    Conflict,
-    LimitExceeded,
-)
+from planwave.errors import Conflict, LimitExceeded
 from planwave.events import TERMINAL, Event
 from planwave.events.unreadable import guard_stored
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.graph.reading.documents import read_graph
-from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.settings import Limits
 from planwave.storage.records import Store
-
-if TYPE_CHECKING:
-    from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 
 PROGRESS_EVENTS: Final = frozenset(
     {

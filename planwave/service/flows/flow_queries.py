@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from planwave.errors import (
-    NotFound,
-)
+from planwave.errors import NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
 from planwave.graph.reading.documents import read_graph

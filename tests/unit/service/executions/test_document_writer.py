@@ -15,7 +15,6 @@ from planwave.ids import new_id
 from planwave.service.executions import document_writer
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.service import Service
-from planwave.storage import documents as document
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_edge, make_graph, text_node
@@ -92,13 +91,13 @@ def names_in(directory: Path) -> list[str]:
 def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of the documents that were written together."""
     made: list[list[str]] = []
-    write = document.write_documents
+    write = document_writer.write_documents
 
     async def noted(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
         made.append(list(texts))
         return await write(directory, texts)
 
-    monkeypatch.setattr(document, "write_documents", noted)
+    monkeypatch.setattr(document_writer, "write_documents", noted)
     return made
 
 
@@ -298,7 +297,7 @@ async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_b
 async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store, project = MemoryStore(), document.build_document
+    store, project = MemoryStore(), document_writer.build_document
     ids = await ended_in(store, 20)
 
     def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
@@ -306,7 +305,7 @@ async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
             raise ValueError("odd")
         return project(events, record)
 
-    monkeypatch.setattr(document, "build_document", broken)
+    monkeypatch.setattr(document_writer, "build_document", broken)
     async with DocumentWriter(store, tmp_path) as documents:
         await documents.catch_up()
         assert await store.lagging_documents() == [ids[3]]

@@ -210,24 +210,29 @@ async def test_between_waking_some_followers_and_the_next_the_loop_turns_to_othe
 
 
 @virtual_time
-async def test_frames_grow_rarer_where_handing_one_out_takes_long() -> None:
+async def test_frames_grow_rarer_where_handing_one_out_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made, loop = live(), asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     told: list[float] = []
 
-    def slowly(frame: EventBatch) -> bool:
+    put = Subscriber.put
+
+    def put_slowly(follower: Subscriber, frame: EventBatch) -> None:
         loop.advance(0.02)  # handing out to ten of them takes 0.2 s
-        return True
+        put(follower, frame)
 
     async def listen() -> None:
         follower, _ = await made.subscribe(FREE)
-        follower.sink = slowly
-        await follower.next()
+        while not (await follower.next()).is_last:
+            pass
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(9):
             tasks.create_task(listen())
         await settle()
+        monkeypatch.setattr(Subscriber, "put", put_slowly)
         first, _ = await made.subscribe(FREE)
         for n in range(100):
             made.publish([delta(n, "x")])

@@ -195,48 +195,6 @@ async def test_the_place_to_go_on_from_is_behind_what_was_being_sent_when_it_was
     assert caught.value.cursor == 1
 
 
-async def test_a_sink_takes_frames_while_the_reader_waits_and_never_the_last() -> None:
-    sunk: list[int] = []
-    follower = Subscriber(0, BacklogLimits())
-    follower.sink = lambda given: sunk.append(given.last_seq) is None
-    follower.put(frame(1))
-    assert sunk == [], "nobody waits yet"
-    assert (await follower.next()).last_seq == 1
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(follower.next())
-        await asyncio.sleep(0)
-        for seq in (2, 3):
-            follower.put(frame(seq))
-        await asyncio.sleep(0)
-        assert (sunk, follower.cursor, waiting.done()) == ([2, 3], 3, False)
-        follower.put(EventBatch([fact(4, "execution.completed", None)], 4))
-    assert waiting.result().last_seq == 4
-    assert sunk == [2, 3]
-
-
-async def test_what_the_sink_does_not_take_is_read_in_order() -> None:
-    sunk: list[int] = []
-    follower = Subscriber(0, BacklogLimits())
-    follower.sink = lambda given: given.last_seq == 1 and sunk.append(given.last_seq) is None
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(follower.next())
-        await asyncio.sleep(0)
-        for seq in (1, 2, 3):
-            follower.put(frame(seq))
-    assert sunk == [1]
-    assert [waiting.result().last_seq, (await follower.next()).last_seq] == [2, 3]
-
-
-async def test_a_reader_that_gave_up_waiting_is_given_nothing_behind_its_back() -> None:
-    follower = Subscriber(0, BacklogLimits())
-    follower.sink = lambda given: pytest.fail("nobody waits")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.001):
-            await follower.next()
-    follower.put(frame(1))
-    assert (await follower.next()).last_seq == 1
-
-
 async def test_who_is_sent_away_reads_what_is_there_first_and_nothing_after() -> None:
     follower = Subscriber(0, BacklogLimits())
     follower.put(frame(1))

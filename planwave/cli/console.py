@@ -109,7 +109,7 @@ class CommandConsole:
             self.text(text)
             return
         # Lazy: test_quick_commands_load_no_heavy_library
-        from planwave.cli.views.markdown import render_markdown
+        from planwave.cli.markdown import render_markdown
 
         self.out.print(render_markdown(clean(text)))
 

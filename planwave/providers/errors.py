@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from planwave.errors import ProviderError
-from planwave.providers.resilience.retry_after import retry_after_from
+from planwave.providers.retry_after import retry_after_from
 
 _QUOTA_WORDS = frozenset(
     {

@@ -35,7 +35,9 @@ Codes are kebab-case and stable; clients branch on ``code``, never on message te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NotRequired, Protocol, TypedDict
+from typing import Any, Final, NotRequired, Protocol
+
+from typing_extensions import TypedDict
 
 
 class DiagnosticLike(Protocol):
@@ -51,11 +53,14 @@ class DiagnosticLike(Protocol):
 
 
 class ErrorDocument(TypedDict):
-    """An error as JSON; the first failure of a nested run also names its node."""
+    """An error as JSON; the first failure of a nested run also names its node.
 
-    code: str
-    message: str
-    hint: NotRequired[str | None]
+    Code, message and hint are text, unless a node type of someone else made the error.
+    """
+
+    code: Any
+    message: Any
+    hint: NotRequired[Any]
     node: NotRequired[str]
 
 

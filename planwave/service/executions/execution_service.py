@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from planwave.errors import Conflict, ShuttingDown
 from planwave.events import Event
-from planwave.events.unreadable import guard_stored
 from planwave.executor.inputs import plan_inputs, validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
@@ -22,7 +21,7 @@ from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.fork import ForkRequest, build_fork
-from planwave.service.executions.loading import run_spec_from_event
+from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.parent_results import parent_data
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.executions.retry import failed_nodes
@@ -144,9 +143,8 @@ class ExecutionService:
         async with self._live_executions.acquire(execution_id) as live, live.commands:
             require_not_started(live)
             with self._commands.runner.reserve_slot():
-                with guard_stored(execution_id):
-                    created = (await self._store.events(execution_id, limit=1))[0]
-                    order = run_spec_from_event(created, self._dependencies.limits)
+                created = await self._store.events(execution_id, limit=1)
+                order = run_spec_from_events(execution_id, created, self._dependencies.limits)
                 order.epoch = await self._store.claim(execution_id, queued=True)
                 self._commands.runner.submit(live, order)
         return record
@@ -240,10 +238,8 @@ class ExecutionService:
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
     ) -> CreatedExecution:
         state = await self._streaming.state(execution_id)
-        with guard_stored(execution_id):
-            before = run_spec_from_event(
-                (await self._store.events(execution_id, limit=1))[0], self._dependencies.limits
-            )
+        created = await self._store.events(execution_id, limit=1)
+        before = run_spec_from_events(execution_id, created, self._dependencies.limits)
         options = request.options
         fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(fork.graph))

@@ -8,7 +8,6 @@ from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
-from planwave.events.unreadable import guard_stored
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
@@ -17,7 +16,7 @@ from planwave.graph.model import Json
 from planwave.providers.protocols import CallKey, Recorder
 from planwave.providers.recordings import USAGE_UNREPORTED
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.loading import run_spec_from_event
+from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
 
 _ID: Final = "execution_id"
@@ -76,33 +75,33 @@ async def _load_ancestors(
         if facts is None:
             return
         try:
-            with guard_stored(facts[_ID]):
-                events = await dependencies.store.events(facts[_ID])
-                if not events:
-                    return
-                before = _load_ancestor(dependencies, events, passed_over)
-                facts = run_spec_from_event(events[0], dependencies.limits).parent
+            events = await dependencies.store.events(facts[_ID])
+            spec = run_spec_from_events(facts[_ID], events, dependencies.limits)
+            before = _ancestor(dependencies, spec, events, passed_over)
         except StoreError:
             raise
         except PlanwaveError:
             return
         yield before
+        facts = spec.parent
         if facts is not None:
             anew = () if facts.get(_RETRY) else facts.get("rerun", ())
             passed_over = passed_over.union(anew, facts.get("given", ()))
 
 
-def _load_ancestor(
-    dependencies: ServiceDependencies, events: Sequence[Event], excluded: frozenset[str]
+def _ancestor(
+    dependencies: ServiceDependencies,
+    spec: RunSpec,
+    events: Sequence[Event],
+    excluded: frozenset[str],
 ) -> ParentExecution:
-    order = run_spec_from_event(events[0], dependencies.limits)
-    variables = {"goal": order.goal, "trigger": order.trigger}
-    services = dependencies.node_services(order.goal)
+    variables = {"goal": spec.goal, "trigger": spec.trigger}
+    services = dependencies.node_services(spec.goal)
     execution_id = events[0].execution_id
     host = NodeHost(execution_id, variables, services, None, None, dependencies.renderer)
-    program = Program(order.graph, dependencies.catalogue)
+    program = Program(spec.graph, dependencies.catalogue)
     return ParentExecution(
-        execution_id, program, ParentHistory(events), host, order.options, order.inputs, excluded
+        execution_id, program, ParentHistory(events), host, spec.options, spec.inputs, excluded
     )
 
 

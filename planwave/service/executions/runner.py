@@ -179,8 +179,7 @@ class ExecutionRunner:
         )
         if queued is not None:
             queued.epoch = order.epoch
-        with guard_stored(live.execution_id):
-            execution = self._build_execution(live, order, self._dependencies.store)
+        execution = self._build_execution(live, order, self._dependencies.store)
         done = command(execution)
         execution.interrupt(at_once=True)
         await execution.run()
@@ -321,10 +320,9 @@ class ExecutionRunner:
                 order = live.queue_entry = await load_run_spec(
                     store, live.execution_id, entry, limits
                 )
-            with guard_stored(live.execution_id):
-                self._check(order)
-                reuse = await load_reuse(self._dependencies, live.execution_id, order)
-                made = self._build_execution(live, order, self._journal, reuse)
+            self._check(order)
+            reuse = await load_reuse(self._dependencies, live.execution_id, order)
+            made = self._build_execution(live, order, self._journal, reuse)
         except PlanwaveError as error:
             if not live.is_over:
                 await self._store_refusal(live, order or entry, error)
@@ -363,23 +361,24 @@ class ExecutionRunner:
     def _build_execution(
         self, live: LiveExecution, spec: RunSpec, journal: Journal, reuse: Reuse | None = None
     ) -> Execution:
-        return Execution(
-            spec.program or Program(spec.graph, self._dependencies.catalogue),
-            execution_id=live.execution_id,
-            inputs=spec.inputs,
-            options=spec.options,
-            journal=journal,
-            epoch=1 if spec.epoch is None else spec.epoch,
-            last_seq=spec.last_seq,
-            variables={"goal": spec.goal, "trigger": spec.trigger},
-            services=self._dependencies.node_services(spec.goal),
-            renderer=self._dependencies.renderer,
-            on_events=lambda events: self.publish(live, events),
-            history=spec.history,
-            is_recovery=spec.is_recovery,
-            parks=True,
-            reuse=reuse,
-        )
+        with guard_stored(live.execution_id):
+            return Execution(
+                spec.program or Program(spec.graph, self._dependencies.catalogue),
+                execution_id=live.execution_id,
+                inputs=spec.inputs,
+                options=spec.options,
+                journal=journal,
+                epoch=1 if spec.epoch is None else spec.epoch,
+                last_seq=spec.last_seq,
+                variables={"goal": spec.goal, "trigger": spec.trigger},
+                services=self._dependencies.node_services(spec.goal),
+                renderer=self._dependencies.renderer,
+                on_events=lambda events: self.publish(live, events),
+                history=spec.history,
+                is_recovery=spec.is_recovery,
+                parks=True,
+                reuse=reuse,
+            )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
         """Publish durable events to the watchers and the observer."""

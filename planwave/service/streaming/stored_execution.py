@@ -6,7 +6,6 @@ import asyncio
 
 from planwave.errors import NotFound
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.unreadable import guard_stored
 from planwave.storage.records import ExecutionRecord, Store
 
 
@@ -39,8 +38,7 @@ async def load_events(
         Conflict: ``unreadable``: the stored events were changed from outside.
     """
     await load_record(store, execution_id)
-    with guard_stored(execution_id):
-        return await store.events(execution_id, after=after, limit=limit)
+    return await store.events(execution_id, after=after, limit=limit)
 
 
 async def load_state(store: Store, execution_id: str) -> ExecutionState:
@@ -50,5 +48,4 @@ async def load_state(store: Store, execution_id: str) -> ExecutionState:
         NotFound, Conflict: As in :func:`load_events`.
     """
     events = await load_events(store, execution_id)
-    with guard_stored(execution_id):
-        return await asyncio.to_thread(fold, events)
+    return await asyncio.to_thread(fold, events)

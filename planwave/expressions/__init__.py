@@ -5,14 +5,17 @@ with limits on time, memory and output (see ``renderer.py``).
 """
 
 from planwave.expressions.json_text import copy_json, to_text
-from planwave.expressions.syntax import VariableRef
-from planwave.expressions.templates import Template, VariableSource, compile_template
+from planwave.expressions.templates import Template, VariableSource, compile_template, has_template
+from planwave.expressions.variables import NODES, ROOT_VARIABLES, VariableRef
 
 __all__ = [
+    "NODES",
+    "ROOT_VARIABLES",
     "Template",
     "VariableRef",
     "VariableSource",
     "compile_template",
     "copy_json",
+    "has_template",
     "to_text",
 ]

@@ -120,7 +120,7 @@ class ProviderCatalog:
         """Return the price in US dollars from the public price list, or None if unknown."""
         if provider == "local":
             return 0.0
-        # Lazy: test_importing_the_model_client_loads_no_sdk
+        # Lazy: test_importing_providers_loads_no_sdk
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
 

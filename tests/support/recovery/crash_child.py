@@ -59,14 +59,6 @@ EXTERNAL_LOG = "outside.log"
 TOKENS = 7
 """What the model reads in every prompt."""
 NESTED_GRAPHS = {name: read_graph(document)[0] for name, document in nested_documents().items()}
-PRELOADED_MODULES = (
-    "planwave.executor.driver.execution",
-    "planwave.graph.checking.checker",
-    "planwave.nodes.json_schema",
-    "planwave.service.executions.answers",
-    "planwave.storage.documents",
-)
-"""What a service imports when it first needs it; no life has to wait for that."""
 SET_ASIDE = "set aside"
 FAILING_PROMPT_PREFIX = "say"
 """How a prompt begins at which the model stumbles now and then: always at the same calls."""
@@ -388,8 +380,7 @@ async def run_child(order: ChildOptions) -> None:
 
 def main() -> None:
     """Live one life for each order."""
-    for name in PRELOADED_MODULES:
-        import_module(name)
+    import_module("planwave.nodes.json_schema")  # a service imports it late; no life waits for it
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -14,6 +14,7 @@ from planwave.events.types import SET_ASIDE, WAITING
 from planwave.graph.model import Json
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
+from planwave.service.executions.answers import open_request, validate_answer
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
@@ -299,19 +300,17 @@ class ExecutionCommands:
             InputError: It is no answer to this request.
             StoreError, ShuttingDown: The request stays open.
         """
-        from planwave.service.executions.answers import validate_answer
-
         self.runner.check_open()
         async with self._live_executions.acquire(execution_id) as live:
             state = live.state
-            checked = validate_answer(_open_request(state, request_id).request, answer)
+            checked = validate_answer(open_request(state, request_id).request, answer)
             try:
                 return await self._send_command(
                     execution_id, lambda told: told.answer(request_id, checked)
                 )
             except Gone:
                 # The driver may not know why a request of a nested run was closed; its events do.
-                _open_request(live.state, request_id)
+                open_request(live.state, request_id)
                 raise
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
@@ -375,27 +374,6 @@ class ExecutionCommands:
                 await self.runner.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
-
-
-def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
-    """Return an open request.
-
-    Raises:
-        NotFound, Conflict, Gone: As in :meth:`Control.answer`.
-    """
-    found = state.requests.get(request_id)
-    if found is not None:
-        return found
-    closed_by = state.closed_requests.get(request_id)
-    if closed_by is None:
-        raise NotFound(
-            f"execution {state.execution_id} has no request {request_id!r}",
-            hint="its open requests are listed under /requests",
-        )
-    if closed_by == "answered":
-        raise Conflict(f"request {request_id!r} was answered already", code="request-answered")
-    why = "its time was over" if closed_by == "timeout" else "its node was cancelled"
-    raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
 
 
 def _must_run(state: ExecutionState) -> bool:

@@ -320,7 +320,8 @@ class ExecutionService:
         from planwave.executor.options import RunOptions
 
         limits, asked = self._dependencies.limits, options or RunOptions()
-        return asked._replace(
+        return replace(
+            asked,
             max_parallel=_lower_of(asked.max_parallel, limits.parallel_nodes),
             node_timeout_s=_lower_of(asked.node_timeout_s, limits.node_timeout_s),
             run_timeout_s=_lower_of(asked.run_timeout_s, limits.run_timeout_s),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from planwave.errors import (
-    Conflict,
-)
+from planwave.errors import Conflict, InputError
 from planwave.events import TERMINAL, Event
 from planwave.events.types import typed_event
 from planwave.events.unreadable import guard_stored, unreadable_error
@@ -86,7 +84,9 @@ def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
     return epoch - of_progress
 
 
-def run_spec_from_events(execution_id: str, events: Sequence[Event], limits: Limits) -> RunSpec:
+def run_spec_from_events(
+    execution_id: str, events: Sequence[Event], limits: Limits | None
+) -> RunSpec:
     """Return the run spec of an execution, read from the first of its events.
 
     Raises:
@@ -101,14 +101,16 @@ def run_spec_from_events(execution_id: str, events: Sequence[Event], limits: Lim
         raise unreadable_error(execution_id, "its first event is missing")
     facts = created.data
     graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
-    options = facts.get("options") or {}
-    if unknown := options.keys() - set(RunOptions._fields):
-        raise unreadable_error(execution_id, f"this version has no option {min(unknown)!r}")
+    options = cast("Mapping[str, Any]", facts.get("options") or {})
+    try:
+        run_options = RunOptions(**options)
+    except (InputError, TypeError) as error:  # of another version, or changed from outside
+        raise unreadable_error(execution_id, str(error)) from error
     return RunSpec(
         graph=graph,
         goal=facts.get("goal") or "",
         inputs=facts.get("inputs") or {},
-        options=RunOptions(**options),
+        options=run_options,
         trigger=facts.get("trigger"),
         last_seq=created.seq,
         parent=facts.get("parent"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
 from planwave.graph.model import Json
+from planwave.graph.protocols import Catalogue
 from planwave.providers.protocols import CallKey, Recorder
 from planwave.providers.recordings import USAGE_UNREPORTED
-from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.streaming.stored_execution import ExecutionReader
+from planwave.settings import Limits
 
 if TYPE_CHECKING:
     from planwave.executor.reuse.reuse import ParentExecution, Reuse
@@ -42,20 +45,42 @@ def parent_data(
     return facts
 
 
+@dataclass(frozen=True, slots=True)
+class ReuseDependencies:
+    """What is needed to read the results of parent executions.
+
+    Attributes:
+        node_services: Returns what nodes find as ``context.services``, given the goal.
+        parent_calls: Finds recorded calls of the parents, where calls are recorded.
+        limits: The limits of graphs; None for none.
+    """
+
+    store: ExecutionReader
+    catalogue: Catalogue
+    renderer: Any
+    node_services: Callable[[str], Any]
+    parent_calls: ParentCallRecorder | None = None
+    limits: Limits | None = None
+
+
 async def load_reuse(
-    dependencies: ServiceDependencies, execution_id: str, spec: RunSpec
+    dependencies: ReuseDependencies, execution_id: str, parent: Mapping[str, Any] | None
 ) -> Reuse | None:
     """Return the results that an execution reuses; None if it is not a fork.
 
     A parent that is deleted or unreadable has no results to reuse:
     all of the fork runs.
 
+    Args:
+        dependencies: Where parents are read.
+        execution_id: The execution.
+        parent: Its :func:`parent_data`; None if it is not a fork.
+
     Raises:
         StoreError: The parent cannot be read now; running all again would pay its calls twice.
     """
     from planwave.executor.reuse.reuse import Reuse
 
-    parent: Mapping[str, Any] | None = spec.parent
     if parent is None:
         return None
     before = [each async for each in _load_ancestors(dependencies, parent)]
@@ -67,7 +92,7 @@ async def load_reuse(
 
 
 async def _load_ancestors(
-    dependencies: ServiceDependencies, parent: Mapping[str, Any]
+    dependencies: ReuseDependencies, parent: Mapping[str, Any]
 ) -> AsyncGenerator[ParentExecution]:
     """Yield the parent of a fork, then the parent's parent if that is a fork too, and so on."""
     facts: Mapping[str, Any] | None = parent
@@ -91,7 +116,7 @@ async def _load_ancestors(
 
 
 def _ancestor(
-    dependencies: ServiceDependencies,
+    dependencies: ReuseDependencies,
     spec: RunSpec,
     events: Sequence[Event],
     excluded: frozenset[str],

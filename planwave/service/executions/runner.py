@@ -16,7 +16,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import claim, load_run_spec
-from planwave.service.executions.parent_results import load_reuse
+from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
 from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.plans.documents import raise_for_run
@@ -52,6 +52,14 @@ class ExecutionRunner:
         self._on_end, self._on_idle = on_end, on_idle
         self.store_retry = StoreRetry()
         self._journal = RetryingJournal(dependencies.store, self.store_retry)
+        self._reuse = ReuseDependencies(
+            dependencies.store,
+            dependencies.catalogue,
+            dependencies.renderer,
+            dependencies.node_services,
+            dependencies.parent_calls,
+            dependencies.limits,
+        )
         self._tasks = asyncio.TaskGroup()
         self._queue: dict[str, LiveExecution] = {}
         self._running: dict[str, LiveExecution] = {}
@@ -324,7 +332,7 @@ class ExecutionRunner:
                     store, live.execution_id, entry, limits
                 )
             self._check(order)
-            reuse = await load_reuse(self._dependencies, live.execution_id, order)
+            reuse = await load_reuse(self._reuse, live.execution_id, order.parent)
             made = self._build_execution(live, order, self._journal, reuse)
         except PlanwaveError as error:
             if not live.is_over:

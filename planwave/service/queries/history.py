@@ -111,7 +111,7 @@ class QueryService:
 
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
-    ) -> list[Event]:
+    ) -> Sequence[Event]:
         """Return the stored events of an execution with ``seq`` above ``after``, at most ``limit``.
 
         Raises:

@@ -74,7 +74,7 @@ async def by_socket(server: RunningServer, execution_id: str, after: int) -> Asy
 
 
 @pytest.mark.parametrize("connect", [by_sse, by_socket])
-async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_once(
+async def test_hundred_reconnects_deliver_every_event_and_token_once(
     server: RunningServer, connect: Callable[[RunningServer, str, int], AsyncGenerator[Any]]
 ) -> None:
     choose = random.Random(7)  # noqa: S311 - a fixed seed

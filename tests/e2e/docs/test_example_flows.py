@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
-from tests.support.cli.command_process import ROOT, isolated_directory
+from tests.support.cli.command_process import isolated_directory
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
@@ -22,6 +22,7 @@ from tests.support.llm.fake_llm_server import (
     prompt_of,
     schema_of,
 )
+from tests.support.paths import ROOT
 
 FLOWS = ROOT / "examples" / "flows"
 NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))

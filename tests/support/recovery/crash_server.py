@@ -21,7 +21,9 @@ from planwave.graph.plan import Plan
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import ROOT, read_until, start_command
+from tests.support.cli.command_process import read_until
+from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_points import CrashPoint, crash_at
 from tests.support.server.running_server import NO_RATE_LIMITS, PlannerByGoal
 from tests.support.server.server_process import RELEASE_FILE, ServerProcess
@@ -51,8 +53,7 @@ class LoggingPlanner(PlannerByGoal):
 def crash_server(directory: Path, point: str | None = None) -> Iterator[ServerProcess]:
     """Start a server over ``directory/storage``, and leave none behind."""
     more = [] if point is None else [point]
-    command = [sys.executable, "-m", MODULE, str(directory / "storage"), *more]
-    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
+    with ForkedProcess("-m", MODULE, str(directory / "storage"), *more, cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             yield ServerProcess(process, url, directory / RELEASE_FILE)

@@ -12,7 +12,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,9 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import ROOT, read_until, start_command
+from tests.support.cli.command_process import read_until
+from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess
 from tests.support.server.running_server import NO_RATE_LIMITS, HeldNodePerExecution, PlannerByGoal
 from tests.support.service.dependencies import dependencies
 
@@ -54,7 +55,7 @@ class WaitForFileNode:
 class ServerProcess:
     """A server process that is listening."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, release_file: Path) -> None:
+    def __init__(self, process: ForkedProcess, url: str, release_file: Path) -> None:
         self.process = process
         self.url = url
         self._release_file = release_file
@@ -78,8 +79,8 @@ class ServerProcess:
 @contextmanager
 def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[ServerProcess]:
     """Start a server, and leave none behind."""
-    command = [sys.executable, "-m", MODULE, str(directory), str(drain_s), *more]
-    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
+    arguments = str(directory), str(drain_s), *more
+    with ForkedProcess("-m", MODULE, *arguments, cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             yield ServerProcess(process, url, directory / RELEASE_FILE)

@@ -129,7 +129,7 @@ async def rest_of(socket_: Any) -> str:
     return said
 
 
-DRAIN_S = 10.0
+DRAIN_S = 5.0
 TRIES = 3
 """A busy machine may take its time away once; what is waited for is so every time."""
 

@@ -93,7 +93,7 @@ def _main(directory: str, drain_s: str, *more: str) -> int:
         fsync = os.fsync
 
         def slowly(file: int) -> None:
-            time.sleep(0.2)
+            time.sleep(0.1)
             fsync(file)
 
         os.fsync = slowly  # a document is being written most of the time

@@ -52,7 +52,7 @@ class Limits(EnvFirstSettings):
     queued_executions: int = Field(default=1_000, ge=0, le=100_000)
     """Executions waiting to start."""
     drain_s: float = Field(default=25, ge=0, le=3_600)
-    """How long running nodes may continue after the service was told to stop."""
+    """How long running nodes may continue after the service received a signal to stop."""
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)

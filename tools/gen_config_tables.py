@@ -25,7 +25,7 @@ def settings_table() -> str:
     from planwave.settings import Settings
 
     rows = _rows(Settings, "PLANWAVE_", without=("limits", "providers"))
-    return _table(("setting", "environment", "default", "from … to", "what it is"), rows)
+    return _table(("setting", "environment", "default", "from … to", "meaning"), rows)
 
 
 def limits_table() -> str:
@@ -41,7 +41,7 @@ def providers_table() -> str:
     from planwave.settings import ProviderSettings
 
     rows = [(name, *rest) for name, _, *rest in _rows(ProviderSettings, "")]
-    return _table(("key", "default", "from … to", "what it is"), rows)
+    return _table(("key", "default", "from … to", "meaning"), rows)
 
 
 def metrics_table() -> str:
@@ -54,7 +54,7 @@ def metrics_table() -> str:
         labels: Sequence[str] = getattr(family, "_labelnames", ())  # no public name
         shown = ", ".join(f"`{label}`" for label in labels)
         rows.append((f"`{name}`", family.type, shown, family.documentation))
-    return _table(("metric", "kind", "labels", "what it tells"), rows)
+    return _table(("metric", "kind", "labels", "meaning"), rows)
 
 
 TABLES = {

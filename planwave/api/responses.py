@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from planwave.jsonio import dumps_trusted
+
+NOT_REPLAYABLE: Final = "planwave.made-nothing"
+"""Scope key of a request whose response is a stream that reports a failure; it is not stored for
+repetitions of the request."""
 
 
 def json_response(

@@ -108,7 +108,7 @@ class CommandConsole:
         if not self.pretty:
             self.text(text)
             return
-        from planwave.cli.views.markdown import (
+        from planwave.cli.markdown import (
             render_markdown,  # test_quick_commands_load_no_heavy_library
         )
 

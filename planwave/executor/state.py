@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, NodeError
 from planwave.events.types import NodeWaiting, TypedEvent
-from planwave.executor.program import Program
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.values import GraphValues
 from planwave.graph.model import Json
 from planwave.graph.outputs import Outputs
-
-if TYPE_CHECKING:
-    from planwave.executor.node_api.runtime import GraphRuntime
+from planwave.graph.protocols import RuntimeApi
 
 NestedOutcome = Mapping[str, Outputs] | NodeError
 """Outcome of a nested run: the outputs of its nodes by id, or its error."""
@@ -46,6 +44,7 @@ class GraphRun:
     """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
 
     Attributes:
+        runtime: What its nodes find as ``context.runtime``.
         nested_run: The nested run that this graph belongs to; None for the execution's own graph.
         depth: Number of graphs around this one.
         failures: The error of every unhandled failed node by its path, in order of failing.
@@ -79,15 +78,16 @@ class GraphRun:
         "runtime",
         "schedule",
         "unstarted_waves",
+        "values",
     )  # fmt: skip
 
-    def __init__(self, program: Program, schedule: Schedule, runtime: GraphRuntime) -> None:
-        self.program = program
+    def __init__(self, values: GraphValues, schedule: Schedule, runtime: RuntimeApi) -> None:
+        self.values = values
         self.schedule = schedule
         self.runtime = runtime
-        self.outputs, self.join_winners = runtime.outputs, runtime.join_winners
-        self.prefix = runtime.prefix
-        self.path = runtime.prefix[:-1] or None
+        self.program, self.prefix = values.program, values.prefix
+        self.outputs, self.join_winners = values.outputs, values.join_winners
+        self.path = values.prefix[:-1] or None
         self.nested_run: NestedRun | None = None
         self.depth = self.attempt_offset = self.highest_attempt = 0
         self.is_idle = self.is_retryable = False
@@ -97,7 +97,7 @@ class GraphRun:
         self.failures: dict[str, dict[str, Json]] = {}
         self.handled_failures: list[str] = []
         self.unstarted_waves: dict[int, list[str]] = {}
-        for node_id, wave in zip(program.topology.ids, schedule.waves.number, strict=True):
+        for node_id, wave in zip(self.program.topology.ids, schedule.waves.number, strict=True):
             self.unstarted_waves.setdefault(wave, []).append(node_id)
 
     def results(self) -> dict[str, Outputs]:

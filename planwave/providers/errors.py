@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 from planwave.errors import ProviderError
-from planwave.providers.resilience.retry_after import retry_after_from
+from planwave.providers.retry_after import retry_after_from
 
 _QUOTA_WORDS = frozenset(
     {

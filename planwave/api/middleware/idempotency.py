@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from planwave.api.auth import authenticate
 from planwave.api.dependencies import PREASSIGNED_ID, app_state
 from planwave.api.problems import ProblemError, problem_response
+from planwave.api.responses import NOT_REPLAYABLE
 from planwave.errors import InputError, LimitExceeded, PlanwaveError
 from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
@@ -32,8 +33,6 @@ REPLAYED_HEADER: Final = "idempotency-replayed"
 WAIT_TIMEOUT_S: Final = 30.0
 """How long a repeated request waits for the first one before it is told to come back."""
 _RETRY_AFTER_S: Final = 2
-NOT_REPLAYABLE: Final = "planwave.made-nothing"
-"""Set in its scope by a request that answers with a stream and tells in it that it failed."""
 _PREFIX: Final = "/api/"
 _SESSION: Final = "/api/session"
 _STORED_HEADERS: Final = (b"content-length", b"content-type", b"location")

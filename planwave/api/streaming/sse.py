@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from planwave.api.dependencies import AppState
-from planwave.api.middleware.idempotency import NOT_REPLAYABLE
 from planwave.api.problems import problem_details
+from planwave.api.responses import NOT_REPLAYABLE
 from planwave.errors import PlanwaveError, ShuttingDown, SlowConsumer
 from planwave.graph.plan import Plan
 from planwave.jsonio import dumps_trusted

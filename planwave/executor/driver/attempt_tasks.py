@@ -122,11 +122,11 @@ class AttemptTasks:
 
     async def _result_of(self, attempt: Attempt) -> ExecutionResult | Suspension:
         graph_run, node = attempt.graph_run, attempt.node
-        step, runtime = graph_run.program.steps[node], graph_run.runtime
-        inputs = Inputs(runtime.arrivals_at(node))
+        step, values = graph_run.program.steps[node], graph_run.values
+        inputs = Inputs(values.arrivals_at(node))
         data = step.node.data
         if step.template is not None:
-            data = await self._host.resolve_data(runtime, node, inputs)
+            data = await self._host.resolve_data(values, node, inputs)
         return validate_result(step, await self._call(attempt, data, inputs), self._emit, attempt)
 
     def _call(

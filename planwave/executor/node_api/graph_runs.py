@@ -10,6 +10,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.state import GraphRun
+from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue, Json
 
 
@@ -33,16 +34,14 @@ def create_graph_run(
     """
     # Node ids of options are those of the execution's own graph.
     entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
-    runtime = GraphRuntime(
-        program, host, prefix, host.variables if variables is None else variables
-    )
-    for node, values in entry.preset.items():
-        runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
+    values = GraphValues(program, prefix, host.variables if variables is None else variables)
+    for node, preset in entry.preset.items():
+        values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}
     schedule = Schedule(
         program.topology,
         program.scheduling_rules(options),
-        preset={node: values.keys() for node, values in entry.preset.items()},
+        preset={node: preset.keys() for node, preset in entry.preset.items()},
         part=entry.part,
         dropped=entry.dropped,
     )
-    return GraphRun(program, schedule, runtime)
+    return GraphRun(values, schedule, GraphRuntime(values, host))

@@ -12,8 +12,8 @@ from planwave.executor.node_api.once import OnceValues
 from planwave.executor.node_api.runtime import GraphRuntime, LinkStats, Outputs
 from planwave.executor.node_api.templates import resolve_data, resolve_value
 from planwave.executor.options import RunOptions
-from planwave.executor.reuse.result_key import result_key
-from planwave.executor.state import Attempt, HowMade, current_attempt
+from planwave.executor.state import Attempt, current_attempt
+from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import FlowContext
@@ -62,7 +62,7 @@ class NodeHost:
 
     async def run_nested(
         self,
-        runtime: GraphRuntime,
+        values: GraphValues,
         key: str,
         graph: Graph,
         inputs: Mapping[str, Json],
@@ -70,39 +70,23 @@ class NodeHost:
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         self._require_open()
-        return await self._nested_graphs.run(self, runtime, key, graph, inputs, variables)
+        return await self._nested_graphs.run(self, values, key, graph, inputs, variables)
 
     def _require_open(self) -> None:
         if self.mailbox.is_closed:
             raise NodeError("the execution this node belongs to is over")
 
     async def resolve_data(
-        self, runtime: GraphRuntime, node: int, inputs: Inputs
+        self, values: GraphValues, node: int, inputs: Inputs
     ) -> Mapping[str, Json]:
         """Return a node's data with its expressions resolved."""
-        return await resolve_data(
-            runtime.program, node, runtime, inputs, runtime.variables, self._renderer
-        )
+        return await resolve_data(values, node, inputs, self._renderer)
 
     async def resolve_value(
-        self, runtime: GraphRuntime, node: int, value: Json, variables: Mapping[str, Json]
+        self, values: GraphValues, node: int, value: Json, variables: Mapping[str, Json]
     ) -> Json:
         """Return a value with its expressions resolved as in a node's data, with names added."""
-        seen = {**runtime.variables, **variables}
-        return await resolve_value(value, runtime, node, seen, self._renderer)
-
-    async def result_key(
-        self, runtime: GraphRuntime, node: int, how_made: HowMade | None = None
-    ) -> str:
-        """Return the key of a node's result; see ``reuse/result_key.py``."""
-        return await result_key(
-            runtime,
-            node,
-            runtime.variables,
-            self._renderer,
-            services=self.services,
-            how_made=how_made,
-        )
+        return await resolve_value(values, node, value, variables, self._renderer)
 
     def current_node(self) -> int:
         """Return the number of the node whose task this is called in."""
@@ -118,8 +102,8 @@ class NodeHost:
 
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext:
         """Return the context of one attempt."""
-        node_id = runtime.program.topology.ids[node]
+        node_id = runtime.values.program.topology.ids[node]
         return FlowContext(
-            node_id, self.execution_id, runtime.prefix + node_id, attempt, self.chat_id,
+            node_id, self.execution_id, runtime.values.prefix + node_id, attempt, self.chat_id,
             self.state, runtime, self.services,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.node_api.own_work import calls_around
-from planwave.executor.node_api.runtime import GraphRuntime, Host
+from planwave.executor.node_api.runtime import Host
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.state import (
@@ -24,6 +24,7 @@ from planwave.executor.state import (
     ParentGraphRun,
     current_attempt,
 )
+from planwave.executor.values import GraphValues
 from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.json_values import NotJson, to_json_each
 from planwave.graph.model import Graph, Json
@@ -73,7 +74,7 @@ class NestedGraphs:
     async def run(
         self,
         host: Host,
-        runtime: GraphRuntime,
+        values: GraphValues,
         key: str,
         graph: Graph,
         inputs: Mapping[str, Json],
@@ -84,7 +85,7 @@ class NestedGraphs:
         _check_not_ended(attempt)
         _check_key(attempt, key)
         self._check_depth(attempt)
-        program, of_graph = self._prepare(graph, runtime.program.catalogue)
+        program, of_graph = self._prepare(graph, values.program.catalogue)
         _check_acyclic(attempt, program)
         preset = validate_inputs(program, inputs)
         try:
@@ -97,7 +98,7 @@ class NestedGraphs:
         prefix = f"{attempt.path}[{key}]/"
         graph_run: GraphRun | None = None
         if not _has_outcome(attempt, key):
-            visible = {**runtime.variables, **variables} if variables else runtime.variables
+            visible = {**values.variables, **variables} if variables else values.variables
             graph_run = create_graph_run(program, host, self._options, preset, prefix, visible)
             if self._parent is not None:
                 graph_run.parent_runs = self._parent.parent_runs_of(

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from planwave.errors import InputError, NodeError
-from planwave.executor.program import Program
+from planwave.errors import NodeError
+from planwave.executor.node_api.lookups import GraphLookups
+from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import LINK, Arrival, Channel, Edge, Graph, Json, Node
+from planwave.graph.model import LINK, Edge, Graph, Json
 from planwave.graph.outputs import Outputs
 from planwave.graph.plan import canonical_json
-from planwave.graph.protocols import Catalogue, FlowContext
+from planwave.graph.protocols import FlowContext
 
 _link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
-
-_NO_VARIABLES: Final[Mapping[str, Json]] = {}
 
 
 class LinkStats:
@@ -48,17 +47,17 @@ class Host(Protocol):
     def variables(self) -> Mapping[str, Json]: ...
     async def run_nested(
         self,
-        runtime: GraphRuntime,
+        values: GraphValues,
         key: str,
         graph: Graph,
         inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]: ...
     async def resolve_data(
-        self, runtime: GraphRuntime, node: int, inputs: Inputs
+        self, values: GraphValues, node: int, inputs: Inputs
     ) -> Mapping[str, Json]: ...
     async def resolve_value(
-        self, runtime: GraphRuntime, node: int, value: Json, variables: Mapping[str, Json]
+        self, values: GraphValues, node: int, value: Json, variables: Mapping[str, Json]
     ) -> Json: ...
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext: ...
     def current_node(self) -> int:
@@ -68,38 +67,13 @@ class Host(Protocol):
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
 
 
-class GraphRuntime:
-    """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run.
+class GraphRuntime(GraphLookups):
+    """Satisfies ``graph.protocols.RuntimeApi``; look-ups are indexed, caches live for one run."""
 
-    Attributes:
-        variables: What expressions in this graph may name besides inputs, the names of the graphs
-            around it among them.
-    """
+    __slots__ = ("_cache", "_host_ref", "_links", "_waits_for")
 
-    __slots__ = (
-        "_cache",
-        "_host_ref",
-        "_links",
-        "_waits_for",
-        "join_winners",
-        "outputs",
-        "prefix",
-        "program",
-        "variables",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        program: Program,
-        host: Host,
-        prefix: str = "",
-        variables: Mapping[str, Json] = _NO_VARIABLES,
-    ) -> None:
-        self.program = program
-        self.prefix = prefix
-        self.variables = variables
-        self.outputs: list[Outputs | None] = [None] * len(program.steps)
-        self.join_winners: dict[int, int] = {}
+    def __init__(self, values: GraphValues, host: Host) -> None:
+        super().__init__(values)
         self._host_ref = weakref.ref(host)  # the driver owns its runtimes, not the other way round
         self._cache: dict[tuple[str, str], Any] = {}
         self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
@@ -111,68 +85,6 @@ class GraphRuntime:
         if driver is None:
             raise NodeError("the execution this node belongs to is over")
         return driver
-
-    # -- lookups -----------------------------------------------------------------------------------
-
-    def get_node(self, node_id: str) -> Node:
-        """Return a node; InputError ``unknown-node`` if there is none."""
-        return self.program.steps[self._node_number(node_id)].node
-
-    def incoming_edges(
-        self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
-    ) -> Sequence[Edge]:
-        """Return the edges into a node in graph order, of one channel or handle if asked."""
-        into, _ = self.program.edges_of(self._node_number(node_id))
-        return [
-            e
-            for e in into
-            if channel in (None, e.channel) and target_handle in (None, e.target_handle)
-        ]
-
-    def outgoing_edges(
-        self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
-    ) -> Sequence[Edge]:
-        """Return the edges out of a node in graph order, of one channel or handle if asked."""
-        _, out = self.program.edges_of(self._node_number(node_id))
-        return [
-            e
-            for e in out
-            if channel in (None, e.channel) and source_handle in (None, e.source_handle)
-        ]
-
-    def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
-        """Return what reached a node so far, in edge order; for linked nodes too."""
-        found = self.arrivals_at(self._node_number(node_id))
-        if target_handle is None:
-            return found
-        return tuple(a for a in found if a.target_handle == target_handle)
-
-    def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
-        """Return arrivals by node number; of ``join: any``, the winner's alone."""
-        program, outputs = self.program, self.outputs
-        graph, sources = program.graph, program.topology.sources
-        edges, nodes = graph.edges, graph.nodes
-        feeds = program.flow_edges_into[node]
-        if self.join_winners and node in self.join_winners:
-            feeds = [self.join_winners[node]]
-        found: list[Arrival] = []
-        for number in feeds:
-            source = sources[number]
-            given = outputs[source]
-            if given is None:
-                continue
-            edge_id, source_id, handle, _, target_handle, _, _, _ = edges[number]
-            value = given.get(handle)
-            if value is not None:
-                source_name = nodes[source].name
-                found.append(Arrival(edge_id, source_id, source_name, handle, target_handle, value))
-        return tuple(found)
-
-    def _node_number(self, node_id: str) -> int:
-        number = self.program.topology.index.get(node_id)
-        if number is None:
-            raise InputError(f"no node {node_id!r} in this graph", code="unknown-node")
-        return number
 
     def cache_get(self, namespace: str, key: str) -> Any:
         """Return what a node cached for this run, or None."""
@@ -210,8 +122,9 @@ class GraphRuntime:
         chain = _link_chain.get()
         if step in chain:
             raise _cycle_error((*chain[chain.index(step) :], step))
-        data = await self._host.resolve_data(self, node, Inputs(self.arrivals_at(node)))
-        arrived = [[a.edge_id, a.value.value] for a in self.arrivals_at(node)]
+        arrivals = self.values.arrivals_at(node)
+        data = await self._host.resolve_data(self.values, node, Inputs(arrivals))
+        arrived = [[a.edge_id, a.value.value] for a in arrivals]
         key = (node, edge.source_handle, canonical_json([data, arrived]))
         while True:
             shared = self._links.get(key)
@@ -231,11 +144,10 @@ class GraphRuntime:
         self, key: tuple[int, str, str], data: Mapping[str, Json], step: str
     ) -> Any:
         node, handle, _ = key
-        implementation = self.program.steps[node].implementation
-        if not self.program.steps[node].facts.materializes:
-            ident = self.program.topology.ids[node]
+        bound = self.values.program.steps[node]
+        if not bound.facts.materializes:
             raise NodeError(
-                f"node {ident!r} is linked but its type cannot be materialised",
+                f"node {bound.node.id!r} is linked but its type cannot be materialised",
                 code="channel-mismatch",
                 hint="connect it with a flow edge",
             )
@@ -244,7 +156,7 @@ class GraphRuntime:
         token = _link_chain.set((*_link_chain.get(), step))
         try:
             context = self._host.context(self, node, 1)
-            made = await implementation.materialize(data, handle, context)
+            made = await bound.implementation.materialize(data, handle, context)
         except BaseException as error:
             del self._links[key]  # a later caller tries again
             if isinstance(error, asyncio.CancelledError):
@@ -322,7 +234,7 @@ class GraphRuntime:
                 ``resume-mismatch``: the key stands for another graph, or other inputs or variables;
                 ``limit-exceeded``: graphs are nested too deep; ``invalid-key``.
         """
-        return await self._host.run_nested(self, key, graph, inputs, variables or _NO_VARIABLES)
+        return await self._host.run_nested(self.values, key, graph, inputs, variables or {})
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
         """Return a value with its expressions resolved, as in this node's data, with names added.
@@ -331,12 +243,7 @@ class GraphRuntime:
             TemplateError: An expression cannot be read or resolved.
         """
         driver = self._host
-        return await driver.resolve_value(self, driver.current_node(), value, variables)
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The node types."""
-        return self.program.catalogue
+        return await driver.resolve_value(self.values, driver.current_node(), value, variables)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Return the value of the first successful ``fn`` call of this node for a key.

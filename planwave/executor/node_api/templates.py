@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planwave.executor.node_api.runtime import GraphRuntime
-from planwave.executor.program import Program
+from planwave.executor.values import GraphValues
 from planwave.expressions import compile_template
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
@@ -15,12 +14,12 @@ from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 class TemplateVariables:
     """What expressions in one node's data may name; values are looked up only when asked for."""
 
-    __slots__ = ("_inputs", "_node", "_runtime", "_variables")
+    __slots__ = ("_inputs", "_node", "_values", "_variables")
 
     def __init__(
-        self, runtime: GraphRuntime, node: int, inputs: Inputs, variables: Mapping[str, Json]
+        self, values: GraphValues, node: int, inputs: Inputs, variables: Mapping[str, Json]
     ) -> None:
-        self._runtime, self._node = runtime, node
+        self._values, self._node = values, node
         self._inputs, self._variables = inputs, variables
 
     def lookup(self, root: str) -> Json:
@@ -39,7 +38,7 @@ class TemplateVariables:
         return self._inputs[root].value
 
     def _ancestor_outputs(self) -> dict[str, dict[str, Json]]:
-        program, outputs = self._runtime.program, self._runtime.outputs
+        program, outputs = self._values.program, self._values.outputs
         return {
             program.topology.ids[n]: {handle: v.value for handle, v in given.items()}
             for n in program.ancestors(self._node)
@@ -48,28 +47,24 @@ class TemplateVariables:
 
 
 async def resolve_data(
-    program: Program,
-    node: int,
-    runtime: GraphRuntime,
-    inputs: Inputs,
-    variables: Mapping[str, Json],
-    renderer: Any,
+    values: GraphValues, node: int, inputs: Inputs, renderer: Any
 ) -> Mapping[str, Json]:
     """Return a node's data with its expressions resolved; the node's own data where it has none."""
-    step = program.steps[node]
+    step = values.program.steps[node]
     if step.template is None:
         return step.node.data
-    scope = TemplateVariables(runtime, node, inputs, variables)
+    scope = TemplateVariables(values, node, inputs, values.variables)
     resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
     return resolved
 
 
 async def resolve_value(
-    value: Json, runtime: GraphRuntime, node: int, variables: Mapping[str, Json], renderer: Any
+    values: GraphValues, node: int, value: Json, added: Mapping[str, Json], renderer: Any
 ) -> Json:
-    """Return any value with its expressions resolved as they would be in a node's data."""
+    """Return any value with its expressions resolved as in a node's data, with names added."""
     template = compile_template(value)
     if template is None:
         return value
-    scope = TemplateVariables(runtime, node, Inputs(runtime.arrivals_at(node)), variables)
+    variables = {**values.variables, **added}
+    scope = TemplateVariables(values, node, Inputs(values.arrivals_at(node)), variables)
     return await template.resolve(scope, renderer)

@@ -79,7 +79,7 @@ class _Replay:
         """Create the attempts that the schedule starts; its other decisions are in the events."""
         for node, via in decisions.starts:
             if via is not None:
-                self._graph_run.runtime.join_winners[node] = via
+                self._graph_run.join_winners[node] = via
             self._graph_run.attempts[node] = Attempt(
                 self._graph_run, node, self._graph_run.attempt_offset + 1
             )
@@ -115,9 +115,7 @@ class _Replay:
         if via is not None:
             edges = self._graph_run.program.graph.edges
             incoming = self._graph_run.program.topology.incoming[node]
-            self._graph_run.runtime.join_winners[node] = next(
-                e for e in incoming if edges[e].id == via
-            )
+            self._graph_run.join_winners[node] = next(e for e in incoming if edges[e].id == via)
         self._started.add(node)
         self._retry_times.pop(node, None)
 
@@ -125,9 +123,7 @@ class _Replay:
         """Complete a node; a preset node is completed already."""
         if event.data.get("given"):
             return
-        outputs = self._graph_run.runtime.outputs[node] = outputs_from_json(
-            event.data.get("outputs")
-        )
+        outputs = self._graph_run.outputs[node] = outputs_from_json(event.data.get("outputs"))
         self._end(node)
         self._graph_run.schedule.completed(node, outputs)
 
@@ -136,7 +132,7 @@ class _Replay:
         graph_run, error, path = self._graph_run, event.data["error"], event.path or ""
         outputs: Outputs | None = None
         if event.data.get("handled"):
-            outputs = graph_run.runtime.outputs[node] = outputs_from_json(event.data.get("outputs"))
+            outputs = graph_run.outputs[node] = outputs_from_json(event.data.get("outputs"))
             graph_run.handled_failures.append(path)
         else:
             graph_run.record_failure(path, {**error}, bool(event.data.get("retryable")))

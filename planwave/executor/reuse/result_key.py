@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.readonly import ReadonlyRuntime
-from planwave.executor.node_api.runtime import GraphRuntime
-from planwave.executor.node_api.templates import resolve_data
 from planwave.executor.program import BoundNode
 from planwave.executor.state import NO_ONCE_VALUES, HowMade
+from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json
@@ -24,29 +24,21 @@ _GOAL: Final = "goal"
 
 
 async def result_key(
-    runtime: GraphRuntime,
-    node: int,
-    variables: Mapping[str, Json],
-    renderer: Any,
-    *,
-    services: Any = None,
-    how_made: HowMade | None = None,
+    host: NodeHost, values: GraphValues, node: int, how_made: HowMade | None = None
 ) -> str:
     """Return the key of the result that a node has, or would have, with its current inputs.
 
     The key covers the node's type and its version, the task (``description``), the data with
     expressions resolved, the arrivals (input, source and value), the goal if the type reads it, the
-    further dependencies that the type declares (see ``graph.capabilities.ReusableResult``), and the
+    further dependencies that the type declares (see ``graph.protocols.ReusableResult``), and the
     same for every link dependency, direct and indirect. Names in a template (``goal``, ``trigger``,
     earlier nodes) count with their values. Names and positions that the node cannot see, and its
     policy, do not count. O(size of all this).
 
     Args:
-        runtime: Holds the outputs that were settled, and the winners of ``join: any``.
+        host: The services of the execution's nodes.
+        values: The settled outputs, and the winners of ``join: any``.
         node: Number of the node; its sources are settled.
-        variables: Names that expressions may use besides inputs, as in the execution.
-        renderer: Renders expressions that are more than plain paths.
-        services: The ``context.services`` of the type.
         how_made: The origin of the node's stored result; None for a result it would produce now.
 
     Returns:
@@ -56,8 +48,8 @@ async def result_key(
         PlanwaveError: An expression cannot be resolved, or the type cannot name its dependencies;
             no result can be reused then.
     """
-    of_node = _KeyParts(runtime, variables, renderer, services, how_made)
-    program = runtime.program
+    of_node = _KeyParts(host, values, how_made)
+    program = values.program
     for each in program.linked_into(node):
         kept = (
             None if how_made is None else how_made.once_values if each == node else NO_ONCE_VALUES
@@ -73,24 +65,16 @@ class _KeyParts:
         digests: The digests computed so far, by node id.
     """
 
-    def __init__(
-        self,
-        runtime: GraphRuntime,
-        variables: Mapping[str, Json],
-        renderer: Any,
-        services: Any,
-        how_made: HowMade | None,
-    ) -> None:
-        self._runtime, self._variables = runtime, variables
-        self._renderer, self._services, self._how_made = renderer, services, how_made
+    def __init__(self, host: NodeHost, values: GraphValues, how_made: HowMade | None) -> None:
+        self._host, self._values, self._how_made = host, values, how_made
         self.digests: dict[str, str] = {}
 
     async def parts_of(self, node: int, once_values: Mapping[str, Json] | None) -> dict[str, Json]:
         """Return the key parts of one node; requires the digests of its link dependencies."""
-        runtime, program = self._runtime, self._runtime.program
-        step, arrivals = program.steps[node], runtime.arrivals_at(node)
+        host, values, program = self._host, self._values, self._values.program
+        step, arrivals = program.steps[node], values.arrivals_at(node)
         inputs = Inputs(arrivals)
-        data = await resolve_data(program, node, runtime, inputs, self._variables, self._renderer)
+        data = await host.resolve_data(values, node, inputs)
         facts: dict[str, Json] = {
             "type": step.node.type,
             "version": self._version(step),
@@ -107,11 +91,11 @@ class _KeyParts:
             ],
         }
         if step.facts.reads_goal:
-            facts[_GOAL] = self._variables.get(_GOAL)
+            facts[_GOAL] = values.variables.get(_GOAL)
         if isinstance(step.implementation, ReusableResult):
-            onlooker = ReadonlyRuntime(runtime, node, self._variables, self._renderer, once_values)
-            path = runtime.prefix + step.node.id
-            context = FlowContext(step.node.id, "", path, 1, None, None, onlooker, self._services)
+            runtime = ReadonlyRuntime(values, node, host, once_values)
+            path = values.prefix + step.node.id
+            context = FlowContext(step.node.id, "", path, 1, None, None, runtime, host.services)
             facts["besides"] = await step.implementation.result_depends_on(data, inputs, context)
         return facts
 

@@ -14,17 +14,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from planwave.errors import PlanwaveError
 from planwave.events.unreadable import guard_stored
 from planwave.executor.node_api.graph_runs import create_graph_run
-from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
+from planwave.executor.node_api.host import NodeHost
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import PendingRequests
 from planwave.executor.reuse.parent_runs import ParentHistory
+from planwave.executor.reuse.result_key import result_key
 from planwave.executor.state import (
     Attempt,
     GraphRun,
@@ -33,18 +34,11 @@ from planwave.executor.state import (
     StoredGraphRun,
 )
 from planwave.graph.model import DataValue, Json
+from planwave.graph.outputs import Outputs
 from planwave.graph.protocols import Catalogue
 from planwave.graph.reading.documents import read_graph
 
 _log = logging.getLogger(__name__)
-
-
-class ResultKeyHost(Host, Protocol):
-    """A host that computes result keys."""
-
-    async def result_key(
-        self, runtime: GraphRuntime, node: int, how_made: HowMade | None = None
-    ) -> str: ...
 
 
 class ReusedResult(NamedTuple):
@@ -76,7 +70,7 @@ class ParentExecution(NamedTuple):
     execution_id: str
     program: Program
     history: ParentHistory
-    host: ResultKeyHost
+    host: NodeHost
     options: RunOptions
     inputs: Mapping[str, Mapping[str, Json]] | None
     excluded: frozenset[str] = frozenset()
@@ -144,7 +138,7 @@ class Reuse:
                 program = (
                     graph_run.program if is_same else self._program_of(before, record.identity[0])
                 )
-                seen = {**around.graph_run.runtime.variables, **variables}
+                seen = {**around.graph_run.values.variables, **variables}
                 host, options = before.host, before.options
                 then = create_graph_run(program, host, options, inputs, graph_run.prefix, seen)
                 found.append(self._replayed(ParentGraphRun(record, then, number)))
@@ -191,7 +185,7 @@ class Reuse:
             self._programs[graph_hash] = Program(graph, parent.program.catalogue)
         return self._programs[graph_hash]
 
-    async def result_of(self, attempt: Attempt, host: ResultKeyHost) -> ReusedResult | None:
+    async def result_of(self, attempt: Attempt, host: NodeHost) -> ReusedResult | None:
         """Return the reusable result of a node that is about to run, or None if the node has to run.
 
         A result is reusable if it belongs to the node of the same path and has the same result key;
@@ -209,7 +203,7 @@ class Reuse:
         same = await self._first_match(attempt, host, then)
         if same is None:
             return await self._continue_attempt(attempt, host)
-        outputs = same.parent_run.graph_run.runtime.outputs[same.node]
+        outputs = same.parent_run.graph_run.outputs[same.node]
         before = self._parents[same.parent_run.generation]
         made = set(before.history.types_used(same.parent_run.record, attempt.path))
         if outputs is None or not _are_current(made, graph_run.program.catalogue):
@@ -217,7 +211,7 @@ class Reuse:
         facts: dict[str, Any] = {"reused": {"execution_id": before.execution_id}}
         return ReusedResult(outputs, {**facts, "versions": dict(made)} if made else facts)
 
-    async def _continue_attempt(self, attempt: Attempt, host: ResultKeyHost) -> None:
+    async def _continue_attempt(self, attempt: Attempt, host: NodeHost) -> None:
         """Record the unfinished parent attempt that a node's first attempt continues, if any.
 
         Later attempts start over: the stored progress may be the reason why the first one failed.
@@ -239,7 +233,7 @@ class Reuse:
         """Return whether the parent execution recorded a call with this usage for an attempt."""
         return bool(self._parents) and self._parents[0].history.consume_usage(path, attempt, usage)
 
-    async def once_value(self, attempt: Attempt, key: str, host: ResultKeyHost) -> OnceValue | None:
+    async def once_value(self, attempt: Attempt, key: str, host: NodeHost) -> OnceValue | None:
         """Return a once value of an earlier node with the same result key, or None."""
         if self._must_restart(attempt):
             return None
@@ -248,16 +242,16 @@ class Reuse:
         return None if same is None else OnceValue(same.how_made.once_values[key])
 
     async def _first_match(
-        self, attempt: Attempt, host: ResultKeyHost, candidates: Sequence[_Candidate]
+        self, attempt: Attempt, host: NodeHost, candidates: Sequence[_Candidate]
     ) -> _Candidate | None:
         if not candidates:
             return None
         try:
-            now = await host.result_key(attempt.graph_run.runtime, attempt.node)
+            now = await result_key(host, attempt.graph_run.values, attempt.node)
             for each in candidates:
                 host_then = self._parents[each.parent_run.generation].host
-                runtime = each.parent_run.graph_run.runtime
-                if now == await host_then.result_key(runtime, each.node, each.how_made):
+                values = each.parent_run.graph_run.values
+                if now == await result_key(host_then, values, each.node, each.how_made):
                     return each
         except PlanwaveError:
             pass  # an expression cannot be resolved: running the node reports that better
@@ -290,9 +284,7 @@ class Reuse:
         return parent_run
 
 
-async def result_to_reuse(
-    reuse: Reuse, attempt: Attempt, host: ResultKeyHost
-) -> ReusedResult | None:
+async def result_to_reuse(reuse: Reuse, attempt: Attempt, host: NodeHost) -> ReusedResult | None:
     """Return the result that a fork's node reuses, or None if the node has to run.
 
     The node also has to run if the lookup fails: the stored parent may be damaged.

@@ -1,1 +1,1 @@
-"""Decides when a call may start: call gate, circuit breaker, concurrency limiter, Retry-After."""
+"""Decides when a call may start: call gate, circuit breaker and concurrency limiter."""

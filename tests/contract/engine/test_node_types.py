@@ -25,11 +25,11 @@ from planwave.nodes.authoring.node_type import BaseNode, stringify
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelRequest
+from tests.support.graph.bad_inputs import bad_inputs
 from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.nested_graphs import with_long_render_time
 from tests.support.nodes.node_context import context_for, make_inputs, services_with
-from tests.support.paths import SHARED
 
 REGISTRY = Registry(LIBRARY, providers=ListedProviders({"openai": ["m", "n"]}))
 
@@ -332,7 +332,6 @@ async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
         assert taken, f"no value of MET is good for {field.json_name}: add one"
 
 
-BAD_INPUTS = SHARED / "bad_inputs.jsonl"
 CODES = {
     "GRF-078": ("unknown-provider", "/data/provider"),
     "GRF-079": ("invalid-data", "/data/model"),
@@ -341,10 +340,9 @@ CODES = {
 }
 
 
-@pytest.mark.skipif(not BAD_INPUTS.is_file(), reason="the shared collection is not here")
+@pytest.mark.skipif(not bad_inputs(), reason="no ../shared/bad_inputs.jsonl")
 def test_bad_llm_data_of_the_shared_collection_are_caught() -> None:
-    lines = map(json.loads, BAD_INPUTS.read_text("utf-8").splitlines())
-    cases = {line["id"]: line["input"] for line in lines if line["id"] in CODES}
+    cases = {line["id"]: line["input"] for line in bad_inputs() if line["id"] in CODES}
     assert cases.keys() == CODES.keys()
     for name, document in cases.items():
         (written,) = document["nodes"]

@@ -6,19 +6,16 @@ then says; ``tests/unit/executor`` holds the same rules against an oracle on ran
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from planwave.errors import NodeError
 from planwave.executor.options import RunOptions
 from planwave.executor.scheduling.decisions import Cause, Decisions, SchedulingRules
 from planwave.executor.scheduling.schedule import Schedule
-from planwave.graph.model import Graph, Policy, Retry
-from planwave.graph.protocols import Suspension
+from planwave.graph.model import Graph
 from planwave.graph.topology import Topology, materialized_ids
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.graph.fake_catalog import parse_graph
@@ -394,72 +391,20 @@ def test_every_node_that_did_not_run_says_why() -> None:
 # -- what the driver adds
 
 
-async def fails(inputs: Any, context: Any) -> Any:
-    raise NodeError("boom", retryable=True)
-
-
-@virtual_time
-async def test_the_wait_before_a_retry_doubles() -> None:
-    graph = parse_graph("a", policies={"a": Policy(retry=Retry(4, 2))})
-    rig = ExecutionHarness(graph, {"a": fails})
-    assert await rig.run() == "failed"
-    assert [data["delay_s"] for data in rig.data_of("node.retrying")] == [2, 4, 8]
-
-
-@virtual_time
-async def test_a_node_timeout_is_retryable_and_settles_the_attempt_at_once() -> None:
-    async def hangs(inputs: Any, context: Any) -> Any:
-        if context.attempt > 1:
-            return result_with("second")
-        await asyncio.Event().wait()
-
-    graph = parse_graph("a", policies={"a": Policy(timeout_s=5, retry=Retry(2, 1))})
-    rig = ExecutionHarness(graph, {"a": hangs})
-    assert await rig.run() == "completed"
-    assert rig.data_of("node.retrying")[0]["error"]["code"] == "node-timeout"
-
-
-@virtual_time
-async def test_a_handled_failure_lets_the_execution_complete_and_is_reported() -> None:
-    graph = parse_graph("a b", "a.error>b", policies={"a": Policy(on_error="continue")})
-    rig = ExecutionHarness(graph, {"a": fails})
-    assert await rig.run() == "completed"
-    assert rig.data_of("node.failed")[0]["handled"] is True
-    assert rig.data_of("execution.completed") == [{"handled_failures": ["a"]}]
-
-
 @pytest.mark.parametrize("scheduling", ["eager", "waves"])
-def test_both_schedulings_give_the_same_results(scheduling: Any) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def picks(inputs: Any, context: Any) -> Any:
-            return result_with(1, "yes")
-
-        graph = parse_graph(
-            "a b c d e f", "a.yes>b", "a.no>c", "b>d", "c>d", "c>e", "f>e", "b>f"
-        )  # fmt: skip
-        rig = ExecutionHarness(graph, {"a": picks}, RunOptions(scheduling=scheduling))
-        assert await rig.run() == "completed"
-        assert sorted(rig.event_names("node.completed", "node.skipped")) == [
-            "node.completed a", "node.completed b", "node.completed d", "node.completed e",
-            "node.completed f", "node.skipped c",
-        ]  # fmt: skip
-
-    scene()
-
-
 @virtual_time
-async def test_the_execution_is_paused_when_nothing_else_can_run() -> None:
-    async def asks(inputs: Any, context: Any) -> Any:
-        return Suspension("?")
+async def test_both_schedulings_give_the_same_results(scheduling: Any) -> None:
+    async def picks(inputs: Any, context: Any) -> Any:
+        return result_with(1, "yes")
 
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks})
-    asyncio.get_running_loop().call_later(
-        1, lambda: rig.execution.answer(rig.data_of("node.waiting")[0]["request_id"], "go")
-    )
+    graph = parse_graph(
+        "a b c d e f", "a.yes>b", "a.no>c", "b>d", "c>d", "c>e", "f>e", "b>f"
+    )  # fmt: skip
+    rig = ExecutionHarness(graph, {"a": picks}, RunOptions(scheduling=scheduling))
     assert await rig.run() == "completed"
-    assert rig.event_names("execution.paused", "execution.resumed") == [
-        "execution.paused", "execution.resumed",
+    assert sorted(rig.event_names("node.completed", "node.skipped")) == [
+        "node.completed a", "node.completed b", "node.completed d", "node.completed e",
+        "node.completed f", "node.skipped c",
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from planwave.errors import NodeError
@@ -14,24 +15,6 @@ from tests.support.engine.generic_nodes import ExecutionHarness
 
 TIMESTAMP = "2026-01-01T00:00:00.000000+00:00"
 EAGER_OPTIONS = RunOptions()
-
-
-class ReactingHarness(ExecutionHarness):
-    """A rig whose execution is told something once it can only wait; it is cancelled by default."""
-
-    def __init__(
-        self, *given: Any, on_event: Callable[[ExecutionHarness, Event], None] | None, **more: Any
-    ) -> None:
-        super().__init__(*given, **more)
-        self.on_event = on_event
-
-    def _record(self, events: list[Event]) -> None:
-        super()._record(events)
-        for event in events:
-            if self.on_event is not None:
-                self.on_event(self, event)
-            elif event.type == "execution.paused":
-                self.execution.cancel("nobody answers")
 
 
 def created_event(graph: Graph, options: RunOptions = EAGER_OPTIONS, inputs: Any = None) -> Event:
@@ -49,9 +32,18 @@ async def run_events(
     until: Callable[[Event], bool] = lambda _: False,
     on_event: Callable[[ExecutionHarness, Event], None] | None = None,
 ) -> list[Event]:
-    """Run a graph and give its events, up to the first that ``until`` holds for."""
+    """Run a graph and give its events, up to the first that ``until`` holds for.
+
+    An execution that can only wait is cancelled, unless ``on_event`` does something else.
+    """
     told = [created_event(graph, options, inputs)]
-    rig = ReactingHarness(graph, behaviors, options, inputs=inputs, last_seq=1, on_event=on_event)
+    rig = ExecutionHarness(graph, behaviors, options, inputs=inputs, last_seq=1)
+
+    def cancel_when_paused(event: Event) -> None:
+        if event.type == "execution.paused":
+            rig.execution.cancel("nobody answers")
+
+    rig.listeners.append(cancel_when_paused if on_event is None else partial(on_event, rig))
     await rig.run()
     for event in rig.stored:
         told.append(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from planwave.errors import StoreError
@@ -147,6 +147,7 @@ class ExecutionHarness:
         self.behaviors = dict(behaviors or {})
         self.published: list[Event] = []
         self.batches: list[list[Event]] = []
+        self.listeners: list[Callable[[Event], None]] = []
         self.program = Program(graph, GenericCatalog(self.behaviors))
         self.execution = Execution(
             self.program,
@@ -159,6 +160,9 @@ class ExecutionHarness:
     def _record(self, events: list[Event]) -> None:
         self.batches.append(events)
         self.published += events
+        for event in events:
+            for listener in self.listeners:
+                listener(event)
 
     async def run(self) -> str:
         return await self.execution.run()
@@ -178,6 +182,41 @@ class ExecutionHarness:
     def data_of(self, event_type: str, path: str | None = None) -> list[dict[str, Any]]:
         """The data of all events of a type, in order."""
         return [e.data for e in self.published if e.type == event_type and path in (None, e.path)]
+
+    def request_id(self, number: int = 0) -> str:
+        """The id of a request, by the order in which they were made."""
+        return self.data_of("node.waiting")[number]["request_id"]
+
+    def answer_after(self, delay_s: float, answer: Any = "yes", number: int = 0) -> None:
+        """Answer a request some seconds from now."""
+
+        def answer_now() -> None:
+            self.execution.answer(self.request_id(number), answer)
+
+        asyncio.get_running_loop().call_later(delay_s, answer_now)
+
+    def answer_every_request(
+        self, delay_s: float, answer: Any, open_requests: Iterable[str] = ()
+    ) -> None:
+        """Answer each request some seconds after it was made; those already open, from now on."""
+        call_later = asyncio.get_running_loop().call_later
+
+        def answer_if_open(request_id: str) -> None:
+            if request_id in self.execution._run.requests:
+                self.execution.answer(request_id, answer)
+
+        def listen(event: Event) -> None:
+            if event.type == "node.waiting":
+                call_later(delay_s, answer_if_open, event.data["request_id"])
+
+        self.listeners.append(listen)
+        for request_id in open_requests:
+            call_later(delay_s, answer_if_open, request_id)
+
+    def interrupt_after(self, delay_s: float) -> None:
+        """End the execution some seconds from now without an outcome, as a crash does."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(delay_s, lambda: self.execution.interrupt(at_once=True))
 
     def check_sequence(self, first: int = 1) -> None:
         numbers = [e.seq for e in self.stored]

@@ -9,8 +9,9 @@ from typing import Any
 import planwave
 from planwave.errors import NodeError
 from planwave.executor.node_api.host import NodeHost
-from planwave.executor.node_api.runtime import GraphRuntime
 from planwave.executor.program import Program
+from planwave.executor.reuse.result_key import result_key
+from planwave.executor.values import GraphValues
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.inputs import Inputs
@@ -92,7 +93,13 @@ def with_long_render_time(run: Run) -> Run:
 
 async def run_node(kind: str, *types: Any, **data: Any) -> Any:
     """Run one node to its end; give its outputs by handle, or the error that ended it."""
-    result = await run_to_end(graph_document(node_document("n", kind, **data)), *types)
+    return values_or_error(
+        await run_to_end(graph_document(node_document("n", kind, **data)), *types)
+    )
+
+
+def values_or_error(result: RunResult) -> Any:
+    """Return the outputs of the node ``n`` by handle, or code and message of the run's error."""
     if result.error is not None:
         return result.error["code"], result.error["message"]
     return {handle: value.value for handle, value in result.outputs["n"].items()}
@@ -149,8 +156,8 @@ async def result_key_of(graph: Mapping[str, Any], node_id: str, **outputs: Json)
     program = Program(read_graph(graph)[0], registry_with())
     variables = {"goal": "a goal", "trigger": None}
     host = NodeHost("x1", variables, None, None, None, None)
-    runtime = GraphRuntime(program, host, variables=variables)
+    values = GraphValues(program, variables=variables)
     for source, value in outputs.items():
         given = {"output": DataValue("any", value)}
-        runtime.outputs[program.topology.index[source]] = given
-    return await host.result_key(runtime, program.topology.index[node_id])
+        values.outputs[program.topology.index[source]] = given
+    return await result_key(host, values, program.topology.index[node_id])

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from planwave.events import Event, ExecutionState, fold
+from planwave.events import ExecutionState, fold
 from planwave.events.node_inputs import NodeInputs
+from tests.support.engine.event_story import numbered_events
 
 GRAPH: dict[str, Any] = {
     "nodes": [{"id": "a", "name": "First"}, {"id": "b"}, {"id": "c"}, {"id": "t"}],
@@ -18,8 +19,7 @@ GIVEN = {"output": {"type": "text", "value": "one"}}
 
 
 def state_of(*facts: tuple[str, str, dict[str, Any]]) -> ExecutionState:
-    told = [("execution.created", None, {"graph": GRAPH}), *facts]
-    return fold(Event("x1", n, "t", kind, path, 1, d) for n, (kind, path, d) in enumerate(told, 1))
+    return fold(numbered_events([("execution.created", None, {"graph": GRAPH}), *facts]))
 
 
 def test_what_arrived_is_what_sources_gave_on_the_handles_of_flow_edges() -> None:

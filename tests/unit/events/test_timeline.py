@@ -7,14 +7,11 @@ import pytest
 from planwave.events import Event
 from planwave.events.request_text import answer_text, is_decision, request_text
 from planwave.events.timeline import answers, reentries, timelines
+from tests.support.engine.event_story import numbered_events
 
 
 def course_of(*facts: tuple[str, dict[str, Any]]) -> Any:
-    events = [
-        Event("x1", seq, f"t{seq}", kind, "a", 1, data)
-        for seq, (kind, data) in enumerate(facts, start=1)
-    ]
-    return timelines(events)["a"]
+    return timelines(numbered_events((kind, "a", data) for kind, data in facts))["a"]
 
 
 def test_all_that_happened_to_a_node_is_told_in_order_with_its_facts() -> None:

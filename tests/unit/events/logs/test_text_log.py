@@ -5,17 +5,15 @@ from typing import Any
 import pytest
 
 from planwave.events import Event, execution_logs
+from tests.support.engine.event_story import Fact, numbered_events
 
 GRAPH = {"nodes": [{"id": "a", "type": "agent", "name": "Writer", "data": {}}], "edges": []}
 
 
-def told(*facts: tuple[str, str | None, dict[str, Any]], attempt: int | None = 1) -> list[str]:
+def told(*facts: Fact) -> list[str]:
     """The sentences of what follows the creation of an execution."""
-    all_facts = [("execution.created", None, {"graph": GRAPH}), *facts]
-    return execution_logs(
-        Event("x1", seq, "t", kind, path, attempt if path else None, data)
-        for seq, (kind, path, data) in enumerate(all_facts, start=1)
-    )
+    created = ("execution.created", None, {"graph": GRAPH})
+    return execution_logs(numbered_events([created, *facts]))
 
 
 @pytest.mark.parametrize(
@@ -94,8 +92,8 @@ def test_a_pause_and_its_end_are_told_with_the_reason() -> None:
     ]
 
 
-def test_what_is_cancelled_before_it_ran_has_no_sentence() -> None:
-    assert told(("node.cancelled", "a", {"cause": "enough"}), attempt=None) == []
+def test_a_node_cancelled_before_it_ran_has_no_sentence() -> None:
+    assert execution_logs([Event("x1", 1, "t", "node.cancelled", "a", None, {"cause": "c"})]) == []
 
 
 def test_nodes_blocked_by_the_same_one_share_a_sentence() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from planwave.events import Event
 from planwave.events.logs.typed_log import execution_log_entries
+from tests.support.engine.event_story import Fact, numbered_events
 
 GRAPH = {
     "nodes": [
@@ -16,13 +17,9 @@ GRAPH = {
 }
 
 
-def told(*facts: tuple[str, str | None, dict[str, Any]]) -> list[tuple[str, str, str]]:
+def told(*facts: Fact) -> list[tuple[str, str, str]]:
     """Give ``(node, type, content)`` of what follows the creation of an execution."""
-    all_facts = [("execution.created", None, {"graph": GRAPH}), *facts]
-    events = [
-        Event("x1", seq, f"t{seq}", kind, path, 1 if path else None, data)
-        for seq, (kind, path, data) in enumerate(all_facts, start=1)
-    ]
+    events = numbered_events([("execution.created", None, {"graph": GRAPH}), *facts])
     return [(entry.node_id, entry.type, entry.content) for entry in execution_log_entries(events)]
 
 

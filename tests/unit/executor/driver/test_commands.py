@@ -7,38 +7,25 @@ from typing import Any
 
 from planwave.errors import NodeError
 from planwave.graph.model import Graph, Node, Policy, Retry
-from planwave.graph.protocols import Suspension
+from tests.support.engine.behaviors import asks
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 
-async def asks(inputs: Any, context: Any) -> Suspension:
-    return Suspension({"prompt": "?"}, None, 60.0, "nobody came")
-
-
-def waiting(rig: ExecutionHarness) -> str:
-    """Give the id of its one request."""
-    (data,) = rig.data_of("node.waiting")
-    return data["request_id"]
-
-
-def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
+@virtual_time
+async def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
     async def cancels(inputs: Any, context: Any) -> Any:
         if context.attempt == 1:
             raise NodeError("not yet", retryable=True)
         rig.execution.cancel("enough")
-        rig.execution.expire(waiting(rig))
+        rig.execution.expire(rig.request_id())
 
     patient = Policy(retry=Retry(2, 1.0))
     graph = Graph((Node("q", "step", "Q"), Node("c", "step", "C", policy=patient)), ())
-    rig = ExecutionHarness(graph, {"q": asks, "c": cancels})
+    rig = ExecutionHarness(graph, {"q": asks(None, 60.0, "nobody came"), "c": cancels})
 
-    @virtual_time
-    async def plays() -> None:
-        assert await rig.run() == "cancelled"
-
-    plays()
+    assert await rig.run() == "cancelled"
     assert rig.data_of("node.answered") == []
     assert rig.data_of("node.cancelled", "q") == [{"cause": "enough"}]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Gone, InvalidTransition, NodeError, StoreError
+from planwave.errors import Gone, InvalidTransition, StoreError
 from planwave.executor.driver.attempt_tasks import GRACE_S
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Policy, Retry
-from planwave.graph.protocols import Suspension
+from tests.support.engine.behaviors import asks, fails_with, forever, returns_after
 from tests.support.engine.generic_nodes import (
     TERMINAL_TYPES,
     ExecutionHarness,
@@ -21,43 +21,10 @@ from tests.support.engine.generic_nodes import (
     result_with,
 )
 from tests.support.graph.fake_catalog import parse_graph
-from tests.support.virtual_loop import DeadlockDetected, VirtualLoop, virtual_time
+from tests.support.virtual_loop import virtual_time
 
 LONG = 1000.0
 TWICE = Policy(retry=Retry(2, 1.0))
-
-
-async def forever(inputs: Any, context: Any) -> Any:
-    await asyncio.Event().wait()
-
-
-def later(delay_s: float, value: Any = None) -> Any:
-    """An act that takes some (virtual) time."""
-
-    async def act(inputs: Any, context: Any) -> Any:
-        await asyncio.sleep(delay_s)
-        return result_with(value)
-
-    return act
-
-
-def fails(message: str = "boom", *, retryable: bool = False) -> Any:
-    async def act(inputs: Any, context: Any) -> Any:
-        raise NodeError(message, retryable=retryable)
-
-    return act
-
-
-def asks(state: Any = None) -> Any:
-    async def act(inputs: Any, context: Any) -> Any:
-        return Suspension({"question": context.path}, state)
-
-    return act
-
-
-def only_request(rig: ExecutionHarness) -> str:
-    (data,) = rig.data_of("node.waiting")
-    return data["request_id"]
 
 
 async def until(rig: ExecutionHarness, event: str) -> None:
@@ -71,20 +38,6 @@ async def until_true(holds: Callable[[], object], what: str = "it") -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError(f"{what} never came")
-
-
-# -- the loop these tests run on
-
-
-def test_a_virtual_loop_leaps_over_waiting_and_refuses_to_hang() -> None:
-    async def waits() -> float:
-        await asyncio.sleep(3600)
-        return asyncio.get_running_loop().time()
-
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        assert runner.run(waits()) == 3600
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner, pytest.raises(DeadlockDetected):
-        runner.run(asyncio.Event().wait())
 
 
 # -- events and batches
@@ -215,7 +168,7 @@ async def test_a_skipped_required_input_is_named() -> None:
 
 @virtual_time
 async def test_a_blocked_node_names_the_first_failure() -> None:
-    rig = ExecutionHarness(parse_graph("a b c d", "a>b", "b>c"), {"a": fails("no luck")})
+    rig = ExecutionHarness(parse_graph("a b c d", "a>b", "b>c"), {"a": fails_with("no luck")})
     assert await rig.run() == "failed"
     cause = {"node": "a", "error": {"code": "node-failed", "message": "no luck"}}
     assert rig.data_of("node.blocked") == [{"cause": cause}, {"cause": cause}]
@@ -235,7 +188,7 @@ async def test_a_blocked_node_names_the_first_failure() -> None:
 
 @virtual_time
 async def test_a_stopped_run_cancels_the_rest_and_lets_running_nodes_finish() -> None:
-    acts = {"a": later(5), "b": _fails_after(1), "w": asks()}
+    acts = {"a": returns_after(5), "b": fails_with(after_s=1), "w": asks()}
     rig = ExecutionHarness(
         parse_graph("a b c w", "a>c", "b>c"), acts, RunOptions(on_failure="stop")
     )
@@ -243,14 +196,6 @@ async def test_a_stopped_run_cancels_the_rest_and_lets_running_nodes_finish() ->
     assert "node.completed a" in rig.event_names()
     assert rig.data_of("node.cancelled", "w") == [{"cause": "node-failed: boom"}]
     assert rig.event_names("node.blocked") == ["node.blocked c"]
-
-
-def _fails_after(delay_s: float) -> Any:
-    async def act(inputs: Any, context: Any) -> Any:
-        await asyncio.sleep(delay_s)
-        raise NodeError("boom")
-
-    return act
 
 
 # -- cancelling
@@ -289,23 +234,20 @@ async def test_a_run_cancelled_before_it_starts_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(
-            parse_graph("a b c d", "a>c", "b>d"),
-            {"a": forever},
-            journal=MemoryJournal() if durable else None,
-        )
-        async with asyncio.TaskGroup() as group:
-            group.create_task(rig.run())
-            await until(rig, "node.completed d")
-            rig.execution.cancel("enough")
-        check_cancelled(rig)
-        assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
-        assert asyncio.get_running_loop().time() == 0
-
-    scene()
+@virtual_time
+async def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> None:
+    rig = ExecutionHarness(
+        parse_graph("a b c d", "a>c", "b>d"),
+        {"a": forever},
+        journal=MemoryJournal() if durable else None,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(rig.run())
+        await until(rig, "node.completed d")
+        rig.execution.cancel("enough")
+    check_cancelled(rig)
+    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
+    assert asyncio.get_running_loop().time() == 0
 
 
 @virtual_time
@@ -333,7 +275,8 @@ async def test_a_node_that_swallows_its_cancellation_holds_up_the_end_for_less_t
 @virtual_time
 async def test_a_run_cancelled_during_a_retry_delay_ends_at_once() -> None:
     rig = ExecutionHarness(
-        parse_graph("a", policies={"a": Policy(retry=Retry(3, LONG))}), {"a": fails(retryable=True)}
+        parse_graph("a", policies={"a": Policy(retry=Retry(3, LONG))}),
+        {"a": fails_with(retryable=True)},
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(rig.run())
@@ -351,56 +294,37 @@ async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
         group.create_task(rig.run())
         await until(rig, "execution.paused")
         assert rig.execution.status == "paused"
-        request = only_request(rig)
+        request = rig.request_id()
         rig.execution.cancel("enough")
     check_cancelled(rig)
     with pytest.raises(Gone):
         rig.execution.answer(request, "late")
 
 
-@virtual_time
-async def test_a_cancel_takes_nested_runs_with_it() -> None:
-    inner = parse_graph("i j", "i>j")
-
-    async def nests(inputs: Any, context: Any) -> Any:
-        return result_with(await context.runtime.run_graph("k", inner, {}))
-
-    rig = ExecutionHarness(parse_graph("a"), {"a": nests, "i": forever})
-    async with asyncio.TaskGroup() as group:
-        group.create_task(rig.run())
-        await until(rig, "node.started a[k]/i")
-        rig.execution.cancel("enough")
-    check_cancelled(rig)
-    assert sorted(rig.event_names("node.cancelled")) == [
-        "node.cancelled a", "node.cancelled a[k]/i", "node.cancelled a[k]/j",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("cancel_first", [False, True])
-def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
+@virtual_time
+async def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bool) -> None:
+    rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
 
-        async def act(inputs: Any, context: Any) -> Any:
-            if cancel_first:
-                rig.execution.cancel("enough")
-            else:
-                asyncio.get_running_loop().call_soon(rig.execution.cancel, "enough")
-            ledger.release()
-            return result_with(1)
+    async def act(inputs: Any, context: Any) -> Any:
+        if cancel_first:
+            rig.execution.cancel("enough")
+        else:
+            asyncio.get_running_loop().call_soon(rig.execution.cancel, "enough")
+        ledger.release()
+        return result_with(1)
 
-        rig.behaviors["a"] = act
-        assert await rig.run() == ("cancelled" if cancel_first else "completed")
-        rig.check_sequence()
-
-    scene()
+    rig.behaviors["a"] = act
+    assert await rig.run() == ("cancelled" if cancel_first else "completed")
+    rig.check_sequence()
 
 
 @virtual_time
 async def test_a_finish_and_a_cancel_in_one_batch_go_by_their_order() -> None:
     ledger = MemoryJournal()
-    rig = ExecutionHarness(parse_graph("a b"), {"a": later(1), "b": later(2)}, journal=ledger)
+    rig = ExecutionHarness(
+        parse_graph("a b"), {"a": returns_after(1), "b": returns_after(2)}, journal=ledger
+    )
     async with asyncio.TaskGroup() as group:
         running = group.create_task(rig.run())
         await asyncio.sleep(0.5)
@@ -419,7 +343,7 @@ async def test_an_answer_behind_a_cancel_in_one_batch_is_dropped() -> None:
         group.create_task(rig.run())
         await until(rig, "execution.paused")
         rig.execution.cancel("enough")
-        rig.execution.answer(only_request(rig), "too late")
+        rig.execution.answer(rig.request_id(), "too late")
     check_cancelled(rig)
     assert rig.data_of("node.answered") == []
 
@@ -427,7 +351,7 @@ async def test_an_answer_behind_a_cancel_in_one_batch_is_dropped() -> None:
 @virtual_time
 async def test_an_answer_behind_a_stopping_failure_in_one_batch_is_dropped() -> None:
     ledger = MemoryJournal()
-    acts = {"a": asks(), "b": _fails_after(2), "c": later(1)}
+    acts = {"a": asks(), "b": fails_with(after_s=2), "c": returns_after(1)}
     rig = ExecutionHarness(
         parse_graph("a b c"), acts, RunOptions(on_failure="stop"), journal=ledger
     )
@@ -436,7 +360,7 @@ async def test_an_answer_behind_a_stopping_failure_in_one_batch_is_dropped() -> 
         await asyncio.sleep(0.5)
         ledger.hold()
         await asyncio.sleep(2)  # c's end is being stored, b's failure is in the mailbox
-        rig.execution.answer(only_request(rig), "too late")
+        rig.execution.answer(rig.request_id(), "too late")
         ledger.release()
     assert running.result() == "failed"
     assert rig.data_of("node.cancelled", "a") == [{"cause": "node-failed: boom"}]
@@ -477,7 +401,8 @@ _marked: ContextVar[str] = ContextVar("marked", default="unset")
 
 
 @pytest.mark.parametrize("has_journal", [False, True])
-def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool) -> None:
+@virtual_time
+async def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool) -> None:
     seen: list[str] = []
 
     async def marks(inputs: Any, context: Any) -> Any:
@@ -490,13 +415,9 @@ def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool
         await context.runtime.run_graph("k", parse_graph("i j", "i>j"), {})
         return result_with(1)
 
-    @virtual_time
-    async def runs() -> None:
-        _marked.set("caller")
-        acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
-        graph = parse_graph("a b c", "a>b", "b>c")
-        rig = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
-        assert await rig.run() == "completed"
-
-    runs()
+    _marked.set("caller")
+    acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
+    graph = parse_graph("a b c", "a>b", "b>c")
+    rig = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
+    assert await rig.run() == "completed"
     assert seen == ["caller"] * 5

@@ -34,17 +34,6 @@ async def runs_one_that_asks(inputs: Any, context: Any) -> Any:
     return result_with(1)
 
 
-class Answered(ExecutionHarness):
-    """A rig whose questions are all answered long after they were asked."""
-
-    def _record(self, events: list[Event]) -> None:
-        super()._record(events)
-        for event in events:
-            if event.type == "node.waiting":
-                later = asyncio.get_running_loop().call_later
-                later(WAITED_S, self.execution.answer, event.data["request_id"], "yes")
-
-
 async def at_rest(graph: Graph, acts: dict[str, Any]) -> list[Event]:
     """Run a graph; each question is answered at rest, by another process. Give all that is told."""
     stored: list[Event] = []
@@ -71,7 +60,8 @@ ACTS["q:resume"] = goes_on
 
 @virtual_time
 async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
-    rig = Answered(parse_graph("a"), ACTS, journal=MemoryJournal())
+    rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal())
+    rig.answer_every_request(WAITED_S, "yes")
     assert await rig.run() == "completed"
     for told in (rig.stored, await at_rest(parse_graph("a"), ACTS)):
         assert [e.data["duration_s"] for e in told if e.type == "node.waiting"] == [2.0]
@@ -80,7 +70,8 @@ async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
 
 @virtual_time
 async def test_time_that_a_node_is_parked_is_not_counted() -> None:
-    rig = Answered(parse_graph("p"), ACTS, journal=MemoryJournal())
+    rig = ExecutionHarness(parse_graph("p"), ACTS, journal=MemoryJournal())
+    rig.answer_every_request(WAITED_S, "yes")
     assert await rig.run() == "completed"
     # It is entered again from the top; what is inside it goes on at once where it is still there.
     in_memory, taken_up = 3.0 + 3.0 + 0.5, 3.0 + 1.0 + 3.0 + 0.5

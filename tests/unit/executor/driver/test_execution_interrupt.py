@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -33,6 +35,15 @@ class Gate:
         return result_with(context.node_id)
 
 
+@asynccontextmanager
+async def running_node(rig: ExecutionHarness, gate: Gate) -> AsyncIterator[asyncio.Task[str]]:
+    """Run an execution; enter the block when its node has begun, leave it when the run has ended."""
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(rig.run())
+        await gate.begun.wait()
+        yield running
+
+
 def ends(rig: ExecutionHarness) -> list[str]:
     return [event.type for event in rig.stored if event.type in TERMINAL_TYPES]
 
@@ -46,9 +57,7 @@ async def test_an_interrupted_run_lets_nodes_at_work_finish_and_starts_no_other(
     rig = ExecutionHarness(
         parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal() if durable else None
     )
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         rig.execution.interrupt()
         gate.open.set()
     assert running.result() == rig.execution.status == "interrupted"
@@ -64,9 +73,7 @@ async def test_an_interrupted_run_lets_nodes_at_work_finish_and_starts_no_other(
 async def test_a_run_that_ends_with_its_last_nodes_at_work_has_ended() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         rig.execution.interrupt()
         gate.open.set()
     assert running.result() == "completed"
@@ -77,9 +84,7 @@ async def test_a_run_that_ends_with_its_last_nodes_at_work_has_ended() -> None:
 async def test_a_run_interrupted_at_once_drops_what_is_at_work() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         rig.execution.interrupt(at_once=True)
     assert running.result() == "interrupted"
     assert rig.event_names("node.completed", "node.cancelled", *TERMINAL_TYPES) == []
@@ -89,9 +94,7 @@ async def test_a_run_interrupted_at_once_drops_what_is_at_work() -> None:
 async def test_at_once_cuts_short_a_patient_interrupt_and_not_the_other_way_round() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         rig.execution.interrupt()
         await asyncio.sleep(1)
         assert not running.done()
@@ -104,9 +107,7 @@ async def test_at_once_cuts_short_a_patient_interrupt_and_not_the_other_way_roun
 async def test_a_batch_that_is_being_stored_is_told_before_the_run_is_left() -> None:
     ledger, gate = MemoryJournal(), Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=ledger)
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         ledger.hold()
         gate.open.set()
         await asyncio.sleep(1)
@@ -158,9 +159,7 @@ async def test_a_nested_run_is_left_with_the_node_it_belongs_to() -> None:
     rig = ExecutionHarness(
         parse_graph("a b", "a>b"), {"a": nests, "x": gate}, journal=MemoryJournal()
     )
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         rig.execution.interrupt()
         gate.open.set()
     assert running.result() == "interrupted"
@@ -173,9 +172,7 @@ async def test_a_nested_run_is_left_with_the_node_it_belongs_to() -> None:
 async def test_an_interrupted_run_can_still_be_cancelled() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, RunOptions(), journal=MemoryJournal())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
-        await gate.begun.wait()
+    async with running_node(rig, gate) as running:
         rig.execution.interrupt()
         rig.execution.cancel("enough")
     assert running.result() == "cancelled"

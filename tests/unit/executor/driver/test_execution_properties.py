@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import NodeError
-from planwave.events import Event, fold
+from planwave.events import fold
 from planwave.executor.options import RunOptions
 from planwave.executor.scheduling.decisions import NodeStatus
 from planwave.graph.model import DataValue, Graph, Policy, Retry
@@ -80,21 +80,9 @@ class Scene:
     async def run(self) -> ExecutionHarness:
         acts = dict.fromkeys(self.plans, self.act)
         rig = ExecutionHarness(self.graph, acts, self.options, journal=self.ledger)
-        loop = asyncio.get_running_loop()
-        hear = rig.execution.publisher._on_events
-
-        def answers(events: list[Event]) -> None:
-            hear(events)
-            for event in events:
-                if event.type == "node.waiting":
-                    loop.call_later(2, answer, event.data["request_id"])
-
-        def answer(request_id: str) -> None:
-            if request_id in rig.execution._run.requests:
-                rig.execution.answer(request_id, None)
-
-        rig.execution.publisher._on_events = answers
+        rig.answer_every_request(2, None)
         if self.cancel_at is not None:
+            loop = asyncio.get_running_loop()
             loop.call_later(self.cancel_at, rig.execution.cancel, "enough")
         self.final = await rig.run()
         return rig
@@ -102,20 +90,17 @@ class Scene:
 
 @given(st.binary(min_size=120, max_size=240))
 @settings(max_examples=120, deadline=None)
-def test_any_run_ends_once_with_every_node_accounted_for(source: bytes) -> None:
+@virtual_time
+async def test_any_run_ends_once_with_every_node_accounted_for(source: bytes) -> None:
     scene = Scene(ByteChoices(source))
 
-    @virtual_time
-    async def plays() -> None:
-        rig = await scene.run()
-        rig.check_sequence()
-        check_nodes(scene, rig)
-        if scene.ledger is not None:
-            assert scene.ledger.events == rig.stored
-        assert rig.stored[-1].type == f"execution.{scene.final}"
-        assert rig.stored[-1].type in TERMINAL_TYPES
-
-    plays()
+    rig = await scene.run()
+    rig.check_sequence()
+    check_nodes(scene, rig)
+    if scene.ledger is not None:
+        assert scene.ledger.events == rig.stored
+    assert rig.stored[-1].type == f"execution.{scene.final}"
+    assert rig.stored[-1].type in TERMINAL_TYPES
 
 
 def check_nodes(scene: Scene, rig: ExecutionHarness) -> None:

@@ -15,11 +15,11 @@ from planwave.errors import NodeError
 from planwave.events import Event, fold
 from planwave.executor.node_api import nested
 from planwave.executor.options import RunOptions
-from planwave.executor.recovery.history import History
 from planwave.executor.state import Attempt, GraphRun, NestedRun, NodeRun
 from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import Suspension
+from tests.support.engine.behaviors import asks, runs_graph
 from tests.support.engine.event_histories import created_event
 from tests.support.engine.event_invariants import check_events
 from tests.support.engine.generic_nodes import (
@@ -28,6 +28,7 @@ from tests.support.engine.generic_nodes import (
     node_event,
     result_with,
 )
+from tests.support.engine.recovered_runs import recovered
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
 
@@ -111,80 +112,15 @@ async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any
     assert made == [body]
 
 
-@virtual_time
-async def test_a_run_whose_outcome_is_known_is_not_made_ready_again(monkeypatch: Any) -> None:
-    made: list[str] = []
-    original = nested.create_graph_run
-
-    def counting(*args: Any) -> Any:
-        made.append(args[4])
-        return original(*args)
-
-    monkeypatch.setattr(nested, "create_graph_run", counting)
-    body = parse_graph("i")
-
-    async def a(inputs: Inputs, context: Context) -> Any:
-        first = await context.runtime.run_graph("k", body, {})
-        assert await context.runtime.run_graph("k", body, {}) == first
-        return result_with(1)
-
-    assert await ExecutionHarness(parse_graph("a"), {"a": a}).run() == "completed"
-    assert made == ["a[k]/"]
-
-
-def runs(key: str, graph: Graph, inputs: Any = None, **variables: Any) -> Any:
-    """A node that runs a graph and gives what its nodes gave."""
-
-    async def act(_: Inputs, context: Context) -> Any:
-        given = await context.runtime.run_graph(key, graph, inputs or {}, variables=variables)
-        return result_with({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
-
-    return act
-
-
 def opened(rig: ExecutionHarness, path: str) -> list[Any]:
     """What was told of the nested runs of a node."""
     told = rig.data_of("node.event", path)
     return [each["data"] for each in told if each["event_type"] == "run_graph"]
 
 
-async def asks(inputs: Inputs, context: Context) -> Any:
-    return Suspension({"for": context.path})
-
-
-async def forever(inputs: Inputs, context: Context) -> Any:
-    await asyncio.Event().wait()
-
-
 def retried(graph: Graph, attempts: int = 2, **more: Any) -> Graph:
     policy = Policy(retry=Retry(attempts), **more)
     return Graph(tuple(n._replace(policy=policy) for n in graph.nodes), graph.edges)
-
-
-async def again(rig: ExecutionHarness, stored: list[Event], **more: Any) -> ExecutionHarness:
-    """What is stored, taken up by another process."""
-    past = History(stored)
-    following = ExecutionHarness(
-        rig.program.graph,
-        rig.behaviors,
-        rig.execution.options,
-        journal=MemoryJournal(),
-        history=past,
-        is_recovery=past.pause_reason is None,
-        parks=True,
-        **more,
-    )
-    return following
-
-
-async def told(rig: ExecutionHarness, stored: list[Event], command: Any) -> list[Event]:
-    """Have an execution at rest told something; give all that is stored then."""
-    following = await again(rig, stored)
-    done = command(following.execution)
-    following.execution.interrupt(at_once=True)
-    await following.run()
-    await done
-    return [*stored, *following.stored]
 
 
 # -- keys
@@ -193,7 +129,9 @@ async def told(rig: ExecutionHarness, stored: list[Event], command: Any) -> list
 @virtual_time
 async def test_what_a_nested_run_is_made_of_is_told_when_it_is_opened() -> None:
     graph = parse_graph("i")
-    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", graph, {"i": {"output": 1}}, item=2)})
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": runs_graph("k", graph, {"i": {"output": 1}}, item=2)}
+    )
     assert await rig.run() == "completed"
     (told_,) = opened(rig, "a")
     assert told_["key"] == "k"
@@ -214,7 +152,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restarts: bool) -> None:
+@virtual_time
+async def test_a_known_key_that_stands_for_something_else_is_refused(
+    what: str, restarts: bool
+) -> None:
     changed, said = OTHERS[what]
     usual: dict[str, Any] = {"graph": parse_graph("i"), "inputs": {}, "variables": {"item": 1}}
 
@@ -232,36 +173,29 @@ def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restar
 
     lives: list[int] = []
 
-    @virtual_time
-    async def plays() -> None:
-        ledger = MemoryJournal()
-        rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
-        if restarts:
-            asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    ledger = MemoryJournal()
+    rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
+    if restarts:
+        rig.interrupt_after(1)
+    ended = await rig.run()
+    if restarts:
+        rig = recovered(rig, rig.stored)
         ended = await rig.run()
-        if restarts:
-            rig = await again(rig, rig.stored)
-            ended = await rig.run()
-        assert ended == "failed"
-        (failed,) = rig.data_of("node.failed", "a")
-        assert failed["error"]["code"] == "resume-mismatch"
-        assert said in failed["error"]["message"]
-        assert "'k'" in failed["error"]["message"]
-        assert "once" in failed["error"]["hint"]
-
-    plays()
+    assert ended == "failed"
+    (failed,) = rig.data_of("node.failed", "a")
+    assert failed["error"]["code"] == "resume-mismatch"
+    assert said in failed["error"]["message"]
+    assert "'k'" in failed["error"]["message"]
+    assert "once" in failed["error"]["hint"]
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a[b", "a]", "x" * 101, 5, None])
-def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": runs(key, parse_graph("i"))})
-        assert await rig.run() == "failed"
-        error = rig.data_of("node.failed", "a")[0]["error"]
-        assert (error["code"], "a key is text" in error["hint"]) == ("invalid-key", True)
-
-    plays()
+@virtual_time
+async def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph(key, parse_graph("i"))})
+    assert await rig.run() == "failed"
+    error = rig.data_of("node.failed", "a")[0]["error"]
+    assert (error["code"], "a key is text" in error["hint"]) == ("invalid-key", True)
 
 
 @virtual_time
@@ -307,7 +241,7 @@ async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on
 
     async def inner(inputs: Inputs, context: Context) -> Any:
         seen.append((context.path, context.attempt))
-        return await runs("d", retried(parse_graph("m")))(inputs, context)
+        return await runs_graph("d", retried(parse_graph("m")))(inputs, context)
 
     async def shaky(inputs: Inputs, context: Context) -> Any:
         seen.append((context.path, context.attempt))
@@ -350,7 +284,7 @@ async def test_an_attempt_that_was_cancelled_before_it_began_is_counted_too() ->
 
     async def outer(inputs: Inputs, context: Context) -> Any:
         try:
-            return await runs("k", body)(inputs, context)
+            return await runs_graph("k", body)(inputs, context)
         except NodeError as error:
             raise NodeError("cancelled inside", retryable=True) from error
 
@@ -376,7 +310,7 @@ async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() 
                 group.create_task(context.runtime.run_graph("k", parse_graph("i"), {}))
                 await asyncio.sleep(1)
                 raise NodeError("no")
-        return await runs("k", parse_graph("i"))(inputs, context)
+        return await runs_graph("k", parse_graph("i"))(inputs, context)
 
     async def i(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:
@@ -401,7 +335,7 @@ async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again
         for _ in range(2):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2):
-                    return await runs("k", parse_graph("i"))(inputs, context)
+                    return await runs_graph("k", parse_graph("i"))(inputs, context)
         return result_with("never")
 
     async def i(inputs: Inputs, context: Context) -> Any:
@@ -420,7 +354,7 @@ async def test_what_was_not_asked_for_again_before_a_retry_is_made_anew_by_that(
         lives.append(context.attempt)
         if lives == [1, 1]:
             raise NodeError("before it asked", retryable=True)
-        return await runs("k", parse_graph("i"))(inputs, context)
+        return await runs_graph("k", parse_graph("i"))(inputs, context)
 
     async def i(inputs: Inputs, context: Context) -> Any:
         if lives == [1]:
@@ -429,9 +363,9 @@ async def test_what_was_not_asked_for_again_before_a_retry_is_made_anew_by_that(
 
     lives: list[int] = []
     rig = ExecutionHarness(retried(parse_graph("a")), {"a": act, "i": i}, journal=MemoryJournal())
-    asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    rig.interrupt_after(1)
     assert await rig.run() == "interrupted"
-    last = await again(rig, rig.stored)
+    last = recovered(rig, rig.stored)
     assert await last.run() == "completed"
     assert lives == [1, 1, 2]
     assert last.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
@@ -444,7 +378,7 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await context.runtime.run_graph("k", parse_graph("b"), {})
-        return await runs("k", parse_graph("b"))(inputs, context)
+        return await runs_graph("k", parse_graph("b"))(inputs, context)
 
     async def waits_at_first(inputs: Inputs, context: Context) -> Any:
         return Suspension({}) if context.attempt == 1 else result_with("at once")
@@ -473,351 +407,6 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
     )
 
 
-# -- parking
-
-
-@virtual_time
-async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_memory() -> None:
-    tasks: list[int] = []
-
-    async def outer(inputs: Inputs, context: Context) -> Any:
-        async with asyncio.TaskGroup() as group:
-            for key in "xy":
-                group.create_task(context.runtime.run_graph(key, parse_graph("q"), {}))
-        return result_with("done")
-
-    rig = ExecutionHarness(
-        parse_graph("a b", "a>b"), {"a": outer, "q": asks}, journal=MemoryJournal(), parks=True
-    )
-    before = len(asyncio.all_tasks())
-    assert await rig.run() == "paused"
-    tasks.append(len(asyncio.all_tasks()))
-    assert tasks == [before]
-    state = fold(rig.stored)
-    assert [state.nodes[p].status for p in ("a", "a[x]/q", "a[y]/q")] == ["waiting"] * 3
-    assert state.current_node_id == "a[x]/q"
-    assert rig.event_names("node.parked", "execution.paused") == [
-        "node.parked a",
-        "execution.paused",
-    ]
-
-
-@virtual_time
-async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None:
-    rig = ExecutionHarness(
-        parse_graph("a"),
-        {"a": runs("k", parse_graph("b")), "b": runs("k", parse_graph("q")), "q": asks},
-        journal=MemoryJournal(),
-    )
-
-    def answer() -> None:
-        rig.execution.answer(rig.data_of("node.waiting")[0]["request_id"], "yes")
-
-    asyncio.get_running_loop().call_later(1, answer)
-    assert await rig.run() == "completed"
-    tale = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
-    assert tale == [
-        "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
-        "node.parked a[k]/b", "node.parked a",
-        "node.answered a[k]/b[k]/q", "node.unparked a", "node.unparked a[k]/b",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("cut", [False, True])
-def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
-    acts = {"a": runs("k", parse_graph("b c")), "b": runs("k", parse_graph("q"))}
-
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks, "c": forever if cut else None}, parks=True,
-                  journal=MemoryJournal())  # fmt: skip
-        if cut:  # a does not wait yet when its process ends
-            asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
-        assert await rig.run() == ("interrupted" if cut else "paused")
-        rig.behaviors["c"] = result_with("c")
-        ((request_id, request),) = fold(rig.stored).requests.items()
-        assert request.path == "a[k]/b[k]/q"
-        stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
-        unparked = [e.path for e in stored if e.type == "node.unparked"]
-        assert unparked == (["a[k]/b"] if cut else ["a", "a[k]/b"])
-        assert fold(stored).requests == {}
-        last = await again(rig, stored)
-        assert await last.run() == "completed"
-        value = last.execution.outputs["a"]["output"].value
-        assert value["b"]["output"] == {"q": {"output": [None, "yes"]}}
-
-    plays()
-
-
-@virtual_time
-async def test_a_wait_inside_runs_out_in_what_is_stored() -> None:
-    async def patient(inputs: Inputs, context: Context) -> Any:
-        return Suspension({}, "s", 50, "nobody")
-
-    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("q")), "q": patient}, parks=True,
-              journal=MemoryJournal())  # fmt: skip
-    assert await rig.run() == "paused"
-    ((request_id, _),) = fold(rig.stored).requests.items()
-    following = await again(rig, rig.stored)
-    following.execution.expire(request_id)
-    assert await following.run() == "completed"
-    (answered,) = following.data_of("node.answered")
-    assert (answered["answer"], answered["by"]) == ("nobody", "timeout")
-
-
-@virtual_time
-async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
-    async def patient(inputs: Inputs, context: Context) -> Any:
-        return Suspension({}, "s", 50, "nobody")
-
-    async def works(inputs: Inputs, context: Context) -> Any:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
-            with context.own_work():
-                await asyncio.sleep(1_000)
-
-    async def busy(inputs: Inputs, context: Context) -> Any:
-        await asyncio.sleep(100)  # before it asks again
-        return await runs("k", parse_graph("q"))(inputs, context)
-
-    rig = ExecutionHarness(parse_graph("a"), {"a": works, "q": patient}, journal=MemoryJournal())
-    asyncio.get_running_loop().call_later(10, lambda: rig.execution.interrupt(at_once=True))
-    assert await rig.run() == "interrupted"
-    rig.behaviors["a"] = busy
-    following = await again(rig, rig.stored)
-    assert await following.run() == "completed"
-    times = {e.type: n for n, e in enumerate(following.stored)}
-    assert times["node.answered"] < times["node.completed"]
-    assert asyncio.get_running_loop().time() == pytest.approx(110, abs=1)
-
-
-@pytest.mark.parametrize("path", ["a[k]/q", "a"])
-@pytest.mark.parametrize("stored", [False, True])
-def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
-    path: str, stored: bool
-) -> None:
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("q")), "q": asks}, parks=stored,
-                  journal=MemoryJournal())  # fmt: skip
-        if not stored:
-            loop = asyncio.get_running_loop()
-            loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
-        ended = await rig.run()
-        events = rig.stored
-        if stored:
-            events = await told(rig, events, lambda e: e.cancel_node(path, "enough"))
-        if stored and path != "a":
-            last = await again(rig, events)
-            ended, events = await last.run(), [*events, *last.stored]
-        state = fold(events)
-        assert state.status == "failed"
-        assert ended == ("paused" if stored and path == "a" else "failed")
-        assert state.nodes["a[k]/q"].status == "cancelled"
-        assert state.nodes["a"].status == ("cancelled" if path == "a" else "failed")
-        assert state.requests == {}
-
-    plays()
-
-
-@virtual_time
-async def test_a_cancelled_execution_closes_what_waits_inside() -> None:
-    acts = {"a": runs("k", parse_graph("b")), "b": runs("k", parse_graph("q")), "q": asks}
-    rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal())
-    asyncio.get_running_loop().call_later(1, rig.execution.cancel, "enough")
-    assert await rig.run() == "cancelled"
-    assert sorted(rig.event_names("node.cancelled")) == [
-        "node.cancelled a", "node.cancelled a[k]/b", "node.cancelled a[k]/b[k]/q",
-    ]  # fmt: skip
-    rig.check_sequence()
-
-
-@virtual_time
-async def test_a_stop_takes_what_waits_inside_with_it() -> None:
-    async def late(inputs: Inputs, context: Context) -> Any:
-        await asyncio.sleep(1)
-        raise NodeError("no")
-
-    acts = {"a": runs("k", parse_graph("q")), "q": asks, "b": late}
-    rig = ExecutionHarness(
-        parse_graph("a b"), acts, RunOptions(on_failure="stop"), journal=MemoryJournal()
-    )
-    assert await rig.run() == "failed"
-    assert sorted(rig.event_names("node.cancelled")) == [
-        "node.cancelled a",
-        "node.cancelled a[k]/q",
-    ]
-
-
-@virtual_time
-async def test_a_node_at_work_by_itself_is_not_parked() -> None:
-    began: list[float] = []
-
-    async def outer(inputs: Inputs, context: Context) -> Any:
-        began.append(asyncio.get_running_loop().time())
-
-        async def work() -> None:
-            with context.own_work():
-                await asyncio.sleep(5)
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(work())
-            group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
-        return result_with(1)
-
-    rig = ExecutionHarness(
-        parse_graph("a"), {"a": outer, "q": asks}, journal=MemoryJournal(), parks=True
-    )
-    assert await rig.run() == "paused"
-    assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
-    assert began == [0]
-
-
-@virtual_time
-async def test_a_node_that_goes_on_with_the_next_run_is_not_parked() -> None:
-    began: list[int] = []
-
-    async def outer(inputs: Inputs, context: Context) -> Any:
-        began.append(context.attempt)
-        places = asyncio.Semaphore(2)
-
-        async def one(key: str, graph: Graph) -> None:
-            async with places:
-                await context.runtime.run_graph(key, graph, {})
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(one("waits", parse_graph("q")))
-            for n in range(20):
-                group.create_task(one(f"{n}", parse_graph("i")))
-        return result_with(1)
-
-    rig = ExecutionHarness(
-        parse_graph("a"), {"a": outer, "q": asks}, journal=MemoryJournal(), parks=True
-    )
-    assert await rig.run() == "paused"
-    assert began == [1]
-    done = [path for path in rig.event_names("node.completed") if path.endswith("/i")]
-    assert len(done) == 20
-
-
-@virtual_time
-async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> None:
-    async def fickle(inputs: Inputs, context: Context) -> Any:
-        if not lives:
-            lives.append(1)
-            await context.runtime.run_graph("k", parse_graph("b"), {})
-        return result_with("changed my mind")
-
-    lives: list[int] = []
-    acts = {"a": fickle, "b": runs("k", parse_graph("q p")), "q": asks, "p": asks}
-    rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks=True)
-    assert await rig.run() == "paused"
-    request_id = next(iter(fold(rig.stored).requests))
-    stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
-    last = await again(rig, stored)
-    assert await last.run() == "completed"
-    state = fold([*stored, *last.stored])
-    assert {path: node.status for path, node in state.nodes.items()} == {
-        "a": "completed", "a[k]/b": "cancelled", "a[k]/b[k]/q": "cancelled",
-        "a[k]/b[k]/p": "cancelled",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("decision", ["run_again", "give_result", "fail"])
-def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_for_again(
-    decision: str,
-) -> None:
-    @virtual_time
-    async def plays() -> None:
-        ran: list[str] = []
-
-        async def acts_once(inputs: Inputs, context: Context) -> Any:
-            ran.append(context.path)
-            if len(ran) == 1:
-                await asyncio.Event().wait()
-            return result_with("ran")
-
-        inner = parse_graph("i", policies={"i": Policy(effect="once")})
-        rig = ExecutionHarness(
-            parse_graph("a"), {"a": runs("k", inner), "i": acts_once}, journal=MemoryJournal()
-        )
-        asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
-        assert await rig.run() == "interrupted"
-        asking = await again(rig, rig.stored)
-        assert await asking.run() == "paused"
-        stored = [*rig.stored, *asking.stored]
-        ((request_id, _),) = fold(stored).requests.items()
-        answer = {"decision": decision, "value": "given"}
-        stored = await told(rig, stored, lambda e: e.answer(request_id, answer))
-        last = await again(rig, stored)
-        ended = await last.run()
-        state = fold([*stored, *last.stored])
-        outputs = state.nodes["a[k]/i"].outputs
-        expected = {
-            "run_again": ("completed", "ran", 2),
-            "give_result": ("completed", "given", 1),
-            "fail": ("failed", None, 1),
-        }
-        value = outputs["output"]["value"] if outputs else None
-        assert (ended, value, len(ran)) == expected[decision]
-
-    plays()
-
-
-# -- values kept
-
-
-@virtual_time
-async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_crash() -> None:
-    made: list[int] = []
-    seen: list[int] = []
-
-    async def act(inputs: Inputs, context: Context) -> Any:
-        async def fn() -> Any:
-            made.append(1)
-            return {"n": len(made)}
-
-        value = await context.runtime.once("v", fn)
-        value["changed"] = True
-        seen.append(len([b for b in ledger.events if b.type == "node.event"]))
-        assert (await context.runtime.once("v", fn))["n"] == 1
-        if len(seen) == 1:
-            await asyncio.Event().wait()
-        return result_with(value["n"])
-
-    ledger = MemoryJournal()
-    rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=ledger)
-    asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
-    assert await rig.run() == "interrupted"
-    assert seen == [1], "it was given before it was stored"
-    last = await again(rig, rig.stored)
-    assert await last.run() == "completed"
-    assert made == [1]
-    assert rig.data_of("node.event") == [
-        {"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}
-    ]
-
-
-@virtual_time
-async def test_a_value_that_is_no_json_or_too_large_is_refused() -> None:
-    codes: list[str] = []
-
-    async def act(inputs: Inputs, context: Context) -> Any:
-        for value in ({1, 2}, "x" * 100):
-
-            async def fn(value: Any = value) -> Any:
-                return value
-
-            with pytest.raises(NodeError) as refused:
-                await context.runtime.once("v", fn)
-            codes.append(refused.value.code)
-        return result_with(1)
-
-    rig = ExecutionHarness(parse_graph("a"), {"a": act}, RunOptions(max_result_bytes=50))
-    assert await rig.run() == "completed"
-    assert codes == ["result-not-json", "limit-exceeded"]
-
-
 @virtual_time
 async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
     async def forges(inputs: Inputs, context: Context) -> Any:
@@ -836,7 +425,7 @@ async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
 
 @virtual_time
 async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
-    acts = {"a": runs("k", parse_graph("b")), "b": runs("k", parse_graph("c"))}
+    acts = {"a": runs_graph("k", parse_graph("b")), "b": runs_graph("k", parse_graph("c"))}
     assert (
         await ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=2)).run() == "completed"
     )
@@ -848,36 +437,32 @@ async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
+@virtual_time
+async def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
     async def loop(inputs: Inputs, context: Context) -> Any:
         for n in range(5):
             await context.runtime.run_graph(f"{n}", parse_graph("i"), {})
             await asyncio.sleep(1)
         return result_with(1)
 
-    @virtual_time
-    async def plays() -> None:
-        enough = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=6))
-        assert await enough.run() == "completed"
-        rig = ExecutionHarness(
-            parse_graph("a"), {"a": loop}, RunOptions(max_steps=5), journal=MemoryJournal()
-        )
-        if cut:
-            loop_ = asyncio.get_running_loop()
-            loop_.call_later(2.5, lambda: rig.execution.interrupt(at_once=True))
+    enough = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=6))
+    assert await enough.run() == "completed"
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": loop}, RunOptions(max_steps=5), journal=MemoryJournal()
+    )
+    if cut:
+        rig.interrupt_after(2.5)
+    ended = await rig.run()
+    starts = rig.event_names("node.started")
+    if cut:
+        rig = recovered(rig, rig.stored)
         ended = await rig.run()
-        starts = rig.event_names("node.started")
-        if cut:
-            rig = await again(rig, rig.stored)
-            ended = await rig.run()
-            starts += rig.event_names("node.started")
-        assert ended == "failed"
-        assert len(starts) == 5
-        assert rig.execution.error is not None
-        assert rig.execution.error["code"] == "limit-exceeded"
-        assert "limit steps" in rig.execution.error["message"]
-
-    plays()
+        starts += rig.event_names("node.started")
+    assert ended == "failed"
+    assert len(starts) == 5
+    assert rig.execution.error is not None
+    assert rig.execution.error["code"] == "limit-exceeded"
+    assert "limit steps" in rig.execution.error["message"]
 
 
 # -- what fails in it
@@ -888,7 +473,11 @@ async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
     async def breaks(inputs: Inputs, context: Context) -> Any:
         raise NodeError("boom", code="broken", hint="mend it")
 
-    acts = {"a": runs("0", parse_graph("b")), "b": runs("1", parse_graph("c")), "c": breaks}
+    acts = {
+        "a": runs_graph("0", parse_graph("b")),
+        "b": runs_graph("1", parse_graph("c")),
+        "c": breaks,
+    }
     rig = ExecutionHarness(parse_graph("a"), acts)
     assert await rig.run() == "failed"
     told = {"message": "node 'a[0]/b[1]/c' failed: boom", "hint": "mend it"}
@@ -907,19 +496,16 @@ async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
         (("b>c", "c~d", "d~c"), "link-cycle", "c -> d -> c"),
     ],
 )
-def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
+@virtual_time
+async def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
     edges: tuple[str, ...], code: str, path: str
 ) -> None:
-    @virtual_time
-    async def plays() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("b c d", *edges))})
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed", "a")
-        assert failed["error"]["code"] == code
-        assert failed["error"]["message"].endswith(f": {path}")
-        assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
-
-    plays()
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("b c d", *edges))})
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed", "a")
+    assert failed["error"]["code"] == code
+    assert failed["error"]["message"].endswith(f": {path}")
+    assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
 
 
 # -- what is told of it
@@ -955,13 +541,15 @@ async def test_a_graph_is_told_once_however_often_it_runs() -> None:
 async def test_a_graph_is_not_told_again_by_another_process() -> None:
     body = parse_graph("q")
     rig = ExecutionHarness(
-        parse_graph("a"), {"a": runs("k", body), "q": asks}, journal=MemoryJournal(), parks=True
+        parse_graph("a"),
+        {"a": runs_graph("k", body), "q": asks()},
+        journal=MemoryJournal(),
+        parks=True,
     )
     assert await rig.run() == "paused"
     stored = list(rig.stored)
-    (asked,) = rig.data_of("node.waiting")
-    following = await again(rig, stored)
-    done = following.execution.answer(asked["request_id"], "yes")
+    following = recovered(rig, stored)
+    done = following.execution.answer(rig.request_id(), "yes")
     assert await following.run() == "completed"
     await done
     assert documents([*stored, *following.stored]) == [("a", graph_hash(body))]

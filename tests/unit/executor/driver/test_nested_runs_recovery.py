@@ -187,7 +187,7 @@ class Tale:
             reuse=self.reuse,
         )
         if not parks:
-            self.answers_soon(rig, stored)
+            rig.answer_every_request(2, "yes", fold(stored).requests if stored else ())
         if answers is not None:
             rig.execution.answer(answers, "yes")
             rig.execution.interrupt(at_once=True)
@@ -195,24 +195,6 @@ class Tale:
         with suppress(StoreError):
             status = await rig.run()
         return [*stored, *ledger.events], status
-
-    def answers_soon(self, rig: ExecutionHarness, stored: list[Event]) -> None:
-        loop = asyncio.get_running_loop()
-        hear = rig.execution.publisher._on_events
-
-        def hears(events: list[Event]) -> None:
-            hear(events)
-            for event in events:
-                if event.type == "node.waiting":
-                    loop.call_later(2, answer, event.data["request_id"])
-
-        def answer(request_id: str) -> None:
-            if request_id in rig.execution._run.requests:
-                rig.execution.answer(request_id, "yes")
-
-        rig.execution.publisher._on_events = hears
-        for request_id in fold(stored).requests if stored else ():
-            loop.call_later(2, answer, request_id)
 
 
 async def lived(tale: Tale, choose: Random, cuts: int, *, parks: bool) -> list[Event]:
@@ -273,18 +255,14 @@ def test_so_do_many_more(seed: int) -> None:
     cut_off(seed)
 
 
-def cut_off(seed: int) -> None:
+@virtual_time
+async def cut_off(seed: int) -> None:
     """Play a tale whole and cut off, with nodes that park and without: it ends alike."""
-
-    @virtual_time
-    async def plays() -> None:
-        tale = Tale(Random(seed))  # noqa: S311 - a test's choices
-        whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
-        check(tale, whole)
-        for parks in (False, True):
-            choose = Random(seed)  # noqa: S311
-            stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
-            check(tale, stored)
-            assert ends(stored) == ends(whole)
-
-    plays()
+    tale = Tale(Random(seed))  # noqa: S311 - a test's choices
+    whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
+    check(tale, whole)
+    for parks in (False, True):
+        choose = Random(seed)  # noqa: S311
+        stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
+        check(tale, stored)
+        assert ends(stored) == ends(whole)

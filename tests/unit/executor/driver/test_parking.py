@@ -1,4 +1,4 @@
-"""When nodes that only wait for what is inside them are parked, whatever the store takes."""
+"""Nodes that only wait for what is inside them: when they are parked, and when they continue."""
 
 from __future__ import annotations
 
@@ -6,11 +6,293 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from planwave.events import Event
+import pytest
+
+from planwave.events import Event, fold
+from planwave.executor.options import RunOptions
+from planwave.graph.model import Graph, Policy
 from planwave.graph.protocols import Suspension
-from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from tests.support.engine.behaviors import asks, fails_with, forever, returns_after, runs_graph
+from tests.support.engine.generic_nodes import (
+    ExecutionHarness,
+    MemoryJournal,
+    result_with,
+)
+from tests.support.engine.recovered_runs import events_after_command, recovered
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+@virtual_time
+async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_memory() -> None:
+    tasks: list[int] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            for key in "xy":
+                group.create_task(context.runtime.run_graph(key, parse_graph("q"), {}))
+        return result_with("done")
+
+    rig = ExecutionHarness(
+        parse_graph("a b", "a>b"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks=True
+    )
+    before = len(asyncio.all_tasks())
+    assert await rig.run() == "paused"
+    tasks.append(len(asyncio.all_tasks()))
+    assert tasks == [before]
+    state = fold(rig.stored)
+    assert [state.nodes[p].status for p in ("a", "a[x]/q", "a[y]/q")] == ["waiting"] * 3
+    assert state.current_node_id == "a[x]/q"
+    assert rig.event_names("node.parked", "execution.paused") == [
+        "node.parked a",
+        "execution.paused",
+    ]
+
+
+@virtual_time
+async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None:
+    rig = ExecutionHarness(
+        parse_graph("a"),
+        {
+            "a": runs_graph("k", parse_graph("b")),
+            "b": runs_graph("k", parse_graph("q")),
+            "q": asks(),
+        },
+        journal=MemoryJournal(),
+    )
+
+    rig.answer_after(1)
+    assert await rig.run() == "completed"
+    tale = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
+    assert tale == [
+        "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
+        "node.parked a[k]/b", "node.parked a",
+        "node.answered a[k]/b[k]/q", "node.unparked a", "node.unparked a[k]/b",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@virtual_time
+async def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
+    acts = {"a": runs_graph("k", parse_graph("b c")), "b": runs_graph("k", parse_graph("q"))}
+
+    rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks(), "c": forever if cut else None}, parks=True,
+              journal=MemoryJournal())  # fmt: skip
+    if cut:  # a does not wait yet when its process ends
+        rig.interrupt_after(1)
+    assert await rig.run() == ("interrupted" if cut else "paused")
+    rig.behaviors["c"] = result_with("c")
+    ((request_id, request),) = fold(rig.stored).requests.items()
+    assert request.path == "a[k]/b[k]/q"
+    stored = await events_after_command(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
+    unparked = [e.path for e in stored if e.type == "node.unparked"]
+    assert unparked == (["a[k]/b"] if cut else ["a", "a[k]/b"])
+    assert fold(stored).requests == {}
+    last = recovered(rig, stored)
+    assert await last.run() == "completed"
+    value = last.execution.outputs["a"]["output"].value
+    assert value["b"]["output"] == {"q": {"output": [None, "yes"]}}
+
+
+@virtual_time
+async def test_a_wait_inside_runs_out_in_what_is_stored() -> None:
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks("s", 50, "nobody")}, parks=True,
+              journal=MemoryJournal())  # fmt: skip
+    assert await rig.run() == "paused"
+    ((request_id, _),) = fold(rig.stored).requests.items()
+    following = recovered(rig, rig.stored)
+    following.execution.expire(request_id)
+    assert await following.run() == "completed"
+    (answered,) = following.data_of("node.answered")
+    assert (answered["answer"], answered["by"]) == ("nobody", "timeout")
+
+
+@virtual_time
+async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
+    async def works(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
+            with context.own_work():
+                await asyncio.sleep(1_000)
+
+    async def busy(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(100)  # before it asks again
+        return await runs_graph("k", parse_graph("q"))(inputs, context)
+
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": works, "q": asks("s", 50, "nobody")}, journal=MemoryJournal()
+    )
+    rig.interrupt_after(10)
+    assert await rig.run() == "interrupted"
+    rig.behaviors["a"] = busy
+    following = recovered(rig, rig.stored)
+    assert await following.run() == "completed"
+    times = {e.type: n for n, e in enumerate(following.stored)}
+    assert times["node.answered"] < times["node.completed"]
+    assert asyncio.get_running_loop().time() == pytest.approx(110, abs=1)
+
+
+@pytest.mark.parametrize("path", ["a[k]/q", "a"])
+@pytest.mark.parametrize("stored", [False, True])
+@virtual_time
+async def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
+    path: str, stored: bool
+) -> None:
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks()}, parks=stored,
+              journal=MemoryJournal())  # fmt: skip
+    if not stored:
+        loop = asyncio.get_running_loop()
+        loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
+    ended = await rig.run()
+    events = rig.stored
+    if stored:
+        events = await events_after_command(rig, events, lambda e: e.cancel_node(path, "enough"))
+    if stored and path != "a":
+        last = recovered(rig, events)
+        ended, events = await last.run(), [*events, *last.stored]
+    state = fold(events)
+    assert state.status == "failed"
+    assert ended == ("paused" if stored and path == "a" else "failed")
+    assert state.nodes["a[k]/q"].status == "cancelled"
+    assert state.nodes["a"].status == ("cancelled" if path == "a" else "failed")
+    assert state.requests == {}
+
+
+@pytest.mark.parametrize(
+    ("end", "inside"),
+    [("cancel", forever), ("cancel", asks()), ("timeout", forever), ("stop", asks())],
+)
+@virtual_time
+async def test_an_execution_that_ends_cancels_its_nested_runs(end: str, inside: Any) -> None:
+    acts = {"a": runs_graph("k", parse_graph("b")), "b": runs_graph("k", parse_graph("q"))}
+    options = {"timeout": RunOptions(run_timeout_s=9), "stop": RunOptions(on_failure="stop")}
+    rig = ExecutionHarness(
+        parse_graph("a c"),
+        {**acts, "q": inside, "c": fails_with(after_s=1) if end == "stop" else returns_after(0)},
+        options.get(end, RunOptions()),
+        journal=MemoryJournal(),
+    )
+    if end == "cancel":
+        asyncio.get_running_loop().call_later(1, rig.execution.cancel, "enough")
+    assert await rig.run() == ("cancelled" if end == "cancel" else "failed")
+    assert sorted(rig.event_names("node.cancelled")) == [
+        "node.cancelled a", "node.cancelled a[k]/b", "node.cancelled a[k]/b[k]/q",
+    ]  # fmt: skip
+    rig.check_sequence()
+
+
+@virtual_time
+async def test_a_node_at_work_by_itself_is_not_parked() -> None:
+    began: list[float] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        began.append(asyncio.get_running_loop().time())
+
+        async def work() -> None:
+            with context.own_work():
+                await asyncio.sleep(5)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(work())
+            group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
+        return result_with(1)
+
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks=True
+    )
+    assert await rig.run() == "paused"
+    assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
+    assert began == [0]
+
+
+@virtual_time
+async def test_a_node_that_goes_on_with_the_next_run_is_not_parked() -> None:
+    began: list[int] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        began.append(context.attempt)
+        places = asyncio.Semaphore(2)
+
+        async def one(key: str, graph: Graph) -> None:
+            async with places:
+                await context.runtime.run_graph(key, graph, {})
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one("waits", parse_graph("q")))
+            for n in range(20):
+                group.create_task(one(f"{n}", parse_graph("i")))
+        return result_with(1)
+
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks=True
+    )
+    assert await rig.run() == "paused"
+    assert began == [1]
+    done = [path for path in rig.event_names("node.completed") if path.endswith("/i")]
+    assert len(done) == 20
+
+
+@virtual_time
+async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> None:
+    async def fickle(inputs: Inputs, context: Context) -> Any:
+        if not lives:
+            lives.append(1)
+            await context.runtime.run_graph("k", parse_graph("b"), {})
+        return result_with("changed my mind")
+
+    lives: list[int] = []
+    acts = {"a": fickle, "b": runs_graph("k", parse_graph("q p")), "q": asks(), "p": asks()}
+    rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks=True)
+    assert await rig.run() == "paused"
+    request_id = next(iter(fold(rig.stored).requests))
+    stored = await events_after_command(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
+    last = recovered(rig, stored)
+    assert await last.run() == "completed"
+    state = fold([*stored, *last.stored])
+    assert {path: node.status for path, node in state.nodes.items()} == {
+        "a": "completed", "a[k]/b": "cancelled", "a[k]/b[k]/q": "cancelled",
+        "a[k]/b[k]/p": "cancelled",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("decision", ["run_again", "give_result", "fail"])
+@virtual_time
+async def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_for_again(
+    decision: str,
+) -> None:
+    ran: list[str] = []
+
+    async def acts_once(inputs: Inputs, context: Context) -> Any:
+        ran.append(context.path)
+        if len(ran) == 1:
+            await asyncio.Event().wait()
+        return result_with("ran")
+
+    inner = parse_graph("i", policies={"i": Policy(effect="once")})
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": runs_graph("k", inner), "i": acts_once}, journal=MemoryJournal()
+    )
+    rig.interrupt_after(1)
+    assert await rig.run() == "interrupted"
+    asking = recovered(rig, rig.stored)
+    assert await asking.run() == "paused"
+    stored = [*rig.stored, *asking.stored]
+    ((request_id, _),) = fold(stored).requests.items()
+    answer = {"decision": decision, "value": "given"}
+    stored = await events_after_command(rig, stored, lambda e: e.answer(request_id, answer))
+    last = recovered(rig, stored)
+    ended = await last.run()
+    state = fold([*stored, *last.stored])
+    outputs = state.nodes["a[k]/i"].outputs
+    expected = {
+        "run_again": ("completed", "ran", 2),
+        "give_result": ("completed", "given", 1),
+        "fail": ("failed", None, 1),
+    }
+    value = outputs["output"]["value"] if outputs else None
+    assert (ended, value, len(ran)) == expected[decision]
 
 
 class SlowLedger(MemoryJournal):

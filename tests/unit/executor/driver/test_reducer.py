@@ -13,15 +13,12 @@ from planwave.errors import Conflict, InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import DataValue, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, Suspension
+from tests.support.engine.behaviors import asks, forever, returns_after, runs_graph
 from tests.support.engine.generic_nodes import ExecutionHarness, node_event, result_with
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 Inputs = Context = Any
-
-
-async def forever(inputs: Inputs, context: Context) -> Any:
-    await asyncio.Event().wait()
 
 
 def now() -> float:
@@ -70,49 +67,41 @@ async def test_the_last_attempts_failure_is_the_nodes() -> None:
     assert [d["error"]["message"] for d in rig.data_of("node.failed")] == ["attempt 2"]
 
 
+@pytest.mark.parametrize(
+    ("retry", "delays"),
+    [
+        (Retry(14, 100), [*(100 * 2**n for n in range(10)), 86_400, 86_400, 86_400]),
+        (Retry(1_100, 0.0), [0] * 1_099),
+    ],
+)
 @virtual_time
-async def test_the_wait_doubles_up_to_a_day() -> None:
-    graph = parse_graph("a", policies={"a": Policy(retry=Retry(14, 100))})
-    rig = ExecutionHarness(graph, {"a": fails_until(14)})
+async def test_a_retry_delay_doubles_up_to_a_day(retry: Retry, delays: list[float]) -> None:
+    graph = parse_graph("a", policies={"a": Policy(retry=retry)})
+    rig = ExecutionHarness(graph, {"a": fails_until(retry.attempts)})
     assert await rig.run() == "completed"
-    waits = [data["delay_s"] for data in rig.data_of("node.retrying")]
-    assert waits == [100 * 2**n for n in range(10)] + [86_400] * 3
-
-
-@virtual_time
-async def test_a_node_may_be_tried_as_often_as_its_policy_says() -> None:
-    graph = parse_graph("a", policies={"a": Policy(retry=Retry(1_100, 0.0))})
-    rig = ExecutionHarness(graph, {"a": fails_until(1_100)})
-    assert await rig.run() == "completed"
-    assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {0}
+    assert [data["delay_s"] for data in rig.data_of("node.retrying")] == delays
 
 
 @pytest.mark.parametrize("backoff_s", [100_000, 1e308])
-def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(backoff_s: float) -> None:
-    @virtual_time
-    async def scene() -> None:
-        graph = parse_graph("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
-        rig = ExecutionHarness(graph, {"a": fails_until(9)}, RunOptions(run_timeout_s=250_000))
-        assert await rig.run() == "failed"
-        assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {backoff_s}
-
-    scene()
+@virtual_time
+async def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(
+    backoff_s: float,
+) -> None:
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
+    rig = ExecutionHarness(graph, {"a": fails_until(9)}, RunOptions(run_timeout_s=250_000))
+    assert await rig.run() == "failed"
+    assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {backoff_s}
 
 
 @pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
-def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def act(inputs: Inputs, context: Context) -> Any:
-            raise error
+@virtual_time
+async def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        raise error
 
-        rig = ExecutionHarness(
-            parse_graph("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act}
-        )
-        assert await rig.run() == "failed"
-        assert rig.data_of("node.retrying") == []
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act})
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.retrying") == []
 
 
 @virtual_time
@@ -179,28 +168,6 @@ async def test_a_node_that_ignores_its_timeout_is_settled_at_once_and_its_result
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"] == {"h": DataValue("any", 0)}
     assert rig.event_names("node.completed", "node.failed") == ["node.failed a", "node.completed b"]
-
-
-@virtual_time
-async def test_a_nested_runs_time_is_not_the_nodes_own() -> None:
-    async def slow(inputs: Inputs, context: Context) -> Any:
-        await asyncio.sleep(60)
-        return result_with(1)
-
-    async def nests(inputs: Inputs, context: Context) -> Any:
-        await asyncio.sleep(1)
-        await context.runtime.run_graph("k", parse_graph("i"), {})
-        await asyncio.sleep(1)
-        return result_with(1)
-
-    rig = ExecutionHarness(
-        parse_graph("a", policies={"a": Policy(timeout_s=3)}), {"a": nests, "i": slow}
-    )
-    assert await rig.run() == "completed"
-    graph = parse_graph("a", policies={"a": Policy(timeout_s=1.5)})
-    rig = ExecutionHarness(graph, {"a": nests, "i": slow})
-    assert await rig.run() == "failed"
-    assert now() == pytest.approx(62 + 61.5, abs=0.01)
 
 
 @virtual_time
@@ -338,18 +305,15 @@ async def test_a_node_settled_without_its_task_is_not_heard_any_more() -> None:
 
 @pytest.mark.parametrize("data", ["just text", None, 7, ["x"]])
 @pytest.mark.parametrize("kind", ["log", "usage", "spark"])
-def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def talks(inputs: Inputs, context: Context) -> Any:
-            yield node_event(context, kind, data)
-            yield result_with(1)
+@virtual_time
+async def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, kind, data)
+        yield result_with(1)
 
-        rig = ExecutionHarness(parse_graph("a"), {"a": talks})
-        assert await rig.run() == "completed"
-        assert all(isinstance(d, dict) for d in rig.data_of("usage") + rig.data_of("node.log"))
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert all(isinstance(d, dict) for d in rig.data_of("usage") + rig.data_of("node.log"))
 
 
 @virtual_time
@@ -368,24 +332,16 @@ async def test_what_cannot_be_kept_of_what_a_node_says_is_a_warning() -> None:
 # -- waiting
 
 
-def asks(state: Any = None) -> Any:
-    async def act(inputs: Inputs, context: Context) -> Any:
-        return Suspension({"q": context.path}, state)
-
-    return act
-
-
 @virtual_time
 async def test_a_suspended_node_pauses_the_run_and_goes_on_with_its_answer() -> None:
     rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks([1])})
     loop = asyncio.get_running_loop()
 
     def answer() -> None:
-        (request,) = rig.data_of("node.waiting")
         assert rig.execution.status == "paused"
-        rig.execution.answer(request["request_id"], "yes")
+        rig.execution.answer(rig.request_id(), "yes")
         with pytest.raises(Conflict):
-            rig.execution.answer(request["request_id"], "again")
+            rig.execution.answer(rig.request_id(), "again")
 
     loop.call_later(5, answer)
     assert await rig.run() == "completed"
@@ -396,35 +352,15 @@ async def test_a_suspended_node_pauses_the_run_and_goes_on_with_its_answer() -> 
         "node.completed b", "execution.completed",
     ]  # fmt: skip
     (waiting,) = rig.data_of("node.waiting")
-    assert waiting["request"] == {"q": "a"}
+    assert waiting["request"] == {"for": "a"}
     assert rig.data_of("node.answered") == [{"request_id": waiting["request_id"], "answer": "yes"}]
-
-
-@virtual_time
-async def test_only_what_follows_a_waiting_node_waits_with_it() -> None:
-    rig = ExecutionHarness(
-        parse_graph("a b c d", "a>b", "c>d"), {"a": asks()}, RunOptions(scheduling="waves")
-    )
-
-    def answer() -> None:
-        assert "node.completed d" in rig.event_names()
-        (request,) = rig.data_of("node.waiting")
-        rig.execution.answer(request["request_id"], 1)
-
-    asyncio.get_running_loop().call_later(5, answer)
-    assert await rig.run() == "completed"
 
 
 @virtual_time
 async def test_two_requests_are_answered_one_by_one() -> None:
     rig = ExecutionHarness(parse_graph("a b"), {"a": asks(), "b": asks()})
-    loop = asyncio.get_running_loop()
-
-    def answer(n: int) -> None:
-        rig.execution.answer(rig.data_of("node.waiting")[n]["request_id"], n)
-
-    loop.call_later(1, answer, 1)
-    loop.call_later(2, answer, 0)
+    rig.answer_after(1, number=1)
+    rig.answer_after(2, number=0)
     assert await rig.run() == "completed"
     assert len(rig.data_of("execution.paused")) == len(rig.data_of("execution.resumed")) == 2
 
@@ -440,14 +376,9 @@ async def test_a_resumed_node_may_ask_again_or_fail_and_be_tried_from_the_top() 
 
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 1))})
     rig = ExecutionHarness(graph, {"a": asks(), "a:resume": resumed})
-    loop = asyncio.get_running_loop()
-
-    def answer(n: int, what: str) -> None:
-        rig.execution.answer(rig.data_of("node.waiting")[n]["request_id"], what)
-
-    loop.call_later(1, answer, 0, "again")
-    loop.call_later(2, answer, 1, "no")
-    loop.call_later(9, answer, 2, "yes")
+    rig.answer_after(1, "again", 0)
+    rig.answer_after(2, "no", 1)
+    rig.answer_after(9, "yes", 2)
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == "yes"
     assert len({d["request_id"] for d in rig.data_of("node.waiting")}) == 3
@@ -456,18 +387,12 @@ async def test_a_resumed_node_may_ask_again_or_fail_and_be_tried_from_the_top() 
 # -- nested runs
 
 
-def nests(key: str, graph: Any, inputs: Any = None) -> Any:
-    async def act(inputs_: Inputs, context: Context) -> Any:
-        given = await context.runtime.run_graph(key, graph, inputs or {})
-        return result_with({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
-
-    return act
-
-
 @virtual_time
 async def test_a_nested_run_has_its_own_paths_and_waves() -> None:
     inner = parse_graph("summarise then", "summarise>then")
-    rig = ExecutionHarness(parse_graph("loop after", "loop>after"), {"loop": nests("2", inner)})
+    rig = ExecutionHarness(
+        parse_graph("loop after", "loop>after"), {"loop": runs_graph("2", inner)}
+    )
     assert await rig.run() == "completed"
     assert rig.execution.outputs["loop"]["output"].value == {
         "summarise": {"output": "summarise"},
@@ -484,23 +409,11 @@ async def test_a_nested_run_has_its_own_paths_and_waves() -> None:
 async def test_a_nested_runs_inputs_settle_its_nodes() -> None:
     inner = parse_graph("i j", "i>j")
     rig = ExecutionHarness(
-        parse_graph("a"), {"a": nests("k", inner, {"i": {"output": 5}}), "j": _echo}
+        parse_graph("a"), {"a": runs_graph("k", inner, {"i": {"output": 5}}), "j": _echo}
     )
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value["j"] == {"output": 5}
     assert "node.started a[k]/i" not in rig.event_names()
-
-
-@virtual_time
-async def test_a_nested_failure_names_the_inner_node() -> None:
-    inner = parse_graph("i")
-    rig = ExecutionHarness(parse_graph("a"), {"a": nests("k", inner), "i": fails_until(2)})
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed", "a")
-    assert failed["error"] == {
-        "code": "nested-run-failed",
-        "message": "node 'a[k]/i' failed: attempt 1",
-    }
 
 
 @virtual_time
@@ -520,19 +433,6 @@ async def test_a_known_key_gives_the_stored_result_also_to_a_later_attempt() -> 
 
 
 @virtual_time
-async def test_a_nested_run_that_waits_pauses_the_execution() -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": nests("k", parse_graph("i")), "i": asks("s")})
-
-    def answer() -> None:
-        (request,) = rig.data_of("node.waiting", "a[k]/i")
-        rig.execution.answer(request["request_id"], "ok")
-
-    asyncio.get_running_loop().call_later(1, answer)
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": ["s", "ok"]}}
-
-
-@virtual_time
 async def test_a_node_that_ends_while_its_nested_run_goes_on_ends_that_too() -> None:
     async def leaves(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
@@ -540,30 +440,13 @@ async def test_a_node_that_ends_while_its_nested_run_goes_on_ends_that_too() -> 
             await asyncio.sleep(1)
             raise NodeError("changed my mind")
 
-    rig = ExecutionHarness(parse_graph("a b c", "b>c"), {"a": leaves, "i": forever, "b": _slow})
+    rig = ExecutionHarness(
+        parse_graph("a b c", "b>c"), {"a": leaves, "i": forever, "b": returns_after(5)}
+    )
     assert await rig.run() == "failed"
     assert "node.cancelled a[k]/i" in rig.event_names()
     assert "node.completed c" in rig.event_names()
     rig.check_sequence()
-
-
-async def _slow(inputs: Inputs, context: Context) -> Any:
-    await asyncio.sleep(5)
-    return result_with(1)
-
-
-@virtual_time
-async def test_a_run_timeout_takes_nested_runs_with_it() -> None:
-    rig = ExecutionHarness(
-        parse_graph("a"),
-        {"a": nests("k", parse_graph("i")), "i": forever},
-        RunOptions(run_timeout_s=9),
-    )
-    assert await rig.run() == "failed"
-    assert sorted(rig.event_names("node.cancelled")) == [
-        "node.cancelled a",
-        "node.cancelled a[k]/i",
-    ]
 
 
 @virtual_time
@@ -577,7 +460,7 @@ async def test_a_nested_run_nobody_waits_for_any_more_is_cancelled() -> None:
 
     rig = ExecutionHarness(
         parse_graph("a b", policies={"a": Policy(timeout_s=20)}),
-        {"a": gives_up, "i": forever, "b": _slow},
+        {"a": gives_up, "i": forever, "b": returns_after(5)},
         RunOptions(max_parallel=2, run_timeout_s=100),
     )
     assert await rig.run() == "completed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from contextlib import suppress
 from random import Random
@@ -47,29 +46,10 @@ class Interrupted(Scene):
             history=past,
             is_recovery=past is not None and past.is_started,
         )
-        self._answers(rig, stored)
+        rig.answer_every_request(2, None, fold(stored).requests if stored else ())
         with suppress(StoreError):  # the next batch: nothing of it is kept, as if it had never been
             await rig.run()
         return [*stored, *ledger.events]
-
-    def _answers(self, rig: ExecutionHarness, stored: list[Event]) -> None:
-        """Answer every request two seconds after it was made, or taken up."""
-        loop = asyncio.get_running_loop()
-        hear = rig.execution.publisher._on_events
-
-        def answers(events: list[Event]) -> None:
-            hear(events)
-            for event in events:
-                if event.type == "node.waiting":
-                    loop.call_later(2, answer, event.data["request_id"])
-
-        def answer(request_id: str) -> None:
-            if request_id in rig.execution._run.requests:
-                rig.execution.answer(request_id, None)
-
-        rig.execution.publisher._on_events = answers
-        for request_id in fold(stored).requests if stored else ():
-            loop.call_later(2, answer, request_id)
 
 
 def settled_of(events: list[Event]) -> Counter[str | None]:
@@ -78,31 +58,28 @@ def settled_of(events: list[Event]) -> Counter[str | None]:
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=250, deadline=None)
-def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+@virtual_time
+async def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
     # Seeds, not bytes: bytes that are made to be simple make graphs in which little happens.
     scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
-    @virtual_time
-    async def plays() -> None:
-        stored: list[Event] = []
-        for cut in scene.cuts:
-            known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
-            scene.ran.clear()
-            stored = await scene.life(stored, cut)
-            assert not known & set(scene.ran), "what had its outcome ran again"
-            if stored and stored[-1].type in TERMINAL_TYPES:
-                break
-        else:
-            stored = await scene.life(stored, None)
-        check(scene, stored)
-        if not any(node.policy.join == "any" for node in scene.graph.nodes) and (
-            scene.options.on_failure == "continue"
-        ):
-            scene.ran.clear()
-            whole = await scene.life([], None)
-            assert ends(stored) == ends(whole)
-
-    plays()
+    stored: list[Event] = []
+    for cut in scene.cuts:
+        known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
+        scene.ran.clear()
+        stored = await scene.life(stored, cut)
+        assert not known & set(scene.ran), "what had its outcome ran again"
+        if stored and stored[-1].type in TERMINAL_TYPES:
+            break
+    else:
+        stored = await scene.life(stored, None)
+    check(scene, stored)
+    if not any(node.policy.join == "any" for node in scene.graph.nodes) and (
+        scene.options.on_failure == "continue"
+    ):
+        scene.ran.clear()
+        whole = await scene.life([], None)
+        assert ends(stored) == ends(whole)
 
 
 def ends(events: list[Event]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.graph.model import Policy, Retry
 from planwave.graph.protocols import Suspension
+from tests.support.engine.behaviors import asks
 from tests.support.engine.event_histories import TIMESTAMP, created_event
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
 from tests.support.graph.fake_catalog import parse_graph
@@ -26,24 +27,18 @@ async def test_a_wait_inside_a_node_does_not_count_as_time_of_the_run() -> None:
         await asyncio.sleep(3)
         return result_with("done")
 
-    async def asks(inputs: Any, context: Any) -> Any:
+    async def works_then_asks(inputs: Any, context: Any) -> Any:
         await asyncio.sleep(3)
         return Suspension({})
 
-    async def answers() -> None:
-        await asyncio.sleep(1000)
-        ((request_id, _),) = rig.execution._run.requests
-        await rig.execution.answer(request_id, "yes")
-
     rig = ExecutionHarness(
         parse_graph("a"),
-        {"a": outer, "q": asks},
+        {"a": outer, "q": works_then_asks},
         RunOptions(run_timeout_s=7),
         journal=MemoryJournal(),
     )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(answers())
-        assert await rig.run() == "completed"
+    rig.answer_after(1000)
+    assert await rig.run() == "completed"
 
 
 @virtual_time
@@ -52,12 +47,9 @@ async def test_the_time_of_the_run_is_over_also_after_a_wait() -> None:
         await context.runtime.run_graph("k", parse_graph("q"), {})
         await asyncio.sleep(10_000)
 
-    async def asks(inputs: Any, context: Any) -> Any:
-        return Suspension({}, timeout_s=100)
-
     rig = ExecutionHarness(
         parse_graph("a"),
-        {"a": outer, "q": asks},
+        {"a": outer, "q": asks(timeout_s=100)},
         RunOptions(run_timeout_s=7),
         journal=MemoryJournal(),
     )
@@ -75,9 +67,6 @@ async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> No
         async def append(self, execution_id: str, epoch: int, events: Any) -> None:
             await super().append(execution_id, epoch, events)
             await asyncio.sleep(1)
-
-    async def asks(inputs: Any, context: Any) -> Any:
-        return Suspension({}, timeout_s={"a": 100, "b": 50, "c": None}[context.node_id])
 
     def late(path: str) -> None:
         try:
@@ -97,7 +86,8 @@ async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> No
         late("b")
 
     ids: dict[str, str] = {}
-    rig = ExecutionHarness(parse_graph("a b c"), dict.fromkeys("abc", asks), journal=Slow())
+    acts = {"a": asks(timeout_s=100), "b": asks(timeout_s=50), "c": asks()}
+    rig = ExecutionHarness(parse_graph("a b c"), acts, journal=Slow())
     async with asyncio.TaskGroup() as group:
         group.create_task(plays())
         assert await rig.run() == "failed"

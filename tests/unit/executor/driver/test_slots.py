@@ -10,7 +10,7 @@ import pytest
 from planwave.errors import InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Policy, Retry
-from planwave.graph.protocols import Suspension
+from tests.support.engine.behaviors import asks
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import DeadlockDetected, VirtualLoop, virtual_time
@@ -132,17 +132,14 @@ async def test_a_node_holds_no_slot_during_a_retry_delay_or_while_it_waits() -> 
             raise NodeError("shaky", retryable=True)
         return result_with(1)
 
-    async def asks(inputs: Inputs, context: Context) -> Any:
-        return Suspension("?")
-
     graph = parse_graph("a w b", policies={"a": Policy(retry=Retry(2, 100))})
     work = Work()
-    rig = ExecutionHarness(graph, {"a": shaky, "w": asks, "b": work}, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(graph, {"a": shaky, "w": asks(), "b": work}, RunOptions(max_parallel=1))
     loop = asyncio.get_running_loop()
 
     def answer() -> None:
         assert rig.execution.status == "executing"  # a will come back by itself
-        rig.execution.answer(rig.data_of("node.waiting")[0]["request_id"], 1)
+        rig.execution.answer(rig.request_id(), 1)
 
     loop.call_later(50, answer)
     assert await rig.run() == "completed"

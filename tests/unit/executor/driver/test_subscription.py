@@ -121,22 +121,19 @@ def test_a_published_batch_is_passed_on() -> None:
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_a_reader_that_leaves_is_sent_nothing_more(batched: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        public = publisher()
-        left, stays = public.subscribe(), public.subscribe()
-        reader: Any = left.batches() if batched else aiter(left)
-        public.publish([event(1)])
-        assert await anext(reader)
-        await reader.aclose()
-        public.publish([event(2)])
-        assert [e async for e in left] == []
-        stays.close()
-        assert [e.seq async for e in stays] == [1, 2]
-        public.close()
-
-    scene()
+@virtual_time
+async def test_a_reader_that_leaves_is_sent_nothing_more(batched: bool) -> None:
+    public = publisher()
+    left, stays = public.subscribe(), public.subscribe()
+    reader: Any = left.batches() if batched else aiter(left)
+    public.publish([event(1)])
+    assert await anext(reader)
+    await reader.aclose()
+    public.publish([event(2)])
+    assert [e async for e in left] == []
+    stays.close()
+    assert [e.seq async for e in stays] == [1, 2]
+    public.close()
 
 
 @virtual_time
@@ -173,27 +170,24 @@ async def test_a_reader_that_leaves_while_it_waits_leaves_no_timer_behind() -> N
         ({"text": "x", "kind": ["k"]}, "a kind that is a list"),
     ],
 )
-def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
+@virtual_time
+async def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
     data: Any, fault: str, heard: bool
 ) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def talks(inputs: Inputs, context: Context) -> Any:
-            yield node_event(context, "delta", data)
-            yield result_with(1)
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, "delta", data)
+        yield result_with(1)
 
-        program = ExecutionHarness(parse_graph("a"), {"a": talks}).program
-        execution = Execution(program, execution_id="x")
-        told = execution.events() if heard else None
-        assert await execution.run() == "failed"
-        error = execution.error
-        assert error is not None
-        assert error["code"] == "invalid-delta"
-        assert fault in error["message"]
-        assert "'a'" in error["message"]
-        assert told is None or "node.failed" in [e.type async for e in told]
-
-    scene()
+    program = ExecutionHarness(parse_graph("a"), {"a": talks}).program
+    execution = Execution(program, execution_id="x")
+    told = execution.events() if heard else None
+    assert await execution.run() == "failed"
+    error = execution.error
+    assert error is not None
+    assert error["code"] == "invalid-delta"
+    assert fault in error["message"]
+    assert "'a'" in error["message"]
+    assert told is None or "node.failed" in [e.type async for e in told]
 
 
 @virtual_time

@@ -15,6 +15,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.graph.model import Graph, Policy
 from planwave.graph.protocols import Suspension
+from tests.support.engine.behaviors import asks, returns_after
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
@@ -35,40 +36,25 @@ def rig_of(
     return ExecutionHarness(graph, acts, options, now=clock, **more)
 
 
-def works(seconds: float) -> Any:
-    """Return an act that works for some seconds."""
-
-    async def act(inputs: Any, context: Any, *answer: Any) -> Any:
-        await asyncio.sleep(seconds)
-        return result_with(1)
-
-    return act
-
-
-async def asks(inputs: Any, context: Any) -> Any:
-    return Suspension("?")
-
-
 # -- the run timeout -------------------------------------------------------------------------------
 
 
 @virtual_time
 async def test_a_pause_in_which_an_execution_is_taken_up_does_not_count() -> None:
     options = RunOptions(run_timeout_s=5.0)
-    first = rig_of(parse_graph("a"), {"a": asks}, options, journal=MemoryJournal())
+    first = rig_of(parse_graph("a"), {"a": asks()}, options, journal=MemoryJournal())
     running = asyncio.get_running_loop().create_task(first.run())
     await asyncio.sleep(1)
     await first.execution.pause(REQUESTED)
     first.execution.interrupt(at_once=True)
     assert await running == "interrupted"
-    acts = {"a": asks, "a:resume": works(4.5)}
+    acts = {"a": asks(), "a:resume": returns_after(4.5)}
     second = rig_of(parse_graph("a"), acts, options, history=History(first.stored))
     running = asyncio.get_running_loop().create_task(second.run())
     await asyncio.sleep(60)
     assert second.execution.status == "paused"
     await second.execution.resume()
-    (waiting,) = (e.data["request_id"] for e in first.stored if e.type == "node.waiting")
-    await second.execution.answer(waiting, 1)
+    await second.execution.answer(first.request_id(), 1)
     assert await running == "completed", second.execution.error
 
 
@@ -92,7 +78,7 @@ async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
     own_s: float, ends: str
 ) -> None:
     options = RunOptions(node_timeout_s=3.0)
-    rig = rig_of(parse_graph("a"), {"a": outer_of(own_s), "i": works(2)}, options)
+    rig = rig_of(parse_graph("a"), {"a": outer_of(own_s), "i": returns_after(2)}, options)
     running = asyncio.get_running_loop().create_task(rig.run())
     await asyncio.sleep(1)
     await rig.execution.pause()
@@ -110,7 +96,7 @@ async def test_a_node_does_not_pay_for_its_wait_for_a_slot_after_a_nested_run() 
         return result_with(1)
 
     graph = parse_graph("a b c", "b>c", policies={"c": Policy(timeout_s=50.0)})
-    acts = {"a": outer, "b": works(1), "c": works(40), "i": asks}
+    acts = {"a": outer, "b": returns_after(1), "c": returns_after(40), "i": asks()}
     rig = rig_of(graph, acts, RunOptions(node_timeout_s=3.0, max_parallel=1))
     running = asyncio.get_running_loop().create_task(rig.run())
     await asyncio.sleep(2)  # c has the slot from now on
@@ -129,7 +115,7 @@ async def test_an_attempt_has_the_time_it_worked_before_a_wait_no_more(
         await outer_of(2)(inputs, context)
         return Suspension("?")
 
-    acts = {"a": works_then_asks, "i": works(2.9), "a:resume": works(own_s)}
+    acts = {"a": works_then_asks, "i": returns_after(2.9), "a:resume": returns_after(own_s)}
     graph, options = parse_graph("a"), RunOptions(node_timeout_s=3.0)
     rig = rig_of(graph, acts, options, journal=MemoryJournal(), parks=is_taken_up)
     running = asyncio.get_running_loop().create_task(rig.run())
@@ -153,15 +139,14 @@ async def test_a_wait_stored_without_own_time_counts_as_all_the_attempt_ran() ->
         await asyncio.sleep(2)
         return Suspension("?")
 
-    acts = {"a": works_then_asks, "a:resume": works(1.1)}
+    acts = {"a": works_then_asks, "a:resume": returns_after(1.1)}
     options = RunOptions(node_timeout_s=3.0)
     first = rig_of(parse_graph("a"), acts, options, journal=MemoryJournal(), parks=True)
     assert await first.run() == "paused"
     for event in first.stored:
         event.data.pop("own_time_s", None)
     rig = rig_of(parse_graph("a"), acts, options, history=History(first.stored))
-    (waiting,) = (e.data["request_id"] for e in first.stored if e.type == "node.waiting")
-    answered = rig.execution.answer(waiting, 1)
+    answered = rig.execution.answer(first.request_id(), 1)
     assert await rig.run() == "failed"
     await answered
 
@@ -223,7 +208,9 @@ async def test_a_node_that_waits_for_the_second_of_two_nested_runs_holds_no_slot
         return result_with(1)
 
     options = RunOptions(max_parallel=1, node_timeout_s=6.0)
-    rig = rig_of(parse_graph("a"), {"a": outer, "x": works(5), "y": works(5)}, options)
+    rig = rig_of(
+        parse_graph("a"), {"a": outer, "x": returns_after(5), "y": returns_after(5)}, options
+    )
     assert await rig.run() == "completed", rig.execution.error
 
 
@@ -237,5 +224,5 @@ async def test_a_nested_run_inside_a_call_of_ones_own_finds_a_slot() -> None:
         return result_with(1)
 
     options = RunOptions(max_parallel=1, node_timeout_s=6.0)
-    rig = rig_of(parse_graph("a"), {"a": outer, "x": works(5)}, options)
+    rig = rig_of(parse_graph("a"), {"a": outer, "x": returns_after(5)}, options)
     assert await rig.run() == "completed", rig.execution.error

@@ -203,17 +203,14 @@ class Scene:
             self.graph, acts, self.options, journal=MemoryJournal(), now=clock, history=past,
             parks=self.parks, is_recovery=past is not None and past.pause_reason is None,
         )  # fmt: skip
-        heard = rig.execution.publisher._on_events
-        assert heard is not None
 
-        def hears(events: list[Event]) -> None:
-            heard(events)
-            self.stored += [event for event in events if event.seq]
-            for event in events:
-                if event.type in STOPS:
-                    self.own.keep(event)
+        def listen(event: Event) -> None:
+            if event.seq:
+                self.stored.append(event)
+            if event.type in STOPS:
+                self.own.keep(event)
 
-        rig.execution.publisher._on_events = hears
+        rig.listeners.append(listen)
         told = [getattr(rig.execution, name)(*about) for name, about in commands]
         self.running = asyncio.get_running_loop().create_task(rig.run())
         return told

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
+from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.readonly import ReadonlyRuntime
-from planwave.executor.node_api.runtime import GraphRuntime
 from planwave.executor.program import Program
+from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue
 from tests.support.engine.generic_nodes import GenericCatalog
 from tests.support.graph.fake_catalog import parse_graph
@@ -17,11 +18,11 @@ from tests.support.graph.fake_catalog import parse_graph
 
 def onlooker(kept: Any = None) -> ReadonlyRuntime:
     """At the second of two nodes, the first of which gave 1."""
-    host: Any = GenericCatalog({})
+    host = NodeHost("x1", None, None, None, None, None)
     program = Program(parse_graph("a b c", "a>b", "b>c"), GenericCatalog({}))
-    runtime = GraphRuntime(program, host)
-    runtime.outputs[0] = {"output": DataValue("any", 1)}
-    return ReadonlyRuntime(runtime, 1, {"goal": "g"}, None, kept)
+    values = GraphValues(program, variables={"goal": "g"})
+    values.outputs[0] = {"output": DataValue("any", 1)}
+    return ReadonlyRuntime(values, 1, host, kept)
 
 
 async def test_it_sees_what_the_node_would() -> None:

@@ -3,79 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planwave.errors import NodeError
 from planwave.executor.node_api.results import validate_result
 from planwave.executor.program import BoundNode
-from planwave.graph.json_values import MAX_VALUE_DEPTH, to_json
-from planwave.graph.model import DataValue, Node, Policy, Port
+from planwave.graph.model import DataValue, Graph, Node, Policy, Port
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.protocols import ExecutionResult, NodeEvent, NodeTypeInfo, Suspension
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
 from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.json_values import nested_lists
 from tests.support.virtual_loop import virtual_time
 
 Inputs = Context = Any
 
 
-class Colour(enum.Enum):
-    RED = 1
-
-
-def nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-LOOP: list[Any] = []
-LOOP.append(LOOP)
-
-NOT_JSON = {
-    "a set": {1, 2},
-    "an object of a class": object(),
-    "an enum": Colour.RED,
-    "bytes": b"x",
-    "not a number": float("nan"),
-    "infinity": [1, {"x": float("-inf")}],
-    "a lone surrogate": "ab\ud800",
-    "a lone surrogate inside": {"x": ["\udfff"]},
-    "a lone surrogate as a key": {"\ud800": 1},
-    "a number as a key": {1: 2},
-    "too deep": nested(MAX_VALUE_DEPTH + 1),
-    "far too deep": nested(100_000),
-    "itself": LOOP,
-    "an integer too long to write": [10**5000],
-    "an integer too long to write, alone": 10**5000,
-}
-
-
-@pytest.mark.parametrize("what", NOT_JSON)
-def test_a_result_that_is_not_json_fails_the_node(what: str) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(
-            parse_graph("a b", "a>b"),
-            {"a": result_with(NOT_JSON[what], "h")},
-            journal=MemoryJournal(),
-        )
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"]["code"] == "result-not-json"
-        assert "'a'" in failed["error"]["message"]
-        assert "'h'" in failed["error"]["message"]
-        assert rig.event_names("node.blocked") == ["node.blocked b"]
-
-    scene()
+@pytest.mark.parametrize(
+    "value", [{1, 2}, float("nan"), {"\ud800": 1}, nested_lists(100_000)], ids=type
+)
+@virtual_time
+async def test_a_result_that_is_not_json_fails_the_node(value: Any) -> None:
+    rig = ExecutionHarness(
+        parse_graph("a b", "a>b"),
+        {"a": result_with(value, "h")},
+        journal=MemoryJournal(),
+    )
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] == "result-not-json"
+    assert "'a'" in failed["error"]["message"]
+    assert "'h'" in failed["error"]["message"]
+    assert rig.event_names("node.blocked") == ["node.blocked b"]
 
 
 ODD_RESULTS = {
@@ -98,22 +61,19 @@ ODD_RESULTS = {
 
 
 @pytest.mark.parametrize("what", ODD_RESULTS)
-def test_what_is_no_result_fails_the_node(what: str) -> None:
-    @virtual_time
-    async def scene() -> None:
-        result, code = ODD_RESULTS[what]
+@virtual_time
+async def test_what_is_no_result_fails_the_node(what: str) -> None:
+    result, code = ODD_RESULTS[what]
 
-        async def act(inputs: Inputs, context: Context) -> Any:
-            return result
+    async def act(inputs: Inputs, context: Context) -> Any:
+        return result
 
-        rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"]["code"] == code
-        for event in rig.stored:
-            json.dumps(event.data)
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] == code
+    for event in rig.stored:
+        json.dumps(event.data)
 
 
 def silent(attempt: Any, event: NodeEvent) -> None:
@@ -257,45 +217,30 @@ async def test_a_node_that_cancels_itself_fails() -> None:
     assert "node.completed b" in rig.event_names()
 
 
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)  # fmt: skip
-
-
-@given(values)
-def test_what_json_can_write_has_no_fault(value: Any) -> None:
-    assert to_json(value) is value
-    deep = nested(MAX_VALUE_DEPTH - 1)
-    assert to_json((value, deep)) == [value, deep]
-
-
 # -- expressions
 
 
-def with_data(data: Any, **policies: Policy) -> Any:
-    graph = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
-    nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
-    return type(graph)(nodes, graph.edges)
-
-
-async def resolved(data: Any, acts: Any = None, **more: Any) -> tuple[ExecutionHarness, Any]:
-    """Run ``a > b > c`` with these data on c; give the rig and the data c got."""
+async def data_of_c(
+    data: Any, graph: Graph, acts: Any = None, **more: Any
+) -> tuple[ExecutionHarness, Any]:
+    """Run a graph whose node ``c`` has these data; return the data that it was executed with."""
     got: list[Any] = []
-    rig = ExecutionHarness(with_data(data), acts, **more)
-    stone = rig.program.steps[2].implementation
-    execute = stone.execute
+    nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
+    rig = ExecutionHarness(Graph(nodes, graph.edges), acts, **more)
+    implementation = rig.program.steps[-1].implementation
+    execute = implementation.execute
 
-    def listen(data: Any, inputs: Any, context: Any) -> Any:
+    def record(data: Any, inputs: Inputs, context: Context) -> Any:
         if context.node_id == "c":
             got.append(data)
         return execute(data, inputs, context)
 
-    stone.execute = listen
+    implementation.execute = record
     await rig.run()
     return rig, got[0] if got else None
+
+
+CHAIN = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
 
 
 @virtual_time
@@ -309,7 +254,8 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
         "typed": "{{ inputs.second }}",
         "plain": 7,
     }
-    _, got = await resolved(data, {"a": result_with({"x": [1]})}, variables={"goal": "win"})
+    acts = {"a": result_with({"x": [1]})}
+    _, got = await data_of_c(data, CHAIN, acts, variables={"goal": "win"})
     assert got == {
         "handles": 'b {"x":[1]}',
         "bare": "b",
@@ -321,47 +267,30 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("graph", "expression", "value"),
+    [
+        (parse_graph("a b c", "b>c.theme", "a>c"), "{{ PREVIOUS_OUTPUT }}", "a"),
+        (parse_graph("a c", "a>c.odd"), "{{ input }}", "a"),
+    ],
+    ids=["previous output is only what reached the input", "input is the one arrival"],
+)
 @virtual_time
-async def test_the_previous_output_is_what_came_to_the_input_and_nothing_beside_it() -> None:
-    graph = parse_graph("a b c", "b>c.theme", "a>c")
-    nodes = tuple(
-        n._replace(data={"x": "{{ PREVIOUS_OUTPUT }}"}) if n.id == "c" else n for n in graph.nodes
-    )
-    got: list[Any] = []
-    rig = ExecutionHarness(
-        type(graph)(nodes, graph.edges), {"a": result_with("main"), "b": result_with("beside")}
-    )
-    stone = rig.program.steps[2].implementation
-    execute = stone.execute
-    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
-    assert await rig.run() == "completed"
-    assert got[-1] == {"x": "main"}
+async def test_names_for_the_input_mean_its_handle_or_the_only_arrival(
+    graph: Graph, expression: str, value: str
+) -> None:
+    _, got = await data_of_c({"x": expression}, graph)
+    assert got == {"x": value}
 
 
 @pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])
-def test_an_unknown_name_fails_the_node(text: str) -> None:
-    @virtual_time
-    async def scene() -> None:
-        rig, got = await resolved({"field": text})
-        assert got is None
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"]["code"] != "node-failed"
-        assert "field" in failed["error"]["message"]
-
-    scene()
-
-
 @virtual_time
-async def test_input_is_the_one_arrival_whatever_its_handle() -> None:
-    graph = parse_graph("a c", "a>c.odd")
-    nodes = (graph.nodes[0], Node("c", "step", "c", data={"x": "{{ input }}"}))
-    got: list[Any] = []
-    rig = ExecutionHarness(type(graph)(nodes, graph.edges), {"a": result_with(5)})
-    stone = rig.program.steps[1].implementation
-    execute = stone.execute
-    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
-    assert await rig.run() == "completed"
-    assert got[1] == {"x": 5}
+async def test_an_unknown_name_fails_the_node(text: str) -> None:
+    rig, got = await data_of_c({"field": text}, CHAIN)
+    assert got is None
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] != "node-failed"
+    assert "field" in failed["error"]["message"]
 
 
 # -- exceptions that are not meant to be caught
@@ -373,24 +302,21 @@ class Escape(BaseException):
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("way_out", [GeneratorExit("x"), SystemExit("x"), Escape("x")])
-def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
-    @virtual_time
-    async def scene() -> None:
-        async def leaves(inputs: Inputs, context: Context) -> Any:
-            raise way_out
+@virtual_time
+async def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
+    async def leaves(inputs: Inputs, context: Context) -> Any:
+        raise way_out
 
-        rig = ExecutionHarness(
-            parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None
-        )
-        assert await rig.run() == "failed"
-        (failed,) = rig.data_of("node.failed")
-        assert failed["error"] == {
-            "code": "node-failed",
-            "message": f"{type(way_out).__name__}: x",
-        }
-        assert "node.completed b" in rig.event_names()
-
-    scene()
+    rig = ExecutionHarness(
+        parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None
+    )
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"] == {
+        "code": "node-failed",
+        "message": f"{type(way_out).__name__}: x",
+    }
+    assert "node.completed b" in rig.event_names()
 
 
 @virtual_time
@@ -431,24 +357,21 @@ def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal:
     assert failed["error"]["message"].startswith("KeyboardInterrupt")
 
 
-def test_an_attempt_closed_from_outside_reports_nothing() -> None:
+@virtual_time
+async def test_an_attempt_closed_from_outside_reports_nothing() -> None:
     async def forever(inputs: Inputs, context: Context) -> Any:
         await asyncio.Event().wait()
 
-    @virtual_time
-    async def scene() -> None:
-        rig = ExecutionHarness(parse_graph("a"), {"a": forever})
-        running = asyncio.get_running_loop().create_task(rig.run())
-        await asyncio.sleep(0)
-        (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "a"]
-        await asyncio.sleep(0)
-        attempt: Any = task.get_coro()
-        attempt.close()  # as the interpreter does with what is left when a loop is gone
-        assert rig.data_of("node.failed") == []
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.exception() is not None
-        running.cancel()
-        await asyncio.wait([running])
-
-    scene()
+    rig = ExecutionHarness(parse_graph("a"), {"a": forever})
+    running = asyncio.get_running_loop().create_task(rig.run())
+    await asyncio.sleep(0)
+    (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "a"]
+    await asyncio.sleep(0)
+    attempt: Any = task.get_coro()
+    attempt.close()  # as the interpreter does with what is left when a loop is gone
+    assert rig.data_of("node.failed") == []
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.exception() is not None
+    running.cancel()
+    await asyncio.wait([running])

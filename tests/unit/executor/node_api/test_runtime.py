@@ -123,6 +123,11 @@ def counts(made: list[str], value: Any = None) -> Any:
     return make
 
 
+async def uses(inputs: Inputs, context: Context) -> Any:
+    """Give what the links into the handle ``t`` bring."""
+    return result_with(await context.runtime.resolve_links(context.node_id, "t"))
+
+
 @virtual_time
 async def test_links_are_resolved_in_edge_order_and_made_once() -> None:
     made: list[str] = []
@@ -139,16 +144,11 @@ async def test_links_are_resolved_in_edge_order_and_made_once() -> None:
 @virtual_time
 async def test_concurrent_callers_share_one_call() -> None:
     made: list[str] = []
-    got: list[Any] = []
-
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        got.extend(await context.runtime.resolve_links(context.node_id, "t"))
-        return result_with(1)
-
     graph = parse_graph("g u v", "g~u.t", "g~v.t")
     rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
     assert await rig.run() == "completed"
-    assert (made, got) == (["g"], ["tool g", "tool g"])
+    assert [rig.execution.outputs[n]["output"].value for n in "uv"] == [["tool g"]] * 2
+    assert made == ["g"]
     assert asyncio.get_running_loop().time() == 1
 
 
@@ -173,24 +173,18 @@ async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_
             raise NodeError("not yet", retryable=True)
         return "tool"
 
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
-
     policies = {"v": Policy(on_error="continue")}
     graph = parse_graph("g u v w", "g~u.t", "g~v.t", "g~w.t", "v.error>w", policies=policies)
     rig = ExecutionHarness(graph, {"u": uses, "v": uses, "w": uses, "g:make": make})
     assert await rig.run() == "failed"
     assert sorted(rig.event_names("node.failed")) == ["node.failed u", "node.failed v"]
-    assert rig.execution.outputs["w"]["output"].value == "tool"
+    assert rig.execution.outputs["w"]["output"].value == ["tool"]
     assert made == ["try", "try"]
 
 
 @virtual_time
 async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
     made: list[str] = []
-
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
 
     async def make(data: Any, context: Context) -> Any:
         made.append("try")
@@ -207,9 +201,6 @@ async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
 @virtual_time
 async def test_a_cancelled_sharer_does_not_take_the_owner_with_it() -> None:
     made: list[str] = []
-
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
 
     graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
     rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
@@ -235,63 +226,50 @@ async def test_linked_nodes_may_need_links_themselves() -> None:
     assert got == [["g", ["h"]]]
 
 
+@pytest.mark.parametrize(
+    ("graph", "asked", "makes", "cycle"),
+    [
+        (
+            parse_graph("a2 a3 end", "a3.input~a2.tools", "a2.input~a3.tools", "a2>end"),
+            ("a2", "tools"), {"a2": ("a2", "tools"), "a3": ("a3", "tools")},
+            "resolve(a2.tools) -> materialize(a3.input) -> resolve(a3.tools) -> "
+            "materialize(a2.input) -> resolve(a2.tools)",
+        ),
+        (
+            parse_graph("a2 a3 a4", "a3.one~a2.tools", "a4.out~a3.input", "a3.two~a4.input"),
+            ("a2", "tools"), {"a3": ("a3", "input"), "a4": ("a4", "input")},
+            "resolve(a3.input) -> materialize(a4.out) -> resolve(a4.input) -> "
+            "materialize(a3.two) -> resolve(a3.input)",
+        ),
+        (
+            parse_graph("g u", "g~u.t", "g~u.again"),
+            ("u", "t"), {"g": ("u", "again")},
+            "materialize(g.output) -> resolve(u.again) -> materialize(g.output)",
+        ),
+    ],
+    ids=["through the asking node", "among linked nodes", "back to the asking node"],
+)  # fmt: skip
 @virtual_time
-async def test_a_cycle_of_links_is_told_with_its_whole_path() -> None:
-    make = links_on({"a2": "tools", "a3": "tools"})
+async def test_a_cycle_of_links_fails_the_node_with_the_whole_path(
+    graph: Graph, asked: tuple[str, str], makes: dict[str, tuple[str, str]], cycle: str
+) -> None:
+    def resolves(place: tuple[str, str]) -> Any:
+        async def resolve(_: Any, context: Context) -> Any:
+            return await context.runtime.resolve_links(*place)
 
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.resolve_links("a2", "tools")
+        return resolve
 
-    graph = parse_graph("a2 a3 end", "a3.input~a2.tools", "a2.input~a3.tools", "a2>end")
-    rig = ExecutionHarness(graph, {"a2": uses, "a2:make": make, "a3:make": make})
+    acts = {f"{node}:make": resolves(place) for node, place in makes.items()}
+    rig = ExecutionHarness(graph, {asked[0]: resolves(asked), **acts})
     assert await rig.run() == "failed"
     (failed,) = rig.data_of("node.failed")
     assert failed["error"]["code"] == "link-cycle"
-    assert failed["error"]["message"] == (
-        "Link dependency cycle detected: resolve(a2.tools) -> materialize(a3.input) -> "
-        "resolve(a3.tools) -> materialize(a2.input) -> resolve(a2.tools)"
-    )
-
-
-@virtual_time
-async def test_a_cycle_among_linked_nodes_alone_begins_where_it_closes() -> None:
-    make = links_on({"a3": "input", "a4": "input"})
-
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.resolve_links("a2", "tools")
-
-    graph = parse_graph("a2 a3 a4", "a3.one~a2.tools", "a4.out~a3.input", "a3.two~a4.input")
-    rig = ExecutionHarness(graph, {"a2": uses, "a3:make": make, "a4:make": make})
-    assert await rig.run() == "failed"
-    assert rig.data_of("node.failed")[0]["error"]["message"] == (
-        "Link dependency cycle detected: resolve(a3.input) -> materialize(a4.out) -> "
-        "resolve(a4.input) -> materialize(a3.two) -> resolve(a3.input)"
-    )
-
-
-@virtual_time
-async def test_a_linked_node_that_asks_for_itself_is_a_cycle() -> None:
-    async def make(data: Any, context: Context) -> Any:
-        return await context.runtime.resolve_links("u", "again")
-
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.resolve_links("u", "t")
-
-    graph = parse_graph("g u", "g~u.t", "g~u.again")
-    rig = ExecutionHarness(graph, {"u": uses, "g:make": make})
-    assert await rig.run() == "failed"
-    assert rig.data_of("node.failed")[0]["error"]["message"] == (
-        "Link dependency cycle detected: materialize(g.output) -> resolve(u.again) -> "
-        "materialize(g.output)"
-    )
+    assert failed["error"]["message"] == f"Link dependency cycle detected: {cycle}"
 
 
 @virtual_time
 async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
     make = links_on({"g": "in", "h": "in"})
-
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        return result_with(await context.runtime.resolve_links(context.node_id, "t"))
 
     graph = parse_graph("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
     rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make, "h:make": make})
@@ -315,10 +293,6 @@ async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_i
     async def slow(data: Any, context: Context) -> Any:
         await asyncio.sleep(9)
 
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.resolve_links(context.node_id, "t")
-        return result_with(1)
-
     edges = ("h~g.first", "k~g.second", "g~h.in", "h~v.t", "k~w.t", "g~u.t")
     graph = parse_graph("v w u g h k", *edges)
     acts = {"u": uses, "v": uses, "w": uses, "g:make": two_at_once, "h:make": back}
@@ -334,9 +308,6 @@ async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_i
 
 @virtual_time
 async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
-    async def uses(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.resolve_links("u", "t")
-
     rig = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
     assert await rig.run() == "failed"
     error = rig.data_of("node.failed")[0]["error"]
@@ -354,52 +325,6 @@ async def test_what_flows_into_a_linked_node_is_there_when_it_is_made() -> None:
     graph = Graph(tuple(nodes), graph.edges)
     got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make})
     assert got == [[{"x": "a"}, ["a"]]]
-
-
-# -- once
-
-
-@virtual_time
-async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_callers() -> None:
-    made: list[str] = []
-
-    async def act(inputs: Inputs, context: Context) -> Any:
-        async def fn() -> Any:
-            made.append(context.node_id)
-            await asyncio.sleep(1)
-            return len(made)
-
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(context.runtime.once("k", fn)) for _ in range(3)]
-        if context.attempt == 1:
-            raise NodeError("again", retryable=True)
-        return result_with([t.result() for t in tasks])
-
-    policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
-    rig = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
-    assert await rig.run() == "completed"
-    assert made == ["a"]
-    assert rig.execution.outputs["a"]["output"].value == [1, 1, 1]
-
-
-@virtual_time
-async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
-    tries: list[int] = []
-
-    async def act(inputs: Inputs, context: Context) -> Any:
-        async def fn() -> Any:
-            tries.append(1)
-            if len(tries) == 1:
-                raise ValueError("no")
-            return "made"
-
-        with pytest.raises(ValueError, match="no"):
-            await context.runtime.once("k", fn)
-        return result_with(await context.runtime.once("k", fn))
-
-    rig = ExecutionHarness(parse_graph("a"), {"a": act})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == "made"
 
 
 @virtual_time

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import TemplateError
-from planwave.executor.node_api.runtime import GraphRuntime
+from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.reuse.result_key import result_key
+from planwave.executor.values import GraphValues
 from planwave.graph.model import (
     DEFAULT_POLICY,
     FLOW,
@@ -115,14 +116,14 @@ async def key_in(
     winner: int | None = None,
 ) -> str:
     program = Program(graph, Kinds(version))
-    host: Any = Kinds()
-    runtime = GraphRuntime(program, host)
+    host = NodeHost("x1", None, None, None, None, None)
+    values = GraphValues(program, variables=variables or {})
     for source, value in outputs.items():
         given = {"output": DataValue(kind, value)}
-        runtime.outputs[program.topology.index[source]] = given
+        values.outputs[program.topology.index[source]] = given
     if winner is not None:
-        runtime.join_winners[program.topology.index[node]] = winner
-    return await result_key(runtime, program.topology.index[node], variables or {}, None)
+        values.join_winners[program.topology.index[node]] = winner
+    return await result_key(host, values, program.topology.index[node])
 
 
 LEAVES = st.sampled_from([None, True, False, 0, 1, 1.0, -0.5, 10**20, "", "a", "1", "é"])

@@ -150,23 +150,20 @@ async def test_what_makes_no_sense_leaves_nothing_to_be_taken_over() -> None:
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=40, deadline=None)
-def test_a_fork_that_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
-    @virtual_time
-    async def plays() -> None:
-        tale = Tale(Random(seed))  # noqa: S311 - a test's choices
-        before = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
+@virtual_time
+async def test_a_fork_that_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+    tale = Tale(Random(seed))  # noqa: S311 - a test's choices
+    before = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
+    tale.reuse = reuse_of(tale.graph, before, options=tale.options)
+    whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
+    check(tale, whole)
+    for parks in (False, True):
+        choose = Random(seed)  # noqa: S311
         tale.reuse = reuse_of(tale.graph, before, options=tale.options)
-        whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
-        check(tale, whole)
-        for parks in (False, True):
-            choose = Random(seed)  # noqa: S311
-            tale.reuse = reuse_of(tale.graph, before, options=tale.options)
-            stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
-            check(tale, stored)
-            assert ends(stored) == ends(whole)
-            check_taken(before, stored)
-
-    plays()
+        stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
+        check(tale, stored)
+        assert ends(stored) == ends(whole)
+        check_taken(before, stored)
 
 
 def check_taken(before: Sequence[Event], stored: Sequence[Event]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from planwave.errors import InvalidTransition
 from planwave.executor.scheduling.decisions import Cause, Decisions, NodeStatus, SchedulingRules
-from planwave.executor.scheduling.joins import JoinCounter
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology
+from tests.support.cpu_time import cpu_within
 from tests.support.engine.random_schedules import (
     SOURCE_HANDLES,
     STATUS_NAMES,
@@ -165,80 +165,6 @@ def the_end(
 # -- cost
 
 
-class Counting(list):
-    """A list of lists that counts how often an element of an element is handed out."""
-
-    looked = 0
-
-    def __getitem__(self, index):
-        found = super().__getitem__(index)
-        Counting.looked += len(found)
-        return found
-
-
-@given(chance)
-@settings(max_examples=100, deadline=None)
-def test_every_edge_is_tallied_at_most_once(source: bytes) -> None:
-    choices = ByteChoices(source)
-    case = random_case(choices)
-    with pytest.MonkeyPatch.context() as patch:
-        edges: list[int] = []
-        count = JoinCounter.count
-
-        def counted(self, edge, *rest):
-            edges.append(edge)
-            return count(self, edge, *rest)
-
-        patch.setattr(JoinCounter, "count", counted)
-        ScheduleComparison(case, choices).run()
-    assert len(edges) == len(set(edges))
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_every_node_looks_at_its_edges_once(fails: bool) -> None:
-    source = random.Random(5)  # noqa: S311 - a fixed graph
-    size = 300
-    edges = [
-        make_edge(f"n{a}", f"n{b}", source_handle=SOURCE_HANDLES[k % 2], edge_id=f"e{k}")
-        for k in range(900)
-        for a, b in [sorted(source.sample(range(size), 2))]
-    ]
-    schedule = kernel(Graph(tuple(Node(f"n{n}", "stone", "") for n in range(size)), tuple(edges)))
-    schedule._topology.outgoing = Counting(schedule._topology.outgoing)
-    Counting.looked = 0
-    running = started(schedule.start())
-    while running:
-        node = running.pop()
-        if fails and node % 7 == 0:
-            schedule.failed(node, "boom")
-        else:
-            schedule.completed(node, SOURCE_HANDLES[node % 2])
-        running += started(schedule.decide())
-    assert 0 < Counting.looked <= len(edges)
-
-
-class Scanned(list):
-    scans = 0
-
-    def __iter__(self) -> Iterator[NodeStatus]:
-        Scanned.scans += 1
-        return super().__iter__()
-
-
-def test_many_failures_cancel_the_rest_in_one_scan() -> None:
-    schedule = kernel(
-        Graph(tuple(Node(f"n{n}", "stone", "") for n in range(50)), ()),
-        SchedulingRules(stop_on_failure=True),
-    )
-    running = started(schedule.start())
-    schedule.status = Scanned(schedule.status)
-    Scanned.scans = 0
-    for node in running:
-        schedule.failed(node, "boom")
-    assert schedule.decide().finished == "failed"
-    assert Scanned.scans == 1
-
-
 def big(*pairs: tuple[int, int], size: int) -> Graph:
     edges = tuple(make_edge(f"n{a}", f"n{b}") for a, b in pairs)
     return Graph(tuple(Node(f"n{n}", "stone", "") for n in range(size)), edges)
@@ -281,6 +207,28 @@ def test_a_wide_fan_out_starts_in_graph_order(size: int) -> None:
     for node in range(1, size):
         fan.completed(node, OUT)
     assert fan.decide().finished == "completed"
+
+
+WIDE = 20_000
+"""Work that grows with the square of this many nodes takes far longer than five seconds."""
+
+
+def test_many_failures_of_a_stopped_run_cost_time_in_proportion() -> None:
+    schedule = kernel(big(size=WIDE), SchedulingRules(stop_on_failure=True))
+    with cpu_within(5):
+        for node in started(schedule.start()):
+            schedule.failed(node, "boom")
+        assert schedule.decide().finished == "failed"
+
+
+def test_a_join_of_many_edges_costs_time_in_proportion() -> None:
+    schedule = kernel(big(*((n, WIDE) for n in range(WIDE)), size=WIDE + 1))
+    starts: list[int] = []
+    with cpu_within(5):
+        for node in started(schedule.start()):
+            schedule.completed(node, OUT)
+            starts += started(schedule.decide())
+    assert starts == [WIDE]
 
 
 # -- misuse

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,9 +14,9 @@ from planwave.graph.model import FLOW, LINK, Graph, Node, Policy
 from planwave.nodes.registry import default_registry
 from planwave.settings import Limits
 from tests.support.cpu_time import cpu_within
+from tests.support.graph.bad_inputs import bad_inputs, expanded
 from tests.support.graph.builders import make_edge
 from tests.support.graph.fake_catalog import NODE_TYPES, FakeNodeCatalog, parse_graph
-from tests.support.paths import SHARED
 
 CONTINUE = Policy(on_error="continue")
 
@@ -114,19 +111,6 @@ def test_a_flow_cycle_is_shown_as_a_path() -> None:
     diagnostic = only(parse_graph("x a b c", "x>b", "a>b", "b>c", "c>a"))
     assert (diagnostic.code, diagnostic.path) == ("flow-cycle", ("a", "b", "c", "a"))
     assert "a -> b -> c -> a" in diagnostic.message
-
-
-def test_a_flow_cycle_through_a_linked_node_is_found() -> None:
-    graph = parse_graph("u:user a g:gear", "u>a", "a>g", "g.gear~u.gears")
-    assert only(graph).path == ("u", "a", "g", "u")
-
-
-def test_a_link_cycle_is_shown_as_a_path() -> None:
-    graph = parse_graph(
-        "u:user g:gear h:gear", "g.gear~h.gears", "h.gear~g.gears", "h.gear~u.gears"
-    )
-    diagnostic = only(graph)
-    assert (diagnostic.code, diagnostic.path) == ("link-cycle", ("g", "h", "g"))
 
 
 def test_one_past_the_depth_limit_is_refused() -> None:
@@ -355,28 +339,14 @@ NEEDS_PROVIDERS = {"GRF-078"}
 WIDE = {"GRF-047": Limits(nodes=1000), "GRF-087": Limits(nodes=1000), "GRF-089": Limits(nodes=1000)}
 
 
-def bad_graphs() -> list[dict[str, Any]]:
-    file = SHARED / "bad_inputs.jsonl"
-    if not file.exists():
-        return []
-    lines = (json.loads(line) for line in file.read_text("utf-8").splitlines())
-    return [line for line in lines if line["target"] == "graph-json"]
+BAD_GRAPHS = [line for line in bad_inputs() if line["target"] == "graph-json"]
 
 
-def expander() -> Callable[[Any], Any]:
-    spec = importlib.util.spec_from_file_location("expand", SHARED / "expand_bad_inputs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.expand
-
-
-@pytest.mark.skipif(not bad_graphs(), reason="the collection of bad inputs is not here")
-@pytest.mark.parametrize("line", bad_graphs(), ids=lambda line: line["id"])
+@pytest.mark.skipif(not BAD_GRAPHS, reason="no ../shared/bad_inputs.jsonl")
+@pytest.mark.parametrize("line", BAD_GRAPHS, ids=lambda line: line["id"])
 def test_a_bad_graph_is_refused_quickly_and_with_the_right_code(line: dict[str, Any]) -> None:
     name = line["id"]
-    document = expander()(line["input"])
+    document = expanded(line["input"])
     limits = None if name == "GRF-047" else WIDE.get(name, Limits(string_bytes=200_000))
     with cpu_within(2):
         _, diagnostics = read_and_check(document, default_registry(), limits)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from planwave.expressions.syntax import WELL_KNOWN
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import (
     LINK,
@@ -20,7 +19,6 @@ from planwave.graph.model import (
 )
 from planwave.nodes.authoring.node_type import NodeType
 from planwave.nodes.checking import node_view
-from planwave.nodes.checking.data_checks import ROOT_VARIABLES
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.text import TextData
 from planwave.nodes.registry import Registry
@@ -110,32 +108,6 @@ def test_an_unknown_field_says_what_may_be_meant(
     assert first.code == "invalid-data"
     assert first.pointer == "/data/" + name.replace("~", "~0").replace("/", "~1")
     assert first.hint == hint
-
-
-def test_the_conditions_of_an_if_cannot_be_empty() -> None:
-    assert found("if", {"conditions": []}) == [("invalid-data", "/data/conditions")]
-    assert found("if", {}) == [("missing-required-input", "/data/conditions")]
-
-
-def test_an_if_is_told_about_branches_it_does_not_have() -> None:
-    data = {"conditions": [{"operator": "equal", "value": "x"}]}
-    edges = [
-        make_edge("a", "b", source_handle=handle)
-        for handle in ("condition-0", "condition-1", "false")
-    ]
-    (diagnostic,) = check("if", data, edges=edges)
-    assert (diagnostic.code, diagnostic.hint) == (
-        "unknown-handle",
-        "use one of condition-0, false",
-    )
-    assert "'condition-1'" in diagnostic.message
-
-
-def test_a_condition_that_never_holds_is_a_warning() -> None:
-    data = {"conditions": [{"operator": "equal", "value": "  "}]}
-    (diagnostic,) = check("if", data)
-    assert (diagnostic.code, diagnostic.severity) == ("never-matches", "warning")
-    assert diagnostic.pointer == "/data/conditions/0/value"
 
 
 def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_guesses() -> None:
@@ -327,10 +299,6 @@ def test_an_entry_may_be_given_its_input() -> None:
 
 def test_braces_in_fields_that_are_no_templates_are_text() -> None:
     assert check("agent", {"systemPrompt": "{{ secrets"}, description="d") == []
-
-
-def test_the_roots_are_those_that_expressions_know() -> None:
-    assert set(ROOT_VARIABLES) == WELL_KNOWN
 
 
 def _chain(*ids: str) -> dict[str, Any]:

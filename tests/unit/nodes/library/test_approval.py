@@ -20,6 +20,7 @@ from planwave.nodes.library.approval import Approval
 from planwave.nodes.registry import Registry
 from planwave.service.executions.answers import validate_answer
 from tests.support.graph.builders import make_edge
+from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import context_for, last_item, make_inputs
 from tests.support.paths import ROOT
 from tests.support.virtual_loop import virtual_time
@@ -163,20 +164,13 @@ async def test_an_answer_that_nobody_checked_fails_the_node(answer: Any, code: s
 
 def asking(**data: Any) -> dict[str, Any]:
     """Return a graph with two branches after a question about a draft."""
-    flow = {"channel": "flow"}
-    return {
-        "nodes": [
-            {"id": "draft", "type": "text", "data": {"text": "Dear Ann"}},
-            {"id": "ask", "type": "approval", "data": {"prompt": "Send '{{ input }}'?", **data}},
-            {"id": "sent", "type": "text", "data": {"text": "sent: {{ input }}"}},
-            {"id": "kept", "type": "text", "data": {"text": "kept: {{ input }}"}},
-        ],
-        "edges": [
-            {"source": "draft", "target": "ask", "data": flow},
-            {"source": "ask", "sourceHandle": "approve", "target": "sent", "data": flow},
-            {"source": "ask", "sourceHandle": "reject", "target": "kept", "data": flow},
-        ],
-    }
+    return graph_document(
+        node_document("draft", "text", text="Dear Ann"),
+        node_document("ask", "approval", **{"prompt": "Send '{{ input }}'?", **data}),
+        node_document("sent", "text", text="sent: {{ input }}"),
+        node_document("kept", "text", text="kept: {{ input }}"),
+        edges=[("draft", "ask"), ("ask", "sent", "approve"), ("ask", "kept", "reject")],
+    )
 
 
 async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.graph.model import LINK, DataValue, Graph, Node
+from planwave.graph.model import LINK, DataValue, Node
 from planwave.nodes.library.conditional import Conditional
-from planwave.nodes.registry import default_registry
 from tests.support.graph.builders import make_edge
 from tests.support.nodes.nested_graphs import graph_document, node_document, result_key_of
+from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 NODE = Node("c", "conditional", "C")
@@ -70,27 +70,33 @@ async def test_a_text_that_names_none_fails_with_those_there_are(
     assert caught.value.hint
 
 
-def found(data: dict[str, Any], *handles: str) -> list[tuple[str, str]]:
-    node = Node("c", "conditional", "C", data=data)
-    edges = tuple(make_edge("c", f"t{n}", source_handle=h) for n, h in enumerate(handles))
-    return [(f.code, f.pointer) for f in default_registry().check(node, Graph((node,), edges))]
-
-
-def test_declared_handles_are_held_against_edges_and_default() -> None:
-    data = {"condition": "{{ goal }}", "outputHandles": ["a", "b"]}
-    assert found(data, "a", "b", "error") == []
-    assert found(data, "c") == [("unknown-handle", "/data/outputHandles")]
-    assert found({**data, "defaultHandle": "b"}, "b") == []
-    assert found({**data, "defaultHandle": "c"}) == [("invalid-data", "/data/defaultHandle")]
-    assert found({"condition": "{{ goal }}", "defaultHandle": "c"}, "x") == []
+@pytest.mark.parametrize(
+    ("data", "outputs", "found"),
+    [
+        ({"outputHandles": ["a", "b"]}, ["a", "b", "error"], []),
+        ({"outputHandles": ["a", "b"]}, ["c"], [("unknown-handle", "/data/outputHandles")]),
+        ({"outputHandles": ["a", "b"], "defaultHandle": "b"}, ["b"], []),
+        (
+            {"outputHandles": ["a", "b"], "defaultHandle": "c"},
+            [],
+            [("invalid-data", "/data/defaultHandle")],
+        ),
+        ({"defaultHandle": "c"}, ["x"], []),
+    ],
+)
+def test_edges_and_the_default_are_checked_against_the_declared_handles(
+    data: dict[str, Any], outputs: list[str], found: list[tuple[str, str]]
+) -> None:
+    data = {"condition": "{{ goal }}", **data}
+    assert locations(check_node("conditional", data, outputs=outputs)) == found
 
 
 @pytest.mark.parametrize("name", ["", " ", " a", "error", "{x}"])
 def test_names_that_no_handle_has_are_refused(name: str) -> None:
-    data = {"condition": "{{ goal }}", "outputHandles": ["a", name]}
-    assert ("invalid-data", "/data/outputHandles/1") in found(data)
-    data = {"condition": "{{ goal }}", "defaultHandle": name}
-    assert ("invalid-data", "/data/defaultHandle") in found(data)
+    data = {"condition": "{{ goal }}", "outputHandles": ["a", name], "defaultHandle": name}
+    found = locations(check_node("conditional", data))
+    assert ("invalid-data", "/data/outputHandles/1") in found
+    assert ("invalid-data", "/data/defaultHandle") in found
 
 
 async def test_its_handles_may_be_wired() -> None:

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.model import DataValue, Node
 from planwave.nodes.library.if_ import If
-from planwave.nodes.registry import default_registry
-from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 NODE = Node("i", "if", "I")
@@ -113,42 +112,44 @@ async def test_the_check_tells_fields_and_operators_that_compare_with_nothing() 
     )
 
 
-def found(conditions: Any, *handles: str) -> list[tuple[str, str, str]]:
-    """Return the findings of an ``if`` whose edges leave through some handles."""
-    node = Node("i", "if", "I", data={"conditions": conditions})
-    edges = tuple(make_edge("i", f"t{n}", source_handle=h) for n, h in enumerate(handles))
-    findings = default_registry().check(node, Graph((node,), edges))
-    return [(each.code, each.pointer, each.message) for each in findings]
+NO_VALUE = [("invalid-data", "/data/conditions/0/value")]
 
 
-def test_a_condition_needs_what_its_operator_compares_with() -> None:
-    assert found([{"operator": "exists"}, {"operator": "isEmpty"}, {"operator": "notExists"}]) == []
-    for operator in ("equals", "equal", "lessThan"):
-        (fault,) = found([{"operator": operator}])
-        assert fault[:2] == ("invalid-data", "/data/conditions/0/value")
-    assert found([{"operator": "equals", "value": None}]) == []
+@pytest.mark.parametrize(
+    ("conditions", "found"),
+    [
+        ([{"operator": "exists"}, {"operator": "isEmpty"}, {"operator": "notExists"}], []),
+        ([{"operator": "equals"}], NO_VALUE),
+        ([{"operator": "equal"}], NO_VALUE),
+        ([{"operator": "lessThan"}], NO_VALUE),
+        ([{"operator": "equals", "value": None}], []),
+        ([{"operator": "contains", "value": " "}], [("never-matches", "/data/conditions/0/value")]),
+        ([{"operator": "equal", "value": "", "caseSensitive": True}], []),
+        ([{"operator": "equals", "value": ""}], []),
+        ([{"operator": "equals", "value": "{{ goal }}"}], []),
+        ("{{ goal }}", []),
+        ("none", [("invalid-data", "/data/conditions")]),
+        ([], [("invalid-data", "/data/conditions")]),
+        (None, [("missing-required-input", "/data/conditions")]),
+    ],
+)
+def test_conditions_are_checked_against_their_operators(
+    conditions: Any, found: list[tuple[str, str]]
+) -> None:
+    data = {} if conditions is None else {"conditions": conditions}
+    assert locations(check_node("if", data)) == found
 
 
-def test_conditions_that_never_hold_are_told() -> None:
-    conditions = [
-        {"operator": "contains", "value": " "},
-        {"operator": "equal", "value": "", "caseSensitive": True},
-        {"operator": "equals", "value": ""},
-    ]
-    (fault,) = found(conditions)
-    assert fault[:2] == ("never-matches", "/data/conditions/0/value")
+def test_a_condition_that_never_holds_is_a_warning() -> None:
+    (finding,) = check_node("if", {"conditions": [{"operator": "equal", "value": "  "}]})
+    assert (finding.code, finding.severity) == ("never-matches", "warning")
 
 
-def test_edges_leave_through_the_conditions_there_are() -> None:
-    conditions = [{"operator": "exists"}]
-    assert found(conditions, "condition-0", "false", "error") == []
-    (fault,) = found(conditions, "condition-1")
-    assert fault[:2] == ("unknown-handle", "/data/conditions")
-    assert "leaves through 'condition-1', but there is only 1 branch" in fault[2]
-
-
-def test_conditions_may_come_from_templates() -> None:
-    assert found("{{ goal }}", "condition-7") == []
-    assert found([{"operator": "equals", "value": "{{ goal }}"}]) == []
-    (fault,) = found("none")
-    assert fault[:2] == ("invalid-data", "/data/conditions")
+def test_an_edge_that_leaves_through_no_condition_is_an_error() -> None:
+    data: dict[str, Any] = {"conditions": [{"operator": "exists"}]}
+    assert check_node("if", data, outputs=["condition-0", "false", "error"]) == []
+    (finding,) = check_node("if", data, outputs=["condition-1"])
+    assert (finding.code, finding.pointer) == ("unknown-handle", "/data/conditions")
+    assert "leaves through 'condition-1', but there is only 1 branch" in finding.message
+    assert finding.hint == "use one of condition-0, false"
+    assert check_node("if", {"conditions": "{{ goal }}"}, outputs=["condition-7"]) == []

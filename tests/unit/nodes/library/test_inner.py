@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
-from planwave.nodes.library.inner import Inner
-from planwave.nodes.spec import spec_of
 from tests.support.nodes.nested_graphs import (
     FakeFlowStore,
-    WorkNode,
     diagnostics_of,
     errors_of,
     graph_document,
     node_document,
     run_to_end,
+    values_or_error,
 )
 from tests.support.nodes.node_context import services_with
 from tests.support.virtual_loop import virtual_time
+
+
+async def values_of(graph: dict[str, Any], *types: Any, **options: Any) -> Any:
+    """Return the outputs of the node ``n`` by handle, or the error that ended the run."""
+    return values_or_error(await run_to_end(graph, *types, **options))
 
 
 def around(value: Any, into: str = "input", **data: Any) -> dict[str, Any]:
@@ -28,13 +31,6 @@ def around(value: Any, into: str = "input", **data: Any) -> dict[str, Any]:
         node_document("n", "inner", **data),
         edges=[("s", "n", "output", into)],
     )
-
-
-async def values_of(graph: dict[str, Any], *types: Any, **options: Any) -> Any:
-    result = await run_to_end(graph, *types, **options)
-    if result.error is not None:
-        return result.error["code"], result.error["message"]
-    return {handle: value.value for handle, value in result.outputs["n"].items()}
 
 
 ECHO = graph_document(node_document("in", "start"), node_document("t", "end"), edges=[("in", "t")])
@@ -143,16 +139,6 @@ async def test_ids_with_dots_are_told_from_handles() -> None:
     assert (given["one"], given["two"], given["three"]) == ("dotted", "dotted", "plain")
 
 
-@virtual_time
-async def test_a_failure_inside_fails_the_node() -> None:
-    inside = graph_document(node_document("b", "work", fails=True, value="it"))
-    code, message = await values_of(
-        graph_document(node_document("n", "inner", graph=inside)), WorkNode()
-    )
-    assert code == "nested-run-failed"
-    assert "it went wrong" in message
-
-
 # -- flows
 
 
@@ -236,10 +222,3 @@ def test_names_that_cannot_be_read_are_not_missed_inside() -> None:
     assert errors_of(graph_document(node_document("n", "inner", graph=inside, inputs=["who"]))) == [
         ("invalid-data", "/nodes/0/data/inputs")
     ]
-
-
-@virtual_time
-async def test_the_example_greets() -> None:
-    result = await run_to_end(spec_of(Inner()).example)
-    outputs = {handle: value.value for handle, value in result.outputs["greet"].items()}
-    assert outputs == {"output": "Hello Ada, welcome!", "short": "Hello Ada"}

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from planwave.nodes.library.loop import Loop
-from planwave.nodes.spec import spec_of
 from planwave.settings import Limits
 from tests.support.nodes.nested_graphs import (
     WorkNode,
@@ -80,60 +78,6 @@ async def test_an_entry_node_of_the_body_gets_the_item() -> None:
     assert await run_node("loop", items=["a", "b"], body=inside) == {"output": ["<a>", "<b>"]}
 
 
-@pytest.mark.parametrize(
-    ("inside", "result"),
-    [
-        (graph_document(node_document("b", "work", value="x"), node_document("e", "end"), edges=[("b", "e")]), "x"),
-        (graph_document(node_document("b", "work", value="x"), node_document("c", "work", value="y")), {"b": "x", "c": "y"}),
-        (
-            graph_document(
-                node_document("b", "work", value="x"), node_document("c", "work", value="y"), node_document("e", "end"),
-                edges=[("b", "e")],
-            ),
-            "x",
-        ),
-    ],
-)  # fmt: skip
-@virtual_time
-async def test_what_a_body_comes_to(inside: dict[str, Any], result: Any) -> None:
-    assert await run_node("loop", WorkNode(), items=[1], body=inside) == {"output": [result]}
-
-
-@virtual_time
-async def test_only_what_completed_of_the_last_nodes_counts() -> None:
-    conditions = [{"operator": "equal", "value": "go"}]
-    inside = graph_document(
-        node_document("t", "text", text="{{ item }}"), node_document("which", "if", conditions=conditions),
-        node_document("yes", "text", text="went"),
-        edges=[("t", "which"), ("which", "yes", "condition-0")],
-    )  # fmt: skip
-    given = await run_node("loop", items=["go", "stay"], body=inside)
-    assert given == {"output": ["went", None]}
-
-
-@virtual_time
-async def test_items_are_the_input_where_none_are_named() -> None:
-    graph = graph_document(
-        node_document("start", "start", initialInput=["a", "b"]), node_document("n", "loop", body=body(value=ITEM)),
-        edges=[("start", "n")],
-    )  # fmt: skip
-    result = await run_to_end(graph, WorkNode())
-    assert result.outputs["n"]["output"].value == ["a", "b"]
-
-
-@virtual_time
-async def test_several_inputs_are_the_list_of_them_and_a_wire_into_items_beats_all() -> None:
-    graph = graph_document(
-        node_document("a", "text", text="a"), node_document("b", "text", text="b"),
-        node_document("l", "start", initialInput=[1, 2]),
-        node_document("n", "loop", body=body(value=ITEM)), node_document("m", "loop", body=body(value=ITEM)),
-        edges=[("a", "n"), ("b", "n"), ("a", "m"), ("l", "m", "output", "items")],
-    )  # fmt: skip
-    result = await run_to_end(graph, WorkNode())
-    assert result.outputs["n"]["output"].value == ["a", "b"]
-    assert result.outputs["m"]["output"].value == [1, 2]
-
-
 @pytest.mark.parametrize("items", ["[1, 2]", " [1,\n2] ", "{{ '[1, 2]' }}"])
 @virtual_time
 async def test_the_json_text_of_a_list_is_read(items: str) -> None:
@@ -141,12 +85,50 @@ async def test_the_json_text_of_a_list_is_read(items: str) -> None:
     assert given == {"output": [1, 2]}
 
 
-@pytest.mark.parametrize("items", ["one, two", '{"a": 1}', {"a": 1}, 5, True, "[1, 2"])
+def wired(*sources: dict[str, Any], handle: str = "input", **data: Any) -> dict[str, Any]:
+    """Return a graph in which a loop gets its items or its body through edges."""
+    edges = [(source["id"], "n", "output", handle) for source in sources]
+    return graph_document(*sources, node_document("n", "loop", **data), edges=edges)
+
+
+@pytest.mark.parametrize(
+    ("graph", "items"),
+    [
+        (wired(node_document("s", "start", initialInput=["a", "b"]), body=body(value=ITEM)), ["a", "b"]),
+        (
+            wired(node_document("a", "text", text="a"), node_document("b", "text", text="b"), body=body(value=ITEM)),
+            ["a", "b"],
+        ),
+        (
+            wired(
+                node_document("s", "start", initialInput=[1, 2]), handle="items",
+                items=["written"], body=body(value=ITEM),
+            ),
+            [1, 2],
+        ),
+    ],
+    ids=["one input", "several inputs", "wire into items"],
+)  # fmt: skip
 @virtual_time
-async def test_what_is_no_list_is_refused(items: Any) -> None:
-    code, message = await run_node("loop", WorkNode(), items=items, body=body())
-    assert code == "not-a-list"
-    assert "loop 'n' needs a list of items, got" in message
+async def test_items_come_from_the_wire_into_items_or_from_the_inputs(
+    graph: dict[str, Any], items: list[Any]
+) -> None:
+    result = await run_to_end(graph, WorkNode())
+    assert result.outputs["n"]["output"].value == items
+
+
+@pytest.mark.parametrize(
+    ("items", "shown"),
+    [
+        ("one, two", "the text 'one, two'"), ('{"a": 1}', "an object"), ("[1, 2", "the text '[1, 2'"),
+        ({"a": 1}, "an object"), (5, "5"), (True, "true"),
+    ],
+)  # fmt: skip
+@virtual_time
+async def test_items_that_are_no_list_fail_the_node(items: Any, shown: str) -> None:
+    assert await run_node("loop", WorkNode(), items=items, body=body()) == (
+        "not-a-list", f"node 'n' failed: loop 'n' needs a list of items, got {shown}",
+    )  # fmt: skip
 
 
 @virtual_time
@@ -209,78 +191,36 @@ async def test_people_may_be_asked_about_each_item() -> None:
     assert sorted(map(str, work.values)) == ["None", "a", "c"], "each item ran once"
 
 
-@virtual_time
-async def test_a_body_that_cannot_run_is_no_matter_of_an_item() -> None:
-    graph = graph_document(
-        node_document("g", "start", initialInput=graph_document(node_document("x", "nonsense"))),
-        node_document("n", "loop", items=[1, 2], onItemError="null"),
-        edges=[("g", "n", "output", "body")],
-    )
-    result = await run_to_end(graph)
-    assert result.error is not None
-    assert result.error["code"] == "graph-invalid"
-    assert "data.body of 'n' cannot run: node 'x' has the unknown type" in result.error["message"]
+TEXT = node_document("t", "text", text="{{ item }}!")
 
 
 @pytest.mark.parametrize(
-    ("brought", "message"),
+    ("graph", "nodes", "error"),
     [
-        ({}, "data.body of 'n' cannot run: field 'nodes' is missing"),
-        ([1], "data.body has to be an object"),
-    ],
-)
-@virtual_time
-async def test_what_a_wire_brings_and_is_no_graph_is_told_with_its_place(
-    brought: Any, message: str
-) -> None:
-    graph = graph_document(
-        node_document("g", "start", initialInput=brought),
-        node_document("n", "loop", items=[1]),
-        edges=[("g", "n", "output", "body")],
-    )
-    result = await run_to_end(graph)
-    assert result.error is not None
-    assert result.error["message"].startswith(f"node 'n' failed: {message}")
-
-
-@pytest.mark.parametrize(("items", "kind"), [({"a": 1}, "an object"), (True, "true"), (5, "5")])
-@virtual_time
-async def test_what_is_no_list_is_told_in_words_of_json(items: Any, kind: str) -> None:
-    told = await run_node("loop", WorkNode(), items=items, body=body())
-    assert told == (
-        "not-a-list", f"node 'n' failed: loop 'n' needs a list of items, got {kind}",
-    )  # fmt: skip
-
-
-@virtual_time
-async def test_a_graph_that_a_wire_brings_is_checked_and_run() -> None:
-    graph = graph_document(
-        node_document(
-            "g",
-            "start",
-            initialInput=graph_document(node_document("t", "text", text="{{ item }}!")),
+        (graph_document(TEXT, node_document("u", "end"), edges=[("t", "u")]), 2, None),
+        (graph_document(TEXT, node_document("u", "end"), edges=[("t", "u")]), 1, "limit nodes is 1, met 2"),
+        (
+            graph_document(node_document("x", "nonsense")), 9,
+            "data.body of 'n' cannot run: node 'x' has the unknown type",
         ),
-        node_document("n", "loop", items=["a"]),
-        edges=[("g", "n", "output", "body")],
-    )
-    result = await run_to_end(graph)
-    assert result.outputs["n"]["output"].value == ["a!"]
-
-
+        ({}, 9, "data.body of 'n' cannot run: field 'nodes' is missing"),
+        ([1], 9, "data.body has to be an object"),
+    ],
+)  # fmt: skip
 @virtual_time
-async def test_limits_hold_for_a_graph_that_a_wire_brings() -> None:
-    two = graph_document(
-        node_document("t", "text", text="{{ item }}"), node_document("u", "text", text="x")
-    )
-    graph = graph_document(
-        node_document("g", "start", initialInput=two), node_document("n", "loop", items=["a"]),
-        edges=[("g", "n", "output", "body")],
-    )  # fmt: skip
-    for most, code in ((2, None), (1, "graph-invalid")):
-        services, _ = services_with(lambda _: [], limits=Limits(nodes=most))
-        result = await run_to_end(graph, services=services)
-        assert (result.error and result.error["code"]) == code
-    assert "limit nodes is 1, met 2" in str(result.error)
+async def test_a_body_from_a_wire_is_checked_before_the_first_item_runs(
+    graph: Any, nodes: int, error: str | None
+) -> None:
+    services, _ = services_with(lambda _: [], limits=Limits(nodes=nodes))
+    source = node_document("g", "start", initialInput=graph)
+    loop = wired(source, handle="body", items=["a"], onItemError="null")
+    result = await run_to_end(loop, services=services)
+    if error is None:
+        assert result.outputs["n"]["output"].value == ["a!"]
+    else:
+        assert result.error is not None
+        assert result.error["message"].startswith("node 'n' failed: ")
+        assert error in result.error["message"]
 
 
 @virtual_time
@@ -343,65 +283,45 @@ def test_more_items_than_the_limits_allow_are_found_before_a_run() -> None:
     ]
 
 
-@virtual_time
-async def test_the_example_shouts() -> None:
-    result = await run_to_end(spec_of(Loop()).example)
-    assert result.outputs["shout"]["output"].value == ["0: ONE!", "1: TWO!", "2: THREE!"]
-
-
 GROWS = graph_document(node_document("t", "transform", expression="{{ value + 1 }}"))
+
+
+def texts(text: str) -> dict[str, Any]:
+    return graph_document(node_document("t", "text", text=text))
+
+
+def while_below(limit: str) -> dict[str, Any]:
+    return graph_document(node_document("w", "while", condition=f"value < {limit}", body=GROWS))
+
+
+def inner(graph: dict[str, Any]) -> dict[str, Any]:
+    return graph_document(node_document("in", "inner", graph=graph))
 
 
 @pytest.mark.parametrize(
     ("inside", "warned"),
     [
-        (graph_document(node_document("t", "text", text="the same for any item")), True),
-        (graph_document(node_document("t", "text", text="{{ goal }}, item")), True),
-        (graph_document(node_document("t", "text", text="{{ item.name | upper }}")), False),
-        (graph_document(node_document("t", "text", text="{% if index %}x{% endif %}")), False),
-        (graph_document(node_document("t", "text", text="{{ {'a': 1}[item] }}")), False),
-        (
-            graph_document(node_document("t", "text", text="{{ {'item': 1} }} {{ goal.item }}")),
-            True,
-        ),
-        (
-            graph_document(
-                node_document("t", "text", text="{% for item in [1, 2] %}{{ item }}{% endfor %}")
-            ),
-            True,
-        ),
+        (texts("the same for any item"), True),
+        (texts("{{ goal }}, item"), True),
+        (texts("{{ item.name | upper }}"), False),
+        (texts("{% if index %}x{% endif %}"), False),
+        (texts("{{ {'a': 1}[item] }}"), False),
+        (texts("{{ {'item': 1} }} {{ goal.item }}"), True),
+        (texts("{% for item in [1, 2] %}{{ item }}{% endfor %}"), True),
         (
             graph_document(
                 node_document("s", "start"), node_document("t", "end"), edges=[("s", "t")]
             ),
             False,
         ),
-        (
-            graph_document(
-                node_document(
-                    "in", "inner", graph=graph_document(node_document("t", "text", text="{{item}}"))
-                )
-            ),
-            False,
-        ),
-        (graph_document(node_document("w", "while", condition="value < item", body=GROWS)), False),
-        (
-            graph_document(
-                node_document(
-                    "in",
-                    "inner",
-                    graph=graph_document(
-                        node_document("w", "while", condition="value < index", body=GROWS)
-                    ),
-                )
-            ),
-            False,
-        ),
-        (graph_document(node_document("w", "while", condition="value < 3", body=GROWS)), True),
+        (inner(texts("{{item}}")), False),
+        (while_below("item"), False),
+        (inner(while_below("index")), False),
+        (while_below("3"), True),
         (graph_document(node_document("t", "nonsense")), False),
     ],
 )
-def test_a_body_that_never_reads_its_item_is_warned_of(inside: Any, warned: bool) -> None:
+def test_a_body_that_never_reads_its_item_is_a_warning(inside: Any, warned: bool) -> None:
     found = diagnostics_of(graph_document(node_document("n", "loop", items=[1], body=inside)))
-    told = [(each.pointer, each.severity) for each in found if each.code == "unused-item"]
-    assert told == ([("/nodes/0/data/body", "warning")] if warned else [])
+    warnings = [(each.pointer, each.severity) for each in found if each.code == "unused-item"]
+    assert warnings == ([("/nodes/0/data/body", "warning")] if warned else [])

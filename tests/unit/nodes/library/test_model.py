@@ -15,6 +15,7 @@ from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelRequest
 from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import ListedProviders
+from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import (
     context_for,
     make_inputs,
@@ -67,16 +68,6 @@ async def test_a_model_that_is_not_there_fails() -> None:
     assert caught.value.code == "unknown-model"
 
 
-async def test_wires_into_it_count_however_the_field_was_written() -> None:
-    edges = [make_edge("s", "g", channel=LINK, target_handle="model")]
-    links: dict[Any, Any] = {("g", "model"): ["n"]}
-    context = context_for(
-        Node("g", "client", "G"), edges=edges, links=links, services=services()[0]
-    )
-    made = await ClientModel().materialize({"model_name": "m"}, "output", context)
-    assert made.values["model"] == "n"
-
-
 @pytest.mark.parametrize("kind", [Agent(), Llm()])
 async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_beats_it(
     kind: Agent | Llm,
@@ -113,30 +104,21 @@ async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_be
     }
 
 
-@pytest.mark.parametrize("kind", [Agent(), Llm()])
-async def test_text_that_flows_into_the_model_is_its_name(kind: Agent | Llm) -> None:
-    node_services, models = services()
-    context = context_for(Node("a", kind.node_type, "A"), services=node_services)
-    await result_and_events(
-        kind.execute({"model": "m"}, make_inputs("Hi", ("model", "n")), context)
-    )
-    assert models.requests[0].model == "n"
-
-
 REGISTRY = Registry(LIBRARY, providers=PROVIDERS)
 
 
-def found(node: Node, *others: Node) -> list[tuple[str, str]]:
-    edges = tuple(make_edge(o.id, node.id, channel=LINK, target_handle="model") for o in others)
-    return [(f.code, f.pointer) for f in REGISTRY.check(node, Graph((node, *others), edges))]
-
-
-def test_what_is_not_available_is_found_at_the_model_and_not_at_those_who_ask_it() -> None:
-    wrong = Node("g", "model", "G", data={"provider": "nobody"})
-    asking = Node("a", "llm", "A", data={"prompt": "Hi", "provider": "nobody"})
-    assert found(wrong) == [("unknown-provider", "/data/provider")]
-    assert found(asking) == [("unknown-provider", "/data/provider")]
-    assert found(asking, wrong) == []
+def test_an_unavailable_provider_is_reported_at_the_model_node_and_not_at_the_nodes_linked_to_it() -> (
+    None
+):
+    unknown = {"provider": "nobody"}
+    found = locations(check_node("model", unknown, registry=REGISTRY))
+    assert found == [("unknown-provider", "/data/provider")]
+    linked = Node("a", "llm", "A", data={"prompt": "Hi", **unknown})
+    edge = make_edge("g", "a", channel=LINK, target_handle="model")
+    graph = Graph((linked, Node("g", "model", "G", data=unknown)), (edge,))
+    assert list(REGISTRY.check(linked, graph)) == []
+    unlinked = locations(check_node("llm", linked.data, registry=REGISTRY))
+    assert unlinked == [("unknown-provider", "/data/provider")]
 
 
 def test_it_never_runs_and_is_only_linked() -> None:

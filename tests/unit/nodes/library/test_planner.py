@@ -72,11 +72,20 @@ async def test_a_linked_model_plans_as_it_is_set() -> None:
     assert asked["settings"] == CallSettings(temperature=0)
 
 
-class Listening:
-    """A planner that goes on writing once the first part of its plan was heard of."""
+PLANS = graph_document(node_document("n", "planner", goal="g"))
+
+
+def run_planning(planner: Any, *, providers: Any = None) -> planwave.Run:
+    """Run a graph of one node that plans the goal ``g`` with this planner."""
+    services, _ = services_with(lambda _: [], providers, planner=planner)
+    return planwave.run(PLANS, registry=registry_with(), services=services)
+
+
+class WaitingPlanner:
+    """A planner that reports part of a plan, then waits until the test has seen it."""
 
     def __init__(self) -> None:
-        self.heard = asyncio.Event()
+        self.seen = asyncio.Event()
         self.was_cancelled = False
 
     async def create_plan(
@@ -86,7 +95,7 @@ class Listening:
         on_progress(PlanProgress("delta", {"text": '{"title": "T"', "reasoning": False}))
         on_progress(PlanProgress("title", {"title": "T"}))
         try:
-            await self.heard.wait()
+            await self.seen.wait()
         except asyncio.CancelledError:
             self.was_cancelled = True
             raise
@@ -94,39 +103,29 @@ class Listening:
 
 
 @virtual_time
-async def test_the_plan_is_told_while_it_is_written() -> None:
-    planner = Listening()
-    services, _ = services_with(lambda _: [], planner=planner)
-    run = planwave.run(
-        graph_document(node_document("n", "planner", goal="g")),
-        registry=registry_with(),
-        services=services,
-    )
+async def test_parts_of_the_plan_are_emitted_while_it_is_written() -> None:
+    planner = WaitingPlanner()
+    run = run_planning(planner)
     deltas: list[Any] = []
-    told: list[Any] = []
+    emitted: list[Any] = []
     async for event in run:
         if event.type == "node.delta":
             deltas.append((event.data["kind"], event.data["text"]))
         elif event.type == "node.event" and event.data["event_type"] in ("planning", "plan"):
-            told.append((event.data["event_type"], event.data["data"]))
-            planner.heard.set()
+            emitted.append((event.data["event_type"], event.data["data"]))
+            planner.seen.set()
     assert run.result().status == "completed"
-    assert deltas == [("reasoning", "Well. ")], "the text of a plan is nothing the node says"
-    assert told == [
+    assert deltas == [("reasoning", "Well. ")], "the text of a plan is not text of the node"
+    assert emitted == [
         ("planning", {"kind": "title", "title": "T"}),
         ("plan", {"title": "Say it", "hash": "h", "nodes": 1}),
     ]
 
 
 @virtual_time
-async def test_who_cancels_the_node_stops_its_planning() -> None:
-    planner = Listening()
-    services, _ = services_with(lambda _: [], planner=planner)
-    run = planwave.run(
-        graph_document(node_document("n", "planner", goal="g")),
-        registry=registry_with(),
-        services=services,
-    )
+async def test_a_cancel_stops_the_planning() -> None:
+    planner = WaitingPlanner()
+    run = run_planning(planner)
     async for event in run:
         if event.type == "node.event":
             run.cancel("enough")
@@ -135,8 +134,8 @@ async def test_who_cancels_the_node_stops_its_planning() -> None:
 
 
 @virtual_time
-async def test_who_stops_listening_stops_the_planning() -> None:
-    planner = Listening()
+async def test_closing_the_stream_of_the_node_stops_the_planning() -> None:
+    planner = WaitingPlanner()
     services, _ = services_with(lambda _: [], planner=planner)
     context = context_for(Node("n", "planner", "n"), services=services)
     events: Any = PlannerNode().execute({"goal": "g"}, Inputs(), context)
@@ -158,34 +157,18 @@ async def test_the_goal_may_be_a_template_or_the_input() -> None:
 
 
 @virtual_time
-async def test_what_was_planned_and_paid_for_is_told() -> None:
-    services, _ = services_with(lambda _: [])
-    run = planwave.run(
-        graph_document(node_document("n", "planner", goal="g")),
-        registry=registry_with(),
-        services=services,
-    )
-    events = [event async for event in run]
+async def test_usage_is_reported_before_the_plan_is_stored() -> None:
+    """Otherwise a process that ends in between leaves a plan whose calls were not counted."""
+    events = [event async for event in run_planning(OneStepPlanner())]
     (usage,) = [event.data for event in events if event.type == "usage"]
     assert (usage["provider"], usage["model"], usage["input_tokens"]) == ("openai", "m", 3)
-    told = [e.data for e in events if e.type == "node.event" and e.data["event_type"] == "plan"]
-    assert [each["data"] for each in told] == [{"title": "Say it", "hash": "h", "nodes": 1}]
+    types = [str(event.data.get("event_type", event.type)) for event in events]
+    assert "usage" in types[: types.index("once")]
     assert [e.path for e in events if e.type == "node.completed"] == ["n[plan]/say", "n"]
 
 
 @virtual_time
-async def test_what_planning_took_is_told_no_later_than_the_plan_is_kept() -> None:
-    """Otherwise a process that ends in between leaves a plan whose calls were not counted."""
-    services, _ = services_with(lambda _: [], planner=OneStepPlanner())
-    graph = graph_document(node_document("n", "planner", goal="g"))
-    told: list[str] = []
-    async for event in planwave.run(graph, registry=registry_with(), services=services):
-        told.append(str(event.data.get("event_type", event.type)))
-    assert "usage" in told[: told.index("once")]
-
-
-@virtual_time
-async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
+async def test_the_goal_of_the_steps_is_the_goal_of_the_node() -> None:
     plan = planner_reply(step("a"), step("b"), edges=[reply_edge("a", "b")])
     models, providers = ScriptedModels([plan, "first", "second"]), FakeProviders()
     services, _ = services_with(
@@ -206,15 +189,10 @@ async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
 
 
 async def fails_to_plan(replies: list[Any]) -> tuple[str, list[int]]:
-    """Have a node plan with such replies; give its failure's code, and the tokens told as paid."""
+    """Plan with these replies; return the code of the failure and the input tokens reported."""
     models, providers = ScriptedModels(replies), FakeProviders()
     planner = Planner(models, providers, library_registry(providers))
-    services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
-    run = planwave.run(
-        graph_document(node_document("n", "planner", goal="g")),
-        registry=registry_with(),
-        services=services,
-    )
+    run = run_planning(planner, providers=providers)
     events = [event async for event in run]
     error = run.result().error
     assert error is not None
@@ -228,7 +206,7 @@ async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() ->
 
 
 @virtual_time
-async def test_what_was_paid_before_a_call_failed_is_told_too() -> None:
+async def test_calls_before_a_failed_call_are_reported_too() -> None:
     broken = ProviderError("out of order", provider="openai")
     code, paid = await fails_to_plan(["no plan", "none either", broken])
     assert (code, paid) == ("provider-error", [11] * 2)
@@ -237,9 +215,7 @@ async def test_what_was_paid_before_a_call_failed_is_told_too() -> None:
 @virtual_time
 async def test_a_run_without_a_planner_says_so() -> None:
     services, _ = services_with(lambda _: [], planner=None)
-    result = await run_to_end(
-        graph_document(node_document("n", "planner", goal="g")), services=services
-    )
+    result = await run_to_end(PLANS, services=services)
     assert result.error is not None
     assert result.error["code"] == "no-planner"
 
@@ -256,7 +232,3 @@ async def test_a_run_without_a_planner_says_so() -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
     assert errors_of(graph_document(node_document("n", "planner", **data))) == faults
-
-
-def test_models_do_not_plan_planners_unasked() -> None:
-    assert PlannerNode.planned is False

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.model import DataValue, Node
 from planwave.nodes.library.switch import Switch
-from planwave.nodes.registry import default_registry
-from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 NODE = Node("s", "switch", "S")
@@ -48,22 +47,19 @@ async def test_a_wire_brings_the_value() -> None:
     assert result.outputs == {"case-1": DataValue("any", "passed on")}
 
 
-def found(data: dict[str, Any], *handles: str) -> list[tuple[str, str]]:
-    node = Node("s", "switch", "S", data=data)
-    edges = tuple(make_edge("s", f"t{n}", source_handle=h) for n, h in enumerate(handles))
-    return [(f.code, f.pointer) for f in default_registry().check(node, Graph((node,), edges))]
-
-
-def test_edges_leave_through_the_cases_there_are() -> None:
-    assert found({"cases": ["a", "b"]}, "case-0", "case-1", "default", "error") == []
-    assert found({"cases": ["a", "b"]}, "case-2") == [("unknown-handle", "/data/cases")]
-    assert found({"cases": "{{ goal }}"}, "case-9") == []
-
-
-def test_a_case_that_is_there_before_is_told() -> None:
-    assert found({"cases": ["a", " a"]}) == [("never-matches", "/data/cases/1")]
-    assert found({"cases": ["a", "A"]}) == []
-    assert found({"cases": ["a", "A"], "caseSensitive": False}) == [
-        ("never-matches", "/data/cases/1")
-    ]
-    assert found({"cases": []}) == [("invalid-data", "/data/cases")]
+@pytest.mark.parametrize(
+    ("data", "outputs", "found"),
+    [
+        ({"cases": ["a", "b"]}, ["case-0", "case-1", "default", "error"], []),
+        ({"cases": ["a", "b"]}, ["case-2"], [("unknown-handle", "/data/cases")]),
+        ({"cases": "{{ goal }}"}, ["case-9"], []),
+        ({"cases": ["a", " a"]}, [], [("never-matches", "/data/cases/1")]),
+        ({"cases": ["a", "A"]}, [], []),
+        ({"cases": ["a", "A"], "caseSensitive": False}, [], [("never-matches", "/data/cases/1")]),
+        ({"cases": []}, [], [("invalid-data", "/data/cases")]),
+    ],
+)
+def test_repeated_cases_and_edges_through_no_case_are_found(
+    data: dict[str, Any], outputs: list[str], found: list[tuple[str, str]]
+) -> None:
+    assert locations(check_node("switch", data, outputs=outputs)) == found

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.model import DataValue, Node
 from planwave.nodes.library.transform import Transform
-from planwave.nodes.registry import default_registry
-from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 NODE = Node("t", "transform", "T")
@@ -55,20 +54,22 @@ async def test_it_takes_one_of_the_two(data: dict[str, Any]) -> None:
     with pytest.raises(NodeError, match="one of the two") as caught:
         await given(data)
     assert caught.value.code == "invalid-data"
-    assert found(data) == [("invalid-data", "/data")]
+    assert locations(check_node("transform", data)) == [("invalid-data", "/data")]
 
 
-def found(data: dict[str, Any], *wired: str) -> list[tuple[str, str]]:
-    node = Node("t", "transform", "T", data=data)
-    edges = tuple(make_edge("s", "t", target_handle=each) for each in wired)
-    return [(f.code, f.pointer) for f in default_registry().check(node, Graph((node,), edges))]
-
-
-def test_a_text_without_an_expression_is_refused() -> None:
-    assert found({"expression": "{{ goal | upper }}"}) == []
-    assert found({"expression": ["{{ goal }}", "fixed"]}) == []
-    assert found({"expression": "goal | upper"}) == [("invalid-data", "/data/expression")]
-    assert found({"expression": "goal"}, "expression") == []
-    assert found({}, "expression") == []
-    assert found({"fields": {}}, "expression") == [("invalid-data", "/data")]
-    assert found({"fields": "{{ inputs }}"}) == []
+@pytest.mark.parametrize(
+    ("data", "inputs", "found"),
+    [
+        ({"expression": "{{ goal | upper }}"}, [], []),
+        ({"expression": ["{{ goal }}", "fixed"]}, [], []),
+        ({"expression": "goal | upper"}, [], [("invalid-data", "/data/expression")]),
+        ({"expression": "goal"}, ["expression"], []),
+        ({}, ["expression"], []),
+        ({"fields": {}}, ["expression"], [("invalid-data", "/data")]),
+        ({"fields": "{{ inputs }}"}, [], []),
+    ],
+)
+def test_a_written_expression_needs_braces(
+    data: dict[str, Any], inputs: list[str], found: list[tuple[str, str]]
+) -> None:
+    assert locations(check_node("transform", data, inputs=inputs)) == found

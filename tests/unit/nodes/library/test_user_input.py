@@ -17,6 +17,7 @@ from planwave.graph.model import Graph, Node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.user_input import UserInput
 from planwave.nodes.registry import Registry
+from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import context_for, result_and_events
 
 NODE = Node("ask", "user_input", "Ask")
@@ -130,21 +131,11 @@ def test_every_fault_is_told_at_once() -> None:
 
 def graph_of(*handles: str) -> dict[str, Any]:
     """Return a graph with one end for each of these handles."""
-    return {
-        "nodes": [
-            {"id": "ask", "type": "user_input", "data": {"message": "from the data"}},
-            *({"id": f"got_{handle}", "type": "end"} for handle in handles),
-        ],
-        "edges": [
-            {
-                "source": "ask",
-                "sourceHandle": handle,
-                "target": f"got_{handle}",
-                "data": {"channel": "flow"},
-            }
-            for handle in handles
-        ],
-    }
+    return graph_document(
+        node_document("ask", "user_input", message="from the data"),
+        *(node_document(f"got_{handle}", "end") for handle in handles),
+        edges=[("ask", f"got_{handle}", handle) for handle in handles],
+    )
 
 
 @pytest.mark.parametrize(

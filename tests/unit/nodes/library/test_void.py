@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import planwave
@@ -12,6 +10,7 @@ from planwave.graph.model import Node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.void import Void
 from planwave.nodes.registry import Registry
+from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 REGISTRY = Registry(LIBRARY)
@@ -35,10 +34,9 @@ async def test_a_run_that_ends_in_it_completes_without_its_text() -> None:
 
 
 def test_nothing_can_follow_it() -> None:
-    graph: dict[str, Any] = {
-        "nodes": [{"id": "v", "type": "void"}, {"id": "e", "type": "end"}],
-        "edges": [{"source": "v", "target": "e", "data": {"channel": "flow"}}],
-    }
+    graph = graph_document(
+        node_document("v", "void"), node_document("e", "end"), edges=[("v", "e")]
+    )
     with pytest.raises(GraphInvalid) as caught:
         planwave.build(graph, registry=REGISTRY)
     assert [d.code for d in caught.value.diagnostics] == ["unknown-handle"]

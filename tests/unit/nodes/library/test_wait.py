@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 import planwave
-from planwave.errors import GraphInvalid, NodeError
+from planwave.errors import NodeError
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, Suspension
 from planwave.nodes.library.end import End
 from planwave.nodes.library.text import Text
 from planwave.nodes.library.wait import Wait
 from planwave.nodes.registry import Registry
 from planwave.service.executions.answers import validate_answer
-from tests.support.graph.builders import make_edge
+from tests.support.nodes.nested_graphs import graph_document, node_document
+from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import context_for, last_item, make_inputs
 from tests.support.virtual_loop import virtual_time
 
@@ -109,90 +110,76 @@ async def test_whoever_answers_the_input_goes_on_unchanged() -> None:
     assert result.outputs == {"output": DataValue("any", [1, None])}
 
 
+# -- in a run
+
+
 # -- what is found beforehand
 
 
-def findings(data: dict[str, Any], *wired: str) -> list[tuple[str, str]]:
-    edges = tuple(make_edge("a", "later", target_handle=handle) for handle in ("input", *wired))
-    nodes = (Node("a", "text", "A", data={"text": "x"}), NODE._replace(data=data))
-    return [(d.code, d.pointer) for d in REGISTRY.check(nodes[1], Graph(nodes, edges))]
-
-
-def test_a_wait_without_a_usable_time_is_found_before_the_run() -> None:
-    assert findings({}) == [("invalid-data", "/data")]
-    assert findings({"seconds": 1, "until": "2030-02-01"}) == [("invalid-data", "/data")]
-    assert findings({"until": "tomorrow"}) == [("invalid-data", "/data/until")]
-
-
-def test_what_is_known_only_in_the_run_is_not_judged_before() -> None:
-    assert findings({"seconds": 1}) == []
-    assert findings({"until": "2030-02-01"}) == []
-    assert findings({"until": "{{ input }}"}) == []
-    assert findings({}, "until") == []
+@pytest.mark.parametrize(
+    ("data", "inputs", "found"),
+    [
+        ({}, [], [("invalid-data", "/data")]),
+        ({"seconds": 1, "until": "2030-02-01"}, [], [("invalid-data", "/data")]),
+        ({"until": "tomorrow"}, [], [("invalid-data", "/data/until")]),
+        ({"seconds": 1}, [], []),
+        ({"until": "2030-02-01"}, [], []),
+        ({"until": "{{ input }}"}, [], []),
+        ({}, ["until"], []),
+    ],
+)
+def test_a_wait_without_a_usable_time_is_found_before_the_run(
+    data: dict[str, Any], inputs: list[str], found: list[tuple[str, str]]
+) -> None:
+    findings = check_node("wait", data, inputs=["input", *inputs], registry=REGISTRY)
+    assert locations(findings) == found
 
 
 # -- in a run
 
 
-def graph_of(**data: Any) -> dict[str, Any]:
-    flow = {"channel": "flow"}
-    return {
-        "nodes": [
-            {"id": "draft", "type": "text", "data": {"text": "Dear Ann"}},
-            {"id": "later", "type": "wait", "data": data},
-            {"id": "sent", "type": "end"},
-        ],
-        "edges": [
-            {"source": "draft", "target": "later", "data": flow},
-            {"source": "later", "target": "sent", "data": flow},
-        ],
-    }
+def run_with(**data: Any) -> planwave.Run:
+    """Run a graph that waits between a draft and its end."""
+    graph = graph_document(
+        node_document("draft", "text", text="Dear Ann"),
+        node_document("later", "wait", **data),
+        node_document("sent", "end"),
+        edges=[("draft", "later"), ("later", "sent")],
+    )
+    return planwave.run(planwave.build(graph, registry=REGISTRY))
 
 
 @virtual_time
-async def test_a_run_goes_on_when_the_time_has_come_and_is_paused_until_then() -> None:
-    run = planwave.run(planwave.build(graph_of(seconds=86_400), registry=REGISTRY))
-    told = [(event.type, event.data.get("by")) async for event in run]
-    kinds = [kind for kind, _ in told]
-    assert kinds.index("node.waiting") < kinds.index("execution.paused")
-    assert ("node.answered", "timeout") in told
+async def test_a_run_is_paused_until_the_time_of_its_timer() -> None:
+    run = run_with(seconds=86_400)
+    events = [(event.type, event.data.get("by")) async for event in run]
+    types = [event_type for event_type, _ in events]
+    assert types.index("node.waiting") < types.index("execution.paused")
+    assert ("node.answered", "timeout") in events
     result = await run
     assert (result.status, result.text) == ("completed", "Dear Ann")
 
 
 @virtual_time
-async def test_a_timer_that_is_answered_early_does_not_wait() -> None:
-    run = planwave.run(planwave.build(graph_of(seconds=86_400), registry=REGISTRY))
-    by: list[Any] = []
+async def test_an_early_answer_ends_the_wait() -> None:
+    run = run_with(seconds=86_400)
+    answered_by: list[Any] = []
     async for event in run:
         if event.type == "node.waiting":
             run.answer(event.data["request_id"], {"decision": "continue", "note": ""})
         elif event.type == "node.answered":
-            by.append(event.data.get("by"))
-    assert ((await run).text, by) == ("Dear Ann", [None])
+            answered_by.append(event.data.get("by"))
+    assert ((await run).text, answered_by) == ("Dear Ann", [None])
 
 
-@virtual_time
-async def test_a_run_that_only_waits_can_be_cancelled() -> None:
-    run = planwave.run(planwave.build(graph_of(seconds=86_400), registry=REGISTRY))
-    async for event in run:
-        if event.type == "execution.paused":
-            run.cancel("no need")
-    assert (await run).status == "cancelled"
-
-
-async def test_a_time_of_the_past_makes_no_pause() -> None:
-    built = planwave.build(graph_of(until="2001-01-01"), registry=REGISTRY)
-    run = planwave.run(built)
-    kinds = [event.type async for event in run]
-    assert "node.waiting" not in kinds
+async def test_a_time_in_the_past_makes_no_pause() -> None:
+    run = run_with(until="2001-01-01")
+    assert "node.waiting" not in [event.type async for event in run]
     assert (await run).text == "Dear Ann"
 
 
-def test_a_wait_that_cannot_be_is_refused_with_the_graph() -> None:
-    with pytest.raises(GraphInvalid):
-        planwave.build(graph_of(until="tomorrow"), registry=REGISTRY)
-
-
-def test_the_clock_of_the_machine_is_the_one_that_counts() -> None:
-    assert abs(Wait()._now() - datetime.now(UTC)) < timedelta(days=1)
+async def test_the_clock_of_the_machine_is_the_default() -> None:
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    waiting = await last_item(Wait().execute({"until": until}, Inputs(), context_for(NODE)))
+    assert isinstance(waiting, Suspension)
+    assert waiting.timeout_s == pytest.approx(3_600, abs=60)

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from planwave.nodes.library.while_ import While
-from planwave.nodes.spec import spec_of
 from planwave.settings import Limits
 from tests.support.nodes.nested_graphs import (
     WorkNode,
@@ -169,11 +167,6 @@ def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str] | N
     assert errors_of(graph_document(node_document("n", "while", **data))) == (
         [] if fault is None else [fault]
     )
-
-
-async def test_the_example_grows() -> None:
-    result = await run_to_end(spec_of(While()).example)
-    assert result.outputs["grow"]["output"].value == "ab" * 8
 
 
 @virtual_time

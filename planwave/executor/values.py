@@ -1,0 +1,55 @@
+"""Values in one graph run: the outputs of its nodes, what arrived at a node, the names of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from planwave.executor.program import Program
+from planwave.graph.model import Arrival, Json
+from planwave.graph.outputs import Outputs
+
+_NO_VARIABLES: Final[Mapping[str, Json]] = {}
+
+
+class GraphValues:
+    """The values of one graph run; the driver sets them, and nodes read them.
+
+    Attributes:
+        program: The graph.
+        prefix: Goes before the ids of its nodes in their paths.
+        variables: Names that its expressions may use besides inputs, including those of the graphs
+            around it.
+        outputs: The outputs of each node, None for a node that has none.
+        join_winners: The edges that won ``join: any``, by node.
+    """
+
+    __slots__ = ("join_winners", "outputs", "prefix", "program", "variables")
+
+    def __init__(
+        self, program: Program, prefix: str = "", variables: Mapping[str, Json] = _NO_VARIABLES
+    ) -> None:
+        self.program, self.prefix, self.variables = program, prefix, variables
+        self.outputs: list[Outputs | None] = [None] * len(program.steps)
+        self.join_winners: dict[int, int] = {}
+
+    def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
+        """Return what reached a node so far, in edge order; of ``join: any``, only the winner's."""
+        program, outputs = self.program, self.outputs
+        graph, sources = program.graph, program.topology.sources
+        edges, nodes = graph.edges, graph.nodes
+        incoming = program.flow_edges_into[node]
+        if self.join_winners and node in self.join_winners:
+            incoming = [self.join_winners[node]]
+        found: list[Arrival] = []
+        for number in incoming:
+            source = sources[number]
+            of_source = outputs[source]
+            if of_source is None:
+                continue
+            edge_id, source_id, handle, _, target_handle, _, _, _ = edges[number]
+            value = of_source.get(handle)
+            if value is not None:
+                source_name = nodes[source].name
+                found.append(Arrival(edge_id, source_id, source_name, handle, target_handle, value))
+        return tuple(found)

@@ -35,7 +35,7 @@ Codes are kebab-case and stable; clients branch on ``code``, never on message te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NotRequired, Protocol, TypedDict
 
 
 class DiagnosticLike(Protocol):
@@ -48,6 +48,15 @@ class DiagnosticLike(Protocol):
     @property
     def hint(self) -> str | None: ...
     def as_json(self) -> dict[str, Any]: ...
+
+
+class ErrorDocument(TypedDict):
+    """An error as JSON; the first failure of a nested run also names its node."""
+
+    code: str
+    message: str
+    hint: NotRequired[str | None]
+    node: NotRequired[str]
 
 
 class PlanwaveError(Exception):
@@ -70,9 +79,9 @@ class PlanwaveError(Exception):
         if code is not None:
             self.code = code
 
-    def as_json(self) -> dict[str, Any]:
-        """Return ``{"code", "message", "hint"?}``, the form stored in events and shown to people."""
-        document: dict[str, Any] = {"code": self.code, "message": self.message}
+    def as_json(self) -> ErrorDocument:
+        """Return the form that is stored in events and shown to people."""
+        document: ErrorDocument = {"code": self.code, "message": self.message}
         if self.hint:
             document["hint"] = self.hint
         return document

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULE_LINES, KERNEL_LINES, FUNCTION_LINES, FOLDER_MODULES = 600, 300, 50, 15
 KERNEL = "planwave/executor/scheduling"
 LARGE_FOLDERS = frozenset({"planwave/nodes/library"})
-MAX_ANY_IN_EXECUTOR = 78
+MAX_ANY_IN_EXECUTOR = 23
 GENERATED = "# Generated "
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Final
 
-from planwave.events.types import ErrorDocument
+from planwave.errors import ErrorDocument
 from planwave.events.usage import NO_USAGE, UsageTotal
 from planwave.graph.outputs import OutputsDocument
 

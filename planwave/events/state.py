@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from planwave.errors import InvalidTransition
+from planwave.errors import ErrorDocument, InvalidTransition
 from planwave.events.graphs import NestedGraphs
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
 from planwave.events.request_text import is_timer
 from planwave.events.types import (
     TRANSIENT,
-    ErrorDocument,
     Event,
     ExecutionCancelled,
     ExecutionCompleted,

@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from planwave.events.request_text import PERSON, field_of
-from planwave.events.types import Event
+from planwave.events.types import (
+    CancelledData,
+    Event,
+    NodeAnsweredData,
+    NodeBlockedData,
+    NodeCompletedData,
+    NodeFailedData,
+    NodeRetryingData,
+    NodeSkippedData,
+    NodeStartedData,
+    NodeWaitingData,
+)
 
 
 class TimelineEntry(NamedTuple):
@@ -65,24 +76,24 @@ def answers(timeline: Iterable[TimelineEntry]) -> list[dict[str, Any]]:
 _EntryParts = tuple[str, dict[str, Any]]
 
 
-def _started(data: Mapping[str, Any]) -> _EntryParts:
-    again = {"reentry": data["reentry"]} if data.get("reentry") else {}
-    return "entered-again" if again else "started", again
+def _started(data: NodeStartedData) -> _EntryParts:
+    reentry = data.get("reentry")
+    return ("entered-again", {"reentry": reentry}) if reentry else ("started", {})
 
 
-def _retrying(data: Mapping[str, Any]) -> _EntryParts:
+def _retrying(data: NodeRetryingData) -> _EntryParts:
     named = ("error", "delay_s", "next_attempt")
     return "tried-again", {name: data.get(name) for name in named}
 
 
-def _waiting(data: Mapping[str, Any]) -> _EntryParts:
+def _waiting(data: NodeWaitingData) -> _EntryParts:
     facts = {"request_id": data["request_id"], "request": data.get("request")}
-    if data.get("timeout_s") is not None:
-        facts |= {"timeout_s": data["timeout_s"], "timeout_answer": data.get("timeout_answer")}
+    if (timeout_s := data.get("timeout_s")) is not None:
+        facts |= {"timeout_s": timeout_s, "timeout_answer": data.get("timeout_answer")}
     return "asked", facts
 
 
-def _answered(data: Mapping[str, Any]) -> _EntryParts:
+def _answered(data: NodeAnsweredData) -> _EntryParts:
     answer = data.get("answer")
     facts = {"request_id": data["request_id"], "by": data.get("by") or PERSON, "answer": answer}
     for name in ("decision", "note"):
@@ -91,32 +102,32 @@ def _answered(data: Mapping[str, Any]) -> _EntryParts:
     return "answered", facts
 
 
-def _completed(data: Mapping[str, Any]) -> _EntryParts:
-    if data.get("reused"):
-        return "reused", {"reused": data["reused"]}
+def _completed(data: NodeCompletedData) -> _EntryParts:
+    if reused := data.get("reused"):
+        return "reused", {"reused": reused}
     for what in ("given", "changed"):
         if data.get(what):
             return what, {}
     return "completed", {"duration_s": data.get("duration_s")}
 
 
-def _failed(data: Mapping[str, Any]) -> _EntryParts:
+def _failed(data: NodeFailedData) -> _EntryParts:
     return "failed", {"error": data.get("error"), "handled": bool(data.get("handled"))}
 
 
-def _skipped(data: Mapping[str, Any]) -> _EntryParts:
+def _skipped(data: NodeSkippedData) -> _EntryParts:
     return "skipped", {"reason": data.get("reason")}
 
 
-def _blocked(data: Mapping[str, Any]) -> _EntryParts:
+def _blocked(data: NodeBlockedData) -> _EntryParts:
     return "blocked", {"cause": data.get("cause")}
 
 
-def _cancelled(data: Mapping[str, Any]) -> _EntryParts:
+def _cancelled(data: CancelledData) -> _EntryParts:
     return "cancelled", {"cause": data.get("cause")}
 
 
-_CONVERTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], _EntryParts]]] = {
+_CONVERTERS: Final[Mapping[str, Callable[[Any], _EntryParts]]] = {
     "node.started": _started,
     "node.retrying": _retrying,
     "node.waiting": _waiting,

@@ -25,6 +25,7 @@ from typing import (
     cast,
 )
 
+from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.graph.outputs import OutputsDocument
@@ -94,15 +95,6 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 
 
 # -- payloads --------------------------------------------------------------------------------------
-
-
-class ErrorDocument(TypedDict):
-    """An error as events carry it; the first failure of a nested run also names its node."""
-
-    code: str
-    message: str
-    hint: NotRequired[str | None]
-    node: NotRequired[str]
 
 
 class BlockedCause(TypedDict):
@@ -318,9 +310,10 @@ class NestedRunOpenedData(TypedDict):
 
 
 class NestedRunAbandonedData(TypedDict):
-    """The key of the nested run."""
+    """The key of the nested run; ``dropped`` is always true."""
 
     key: str
+    dropped: NotRequired[bool]
 
 
 class OnceStoredData(TypedDict):
@@ -392,6 +385,44 @@ TypedEvent: TypeAlias = (
 )  # fmt: skip
 
 
+# -- types of the events that a run emits ----------------------------------------------------------
+
+PayloadT = TypeVar("PayloadT")
+
+
+class EventType(NamedTuple, Generic[PayloadT]):
+    """The name of an event type; the type checker compares payloads with its parameter."""
+
+    name: str
+
+
+EXECUTION_STARTED: Final = EventType[StartedData]("execution.started")
+EXECUTION_PAUSED: Final = EventType[PausedData]("execution.paused")
+EXECUTION_RESUMED: Final = EventType[ResumedData]("execution.resumed")
+EXECUTION_COMPLETED: Final = EventType[CompletedData]("execution.completed")
+EXECUTION_FAILED: Final = EventType[FailedData]("execution.failed")
+EXECUTION_CANCELLED: Final = EventType[CancelledData]("execution.cancelled")
+WAVE_STARTED: Final = EventType[WaveStartedData]("wave.started")
+WAVE_COMPLETED: Final = EventType[WaveCompletedData]("wave.completed")
+NODE_STARTED: Final = EventType[NodeStartedData]("node.started")
+NODE_COMPLETED: Final = EventType[NodeCompletedData]("node.completed")
+NODE_FAILED: Final = EventType[NodeFailedData]("node.failed")
+NODE_RETRYING: Final = EventType[NodeRetryingData]("node.retrying")
+NODE_SKIPPED: Final = EventType[NodeSkippedData]("node.skipped")
+NODE_BLOCKED: Final = EventType[NodeBlockedData]("node.blocked")
+NODE_WAITING: Final = EventType[NodeWaitingData]("node.waiting")
+NODE_ANSWERED: Final = EventType[NodeAnsweredData]("node.answered")
+NODE_PARKED: Final = EventType[NodeParkedData]("node.parked")
+NODE_UNPARKED: Final = EventType[NoData]("node.unparked")
+NODE_CANCELLED: Final = EventType[CancelledData]("node.cancelled")
+NODE_LOG: Final = EventType[NodeLogData]("node.log")
+NODE_EVENT: Final = EventType[NodeEventData]("node.event")
+USAGE: Final = EventType[UsageData]("usage")
+
+
+# -- readers ---------------------------------------------------------------------------------------
+
+
 def typed_event(event: Event) -> TypedEvent:
     """Return an event by its type, for the type checker.
 
@@ -426,3 +457,10 @@ def message_text(data: Any) -> str:
     """Return the text of a message, "" where it has none; data of another shape are the text."""
     text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
     return to_text(text)
+
+
+def error_message(error: ErrorDocument | None) -> str:
+    """Return the message of an error, or its code where it has none."""
+    if error is None:
+        return "unknown error"
+    return str(error.get("message") or error.get("code") or "unknown error")

@@ -8,11 +8,10 @@ Usage without ``recorded`` was always paid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from planwave.events.types import Event
+from planwave.events.types import NodeStarted, NodeUnparked, TypedEvent, Usage, UsageData
 
 
 def _amount(value: Any) -> Any:
@@ -30,7 +29,7 @@ class UsageTotal:
     cost_usd: float | None = None
     estimated: bool = False
 
-    def plus(self, data: Mapping[str, Any]) -> UsageTotal:
+    def plus(self, data: UsageData) -> UsageTotal:
         """Return the sum with the data of one ``usage`` event; invalid amounts add nothing.
 
         Any node may emit usage: an invalid value must not make a stored run unreadable.
@@ -57,7 +56,6 @@ class UsageTotal:
 
 NO_USAGE: Final = UsageTotal()
 
-_ENTERED: Final = frozenset({"node.started", "node.unparked"})
 _LEFT: Final = frozenset(
     {"node.waiting", "node.retrying", "node.completed", "node.failed", "node.cancelled"}
 )
@@ -108,23 +106,22 @@ class UsageLedger:
         self._epoch: Any = 1
         self._generation = 0
 
-    def observe(self, event: Event) -> None:
+    def observe(self, event: TypedEvent) -> None:
         """Apply an event; most types change nothing."""
-        kind = event.type
-        if kind in _ENTERED:
+        if event.type == "node.started" or event.type == "node.unparked":
             self._enter(event)
-        elif kind in _LEFT:
-            # A later entry makes new calls, unless the attempt was interrupted and begins again.
-            if not event.data.get("interrupted"):
-                self._first_entries.pop(event.path, None)
-                self._attempts.pop(event.path, None)
-        elif kind == "execution.resumed" and event.data.get("epoch") != self._epoch:
+        elif event.type == "node.waiting" and event.data.get("interrupted"):
+            pass  # the attempt begins again, so it may repeat its calls
+        elif event.type in _LEFT:
+            self._first_entries.pop(event.path, None)
+            self._attempts.pop(event.path, None)
+        elif event.type == "execution.resumed" and event.data.get("epoch") != self._epoch:
             # A new owner enters all running attempts again; the same owner only ends a pause.
             self._epoch = event.data.get("epoch")
             self._generation += 1
             self._first_entries.clear()
 
-    def is_paid(self, event: Event) -> bool:
+    def is_paid(self, event: Usage) -> bool:
         """Return whether the usage in a ``usage`` event was paid and not emitted before."""
         path, is_recorded = event.path, bool(event.data.get("recorded"))
         found = self._attempts.get(path)
@@ -139,7 +136,7 @@ class UsageLedger:
         is_first = event.attempt is not None and self._first_entries.get(path) == event.attempt
         return is_new and not (is_recorded and is_first)
 
-    def _enter(self, event: Event) -> None:
+    def _enter(self, event: NodeStarted | NodeUnparked) -> None:
         found = self._attempts.get(event.path)
         if found is not None and found.attempt == event.attempt:
             found.reenter(self._generation)

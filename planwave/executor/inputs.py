@@ -112,7 +112,7 @@ def _nothing_to_run(options: RunOptions) -> InputError:
 
 
 def validate_inputs(
-    program: Program, inputs: Mapping[str, Any] | None
+    program: Program, inputs: Mapping[str, Json] | None
 ) -> dict[str, dict[str, Json]]:
     """Validate and copy the inputs of one run, so that its nodes cannot change those of another.
 
@@ -134,7 +134,7 @@ def validate_inputs(
     }
 
 
-def copy_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
+def copy_inputs(program: Program, inputs: Mapping[str, Json] | None) -> dict[str, dict[str, Json]]:
     """Validate and copy inputs, without the checks of the node types.
 
     Raises:
@@ -153,7 +153,7 @@ def copy_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str,
     }
 
 
-def _flat_entry_node(program: Program, inputs: Mapping[Any, Any]) -> str | None:
+def _flat_entry_node(program: Program, inputs: Mapping[Any, Json]) -> str | None:
     """Return the id of the one entry node of flat inputs, or None if the inputs are not flat."""
     if len(program.entry_nodes) != 1 or not inputs:
         return None
@@ -201,9 +201,9 @@ def _checked_values(program: Program, number: int, values: object) -> dict[str, 
     return copy
 
 
-def _require_object(value: object, where: str) -> Mapping[Any, Any]:
+def _require_object(value: object, where: str) -> Mapping[Any, Json]:
     if isinstance(value, Mapping):
-        return cast("Mapping[Any, Any]", value)
+        return cast("Mapping[Any, Json]", value)
     raise InputError(
         f"{where} must be an object, got {type(value).__name__}",
         code="invalid-inputs",

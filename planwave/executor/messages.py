@@ -6,9 +6,9 @@ sender waits for a reply carries a reply token; its future stays in ``node_api/m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planwave.events.types import NodeCompletedData
 from planwave.executor.state import Attempt, GraphRun, Outputs, ReplyTo
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
@@ -44,7 +44,7 @@ class ResultReused:
 
     attempt: Attempt
     outputs: Outputs
-    event_data: Mapping[str, Json]
+    event_data: NodeCompletedData
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from planwave.errors import Conflict, Gone, PlanwaveError
 from planwave.events import Event
+from planwave.events.types import NodeWaitingData
 from planwave.executor.state import Attempt
-from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension
 
 ANSWERED: Final = "answered"
@@ -34,10 +34,10 @@ class PendingRequest(NamedTuple):
     is_interrupted: bool = False
     attempt: Attempt | None = None
 
-    def as_event_data(self, request_id: str) -> dict[str, Json]:
+    def as_event_data(self, request_id: str) -> NodeWaitingData:
         """Return the data of its ``node.waiting``."""
         asked = self.suspension
-        data: dict[str, Json] = {"request_id": request_id, "request": asked.request}
+        data: NodeWaitingData = {"request_id": request_id, "request": asked.request}
         if asked.state is not None:
             data["state"] = asked.state
         if asked.timeout_s is not None:

@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import Final, NamedTuple, NewType
 
-from planwave.errors import NESTED_FAILED, NodeError
-from planwave.events.types import NodeWaiting, TypedEvent
+from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
+from planwave.events.types import BlockedCause, NodeParkedData, NodeWaiting, TypedEvent
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.values import GraphValues
@@ -94,7 +94,7 @@ class GraphRun:
         self.parent_runs: Sequence[ParentGraphRun] = ()
         self.has_presets = self.outputs.count(None) < len(self.outputs)
         self.attempts: dict[int, Attempt] = {}
-        self.failures: dict[str, dict[str, Json]] = {}
+        self.failures: dict[str, ErrorDocument] = {}
         self.handled_failures: list[str] = []
         self.unstarted_waves: dict[int, list[str]] = {}
         for node_id, wave in zip(self.program.topology.ids, schedule.waves.number, strict=True):
@@ -105,13 +105,13 @@ class GraphRun:
         ids = self.program.topology.ids
         return {ids[n]: given for n, given in enumerate(self.outputs) if given is not None}
 
-    def record_failure(self, path: str, error: dict[str, Json], retryable: bool) -> None:
+    def record_failure(self, path: str, error: ErrorDocument, retryable: bool) -> None:
         """Record the failure of a node whose error policy did not handle it."""
         if not self.failures:
             self.is_retryable = retryable
         self.failures[path] = error
 
-    def first_failure(self) -> dict[str, Json]:
+    def first_failure(self) -> ErrorDocument:
         """Return the error of this graph: its first unhandled failure, naming the node it began at.
 
         A failure that passes through several nested graphs is named once.
@@ -123,12 +123,12 @@ class GraphRun:
             return {**error, "message": message, "node": path}
         return {"code": "node-cancelled", "message": "a node was cancelled"}
 
-    def first_cause(self, cause: Cause) -> dict[str, Json]:
-        """Return ``{"node", "error"}`` of the failure that blocked a node."""
+    def first_cause(self, cause: Cause) -> BlockedCause:
+        """Return the failure that blocked a node."""
         if cause.node is None:
             return {"node": None, "error": {"code": "blocked", "message": cause.reason}}
         path = self.prefix + self.program.topology.ids[cause.node]
-        unknown = {"code": "node-cancelled", "message": cause.reason}
+        unknown: ErrorDocument = {"code": "node-cancelled", "message": cause.reason}
         return {"node": path, "error": self.failures.get(path, unknown)}
 
     def has_completed(self, node: int) -> bool:
@@ -274,11 +274,8 @@ class Attempt:
         ran_s = self.elapsed_s + (now - self.started if self.started >= 0.0 else 0.0)
         return _microseconds(ran_s)
 
-    def stop_clock(self, now: float) -> dict[str, Json]:
-        """Stop both clocks before a wait; return the times in the form of event data.
-
-        ``duration_s`` is the run time of the attempt, ``own_time_s`` the part spent on own work.
-        """
+    def stop_clock(self, now: float) -> NodeParkedData:
+        """Stop both clocks before a wait; return their times."""
         self.elapsed_s, self.started = self.elapsed(now), -1.0
         self.stop_own_clock(now)
         return {"duration_s": self.elapsed_s, "own_time_s": _microseconds(self.own_s)}

@@ -27,8 +27,10 @@ from planwave.events.types import (
     REQUESTED,
     WAITING,
     PauseKind,
+    UsageData,
     message_text,
     pause_kind,
+    typed_event,
 )
 from planwave.events.usage import UsageLedger
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
@@ -175,9 +177,10 @@ class RunProgress:
 
         An event of a nested node also shows in the node of the graph that contains it.
         """
-        self._charges.observe(event)
-        if event.type == "usage" and self._charges.is_paid(event):
-            self._add_usage(event.data)
+        typed = typed_event(event)
+        self._charges.observe(typed)
+        if typed.type == "usage" and self._charges.is_paid(typed):
+            self._add_usage(typed.data)
         elif event.type.startswith("execution."):
             self._execution(event)
         if event.path is None:
@@ -222,7 +225,7 @@ class RunProgress:
             case _:
                 pass
 
-    def _add_usage(self, data: Mapping[str, Any]) -> None:
+    def _add_usage(self, data: UsageData) -> None:
         self.input_tokens += int(data.get("input_tokens") or 0)
         self.output_tokens += int(data.get("output_tokens") or 0)
         self.cost_usd += float(data.get("cost_usd") or 0.0)

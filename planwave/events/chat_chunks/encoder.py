@@ -184,7 +184,8 @@ class ChunkEncoder:
 
     def encode(self, event: Event) -> Iterator[dict[str, Any]]:
         """Yield the chunks of the next event."""
-        self._usage_ledger.observe(event)
+        typed = typed_event(event)
+        self._usage_ledger.observe(typed)
         created = event.data.get("graph") if event.type == "execution.created" else None
         if created is not None and self._visibility is None:
             self._set_graph(created)
@@ -202,9 +203,9 @@ class ChunkEncoder:
             yield self._end(event)
         elif event.type in ("execution.started", "execution.paused", "execution.resumed"):
             yield self._chunk({"content": ""}, {"execution": _execution(event)})
-        elif event.type == "usage":
-            if self._usage_ledger.is_paid(event):
-                self._usage = self._usage.plus(event.data)
+        elif typed.type == "usage":
+            if self._usage_ledger.is_paid(typed):
+                self._usage = self._usage.plus(typed.data)
         elif event.path is not None:
             yield from self._encode_node(event, event.path)
 

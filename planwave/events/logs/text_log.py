@@ -6,11 +6,23 @@ entries and cancellations; this module adds those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from planwave.events.request_text import TIMEOUT, answer_text, end_of_timer, is_timer
-from planwave.events.types import MESSAGE, TERMINAL, Event, message_text
+from planwave.events.types import (
+    MESSAGE,
+    TERMINAL,
+    Event,
+    NodeAnswered,
+    NodeBlockedData,
+    NodeCompletedData,
+    NodeWaiting,
+    TypedEvent,
+    error_message,
+    message_text,
+    typed_event,
+)
 
 
 class TextLog:
@@ -32,68 +44,63 @@ class TextLog:
 
         Nested nodes are named by their whole path.
         """
-        if event.path is None or event.type == "wave.started":
-            return self._execution_line(event)
-        if event.type in ("node.waiting", "node.answered"):
-            return self._request_line(event, event.path)
-        return self._node_line(event, event.path)
+        typed, path = typed_event(event), event.path
+        if path is None or typed.type == "wave.started":
+            return self._execution_line(typed)
+        if typed.type == "node.waiting" or typed.type == "node.answered":
+            return self._request_line(typed, path)
+        return self._node_line(typed, path)
 
-    def _node_line(self, event: Event, node: str) -> str | None:
-        data = event.data
+    def _node_line(self, event: TypedEvent, node: str) -> str | None:
         match event.type:
             case "node.started":
-                self._learn_name(node, data.get("name"))
-                again = " again, as it was cut off" if data.get("reentry") else ""
+                self._learn_name(node, event.data.get("name"))
+                again = " again, as it was cut off" if event.data.get("reentry") else ""
                 return f"Starting node {self._label(node)}{again}"
-            case "node.completed" if data.get("reused"):
-                return f"Completed node {node} (taken over from execution {_origin_of(data)})"
-            case "node.completed" if data.get("changed"):
-                return f"Completed node {node} (given by the fork)"
             case "node.completed":
-                return f"Completed node {node} (took {data.get('duration_s') or 0.0:.2f}s)"
+                return f"Completed node {node} ({_origin_of(event.data)})"
             case "node.failed":
-                return f"Failed node {self._label(node)} - {_message_of(data)}"
+                return f"Failed node {self._label(node)} - {error_message(event.data.get('error'))}"
             case "node.blocked":
-                return self._blocked_by(data)
+                return self._blocked_by(event.data)
             case "node.cancelled" if event.attempt is not None:  # else the node never ran
-                return f"Cancelled node {self._label(node)} - {data.get('cause')}"
-            case "node.event" if data.get("event_type") == MESSAGE:
-                return f"Message from node {self._label(node)} - {message_text(data.get('data'))}"
+                return f"Cancelled node {self._label(node)} - {event.data.get('cause')}"
+            case "node.event" if event.data.get("event_type") == MESSAGE:
+                text = message_text(event.data.get("data"))
+                return f"Message from node {self._label(node)} - {text}"
             case _:
                 return None
 
-    def _request_line(self, event: Event, node: str) -> str:
-        data = event.data
+    def _request_line(self, event: NodeWaiting | NodeAnswered, node: str) -> str:
         if event.type == "node.waiting":
-            request = data.get("request")
+            request = event.data.get("request")
             if not is_timer(request):
                 return f"Waiting for an answer: node {self._label(node)}"
-            self._timers.add(data["request_id"])
+            self._timers.add(event.data["request_id"])
             return f"Waiting until {end_of_timer(request)}: node {self._label(node)}"
-        answer = answer_text(data.get("answer"))
-        if data.get("by") != TIMEOUT:
+        answer = answer_text(event.data.get("answer"))
+        if event.data.get("by") != TIMEOUT:
             return f"Answered node {self._label(node)} - {answer}"
-        if data.get("request_id") in self._timers:
+        if event.data.get("request_id") in self._timers:
             return f"The time has come: node {self._label(node)} goes on"
         return f"No answer in time: node {self._label(node)} goes on with {answer}"
 
-    def _execution_line(self, event: Event) -> str | None:
-        data = event.data
+    def _execution_line(self, event: TypedEvent) -> str | None:
         match event.type:
             case "execution.created":
-                self._learn_names(data.get("graph"))
+                self._learn_names(event.data.get("graph"))
             case "execution.started":
                 return "Starting execution..."
             case "wave.started":
                 inside = f"{event.path}/" if event.path else ""
-                nodes = [f"{inside}{node}" for node in data.get("nodes") or ()]
+                nodes = [f"{inside}{node}" for node in event.data.get("nodes") or ()]
                 return f"Executing {len(nodes)} nodes in parallel: {nodes}"
             case "execution.paused":
-                return f"Execution paused: {data.get('reason')}"
-            case "execution.resumed" if data.get("reason") == "recovery":
+                return f"Execution paused: {event.data.get('reason')}"
+            case "execution.resumed" if event.data.get("reason") == "recovery":
                 return "Execution resumed: the service was started again"
             case "execution.resumed":
-                return f"Execution resumed: {data.get('reason')}"
+                return f"Execution resumed: {event.data.get('reason')}"
             case _ if event.type in TERMINAL:
                 return f"Execution completed. Status: {event.type.removeprefix('execution.')}"
             case _:
@@ -112,9 +119,9 @@ class TextLog:
     def _label(self, path: str) -> str:
         return f"{path}: {self._names.get(path) or path.rpartition('/')[2]}"
 
-    def _blocked_by(self, data: Mapping[str, Any]) -> str | None:
-        cause: dict[str, Any] = data.get("cause") or {}
-        blocker = str(cause.get("node") or "?")
+    def _blocked_by(self, data: NodeBlockedData) -> str | None:
+        cause = data.get("cause")
+        blocker = str((cause and cause.get("node")) or "?")
         if blocker in self._blockers:
             return None
         self._blockers.add(blocker)
@@ -127,11 +134,11 @@ def execution_logs(events: Iterable[Event]) -> list[str]:
     return [line for event in events if (line := log.line_for(event)) is not None]
 
 
-def _origin_of(data: Mapping[str, Any]) -> str:
-    reused: dict[str, Any] = data["reused"]
-    return str(reused.get("execution_id"))
-
-
-def _message_of(data: Mapping[str, Any]) -> str:
-    error: dict[str, Any] = data.get("error") or {}
-    return str(error.get("message") or error.get("code") or "unknown error")
+def _origin_of(data: NodeCompletedData) -> str:
+    """Return where a result comes from: an earlier execution, the client, or a run of some seconds."""
+    reused = data.get("reused")
+    if reused:
+        return f"taken over from execution {reused.get('execution_id')}"
+    if data.get("changed"):
+        return "given by the fork"
+    return f"took {data.get('duration_s') or 0.0:.2f}s"

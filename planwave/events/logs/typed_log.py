@@ -14,7 +14,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
-from planwave.events.types import MESSAGE, WAITING, Event, message_text, pause_kind
+from planwave.events.types import (
+    MESSAGE,
+    WAITING,
+    Event,
+    ExecutionPaused,
+    ExecutionResumed,
+    NodeAnswered,
+    NodeEmitted,
+    NodeWaiting,
+    TypedEvent,
+    error_message,
+    message_text,
+    pause_kind,
+    typed_event,
+)
 from planwave.expressions.json_text import to_text
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
@@ -67,46 +81,45 @@ class TypedLog:
 
     def entry_for(self, event: Event) -> LogEntry | None:
         """Return the entry of an event, None for an event that is not logged."""
-        data, path = event.data, event.path or SYSTEM
-        match event.type:
+        path, typed = event.path or SYSTEM, typed_event(event)
+        match typed.type:
             case "execution.created":
-                self._learn_titles(data.get("graph") or {})
+                self._learn_titles(typed.data.get("graph") or {})
             case "node.started":
                 self._prompted.discard(path)
-                again = ", again: it was cut off" if data.get("reentry") else ""
-                title = self._titles.get(path) or data.get("name") or path
+                again = ", again: it was cut off" if typed.data.get("reentry") else ""
+                title = self._titles.get(path) or typed.data.get("name") or path
                 return _entry(event, "step_start", f"{title}{again}")
             case "node.event":
-                return self._node_event_entry(event, path)
+                return self._node_event_entry(typed, path)
             case "node.waiting" | "node.answered":
-                return self._request_entry(event)
+                return self._request_entry(typed)
             case "node.cancelled" if event.attempt is not None:  # else the node never ran
-                return _entry(event, "error", f"Cancelled: {to_text(data.get('cause'))}")
+                return _entry(event, "error", f"Cancelled: {to_text(typed.data.get('cause'))}")
             case "node.completed" if path in self._prompted:
-                return _entry(event, "llm_response", _result_of(data))
+                result = outputs_from_json(typed.data.get("outputs"))
+                return _entry(event, "llm_response", result_text(result))
             case "node.failed" | "node.retrying":
                 kind = "llm_error" if path in self._prompted else "error"
-                return _entry(event, kind, _message_of(data))
+                return _entry(event, kind, error_message(typed.data.get("error")))
             case "execution.paused" | "execution.resumed":
-                return _pause_entry(event)
+                return _pause_entry(typed)
             case _:
-                return _end_entry(event)
+                return _end_entry(typed)
         return None
 
-    def _request_entry(self, event: Event) -> LogEntry:
-        data, request_id = event.data, event.data.get("request_id")
+    def _request_entry(self, event: NodeWaiting | NodeAnswered) -> LogEntry:
         if event.type == "node.waiting":
-            is_time = is_timer(data.get("request"))
+            request = event.data.get("request")
+            is_time = is_timer(request)
             if is_time:
-                self._timers.add(str(request_id))
-            return _entry(
-                event, "timer" if is_time else "wait_input", request_text(data.get("request"))
-            )
-        is_late = data.get("by") == TIMEOUT
-        if is_late and request_id in self._timers:
+                self._timers.add(str(event.data.get("request_id")))
+            return _entry(event, "timer" if is_time else "wait_input", request_text(request))
+        is_late = event.data.get("by") == TIMEOUT
+        if is_late and event.data.get("request_id") in self._timers:
             return _entry(event, "timer", "The time has come.")
         late = "Nobody answered in time: " if is_late else ""
-        return _entry(event, "input_received", f"{late}{answer_text(data.get('answer'))}")
+        return _entry(event, "input_received", f"{late}{answer_text(event.data.get('answer'))}")
 
     def _learn_titles(self, graph: Mapping[str, Any]) -> None:
         for node in graph.get("nodes", ()):
@@ -114,7 +127,7 @@ class TypedLog:
             named = f"{name} " if name and name != node["id"] else ""
             self._titles[node["id"]] = f"{named}{node['type']} node"
 
-    def _node_event_entry(self, event: Event, path: str) -> LogEntry | None:
+    def _node_event_entry(self, event: NodeEmitted, path: str) -> LogEntry | None:
         kind, said = str(event.data.get("event_type")), event.data.get("data")
         fields = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
         if kind == "prompt":
@@ -137,7 +150,7 @@ def _entry(event: Event, kind: str, content: str) -> LogEntry:
     return LogEntry(event.seq, event.at, event.path or SYSTEM, kind, content)
 
 
-def _pause_entry(event: Event) -> LogEntry | None:
+def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:
     """Return the entry of a pause or its end, None where the node's request or answer has an entry."""
     reason = str(event.data.get("reason"))
     if event.type == "execution.paused":
@@ -150,19 +163,11 @@ def _pause_entry(event: Event) -> LogEntry | None:
     return _entry(event, "input_received", f"Execution resumed: {reason}")
 
 
-def _end_entry(event: Event) -> LogEntry | None:
+def _end_entry(event: TypedEvent) -> LogEntry | None:
     """Return the entry of a cancelled execution, or of a failed one whose error names no node."""
     if event.type == "execution.cancelled":
         return _entry(event, "error", f"Cancelled: {to_text(event.data.get('cause'))}")
-    if event.type == "execution.failed" and "node" not in (event.data.get("error") or {}):
-        return _entry(event, "error", _message_of(event.data))
+    if event.type == "execution.failed":
+        error = event.data.get("error")
+        return None if error and "node" in error else _entry(event, "error", error_message(error))
     return None
-
-
-def _result_of(data: Mapping[str, Any]) -> str:
-    return result_text(outputs_from_json(data.get("outputs")))
-
-
-def _message_of(data: Mapping[str, Any]) -> str:
-    error: Mapping[str, Any] = data.get("error") or {}
-    return str(error.get("message") or error.get("code") or "unknown error")

@@ -5,7 +5,27 @@ from __future__ import annotations
 from typing import Final, cast
 
 from planwave.errors import NodeError
-from planwave.events.types import ONCE, RUN_GRAPH
+from planwave.events.types import (
+    NODE_COMPLETED,
+    NODE_EVENT,
+    NODE_FAILED,
+    NODE_LOG,
+    NODE_RETRYING,
+    NODE_STARTED,
+    NODE_WAITING,
+    ONCE,
+    RUN_GRAPH,
+    USAGE,
+    WAVE_STARTED,
+    NodeCompletedData,
+    NodeFailedData,
+    NodeLogData,
+    NodeRetryingData,
+    NodeStartedData,
+    NodeWaitingData,
+    OnceStoredData,
+    UsageData,
+)
 from planwave.executor.driver.effects import (
     CancelTask,
     KeepOnceValue,
@@ -40,7 +60,7 @@ from planwave.executor.state import DONE, Attempt, NodeRun, Outputs
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import ERROR_HANDLE, DataValue, Json
 from planwave.graph.outputs import outputs_to_json
-from planwave.graph.protocols import NodeEvent, Suspension
+from planwave.graph.protocols import Suspension
 
 _RESERVED: Final = frozenset({ONCE, RUN_GRAPH})
 """Event types that only the driver emits: an execution is resumed by them."""
@@ -67,14 +87,14 @@ def started(run: RunState, attempt: Attempt) -> bool:
     wave = graph_run.schedule.waves.number[attempt.node]
     nodes = graph_run.unstarted_waves.pop(wave, None)
     if nodes is not None:
-        run.emit("wave.started", {"wave": wave, "nodes": nodes}, graph_run.path)
-    run.emit("node.started", _start_data(attempt, wave), attempt.path, attempt.number)
+        run.emit(WAVE_STARTED, {"wave": wave, "nodes": nodes}, graph_run.path)
+    run.emit(NODE_STARTED, _start_data(attempt, wave), attempt.path, attempt.number)
     return True
 
 
-def _start_data(attempt: Attempt, wave: int) -> dict[str, Json]:
+def _start_data(attempt: Attempt, wave: int) -> NodeStartedData:
     graph_run, program = attempt.graph_run, attempt.graph_run.program
-    data: dict[str, Json] = {"wave": wave}
+    data: NodeStartedData = {"wave": wave}
     winner = graph_run.join_winners.get(attempt.node)
     if winner is not None:
         data["via"] = program.graph.edges[winner].id
@@ -121,10 +141,10 @@ def reused(run: RunState, message: ResultReused) -> None:
         _complete(run, attempt, message.outputs, {"duration_s": 0.0, **message.event_data})
 
 
-def _complete(run: RunState, attempt: Attempt, outputs: Outputs, data: dict[str, Json]) -> None:
+def _complete(run: RunState, attempt: Attempt, outputs: Outputs, times: NodeCompletedData) -> None:
     attempt.graph_run.outputs[attempt.node] = outputs
-    data = {"outputs": outputs_to_json(outputs), **data}
-    run.emit("node.completed", data, attempt.path, attempt.number)
+    data: NodeCompletedData = {"outputs": outputs_to_json(outputs), **times}
+    run.emit(NODE_COMPLETED, data, attempt.path, attempt.number)
     attempt.graph_run.schedule.completed(attempt.node, outputs)
 
 
@@ -145,8 +165,11 @@ def wait_for_answer(
     )
     run.requests.add(request_id, request)
     attempt.graph_run.schedule.waits(attempt.node)
-    data = {**request.as_event_data(request_id), **attempt.stop_clock(run.now.loop_s)}
-    run.emit("node.waiting", data, attempt.path, attempt.number)
+    data: NodeWaitingData = {
+        **request.as_event_data(request_id),
+        **attempt.stop_clock(run.now.loop_s),
+    }
+    run.emit(NODE_WAITING, data, attempt.path, attempt.number)
     start_request_timer(run, request_id, request)
 
 
@@ -182,8 +205,10 @@ def _fail(run: RunState, attempt: Attempt, known: NodeError) -> None:
         outputs = {ERROR_HANDLE: DataValue("json", error)}
     elif policy.on_error == "default" and policy.default is not None:
         outputs = {policy.default["handle"]: DataValue("any", policy.default["value"])}
-    data: dict[str, Json] = {"error": error, "handled": outputs is not None}
-    data["duration_s"] = attempt.elapsed(run.now.loop_s)
+    data: NodeFailedData = {
+        "error": error, "handled": outputs is not None,
+        "duration_s": attempt.elapsed(run.now.loop_s),
+    }  # fmt: skip
     if known.retryable:
         data["retryable"] = True
     if outputs is not None:
@@ -192,7 +217,7 @@ def _fail(run: RunState, attempt: Attempt, known: NodeError) -> None:
         graph_run.handled_failures.append(attempt.path)
     else:
         graph_run.record_failure(attempt.path, error, known.retryable)
-    run.emit("node.failed", data, attempt.path, attempt.number)
+    run.emit(NODE_FAILED, data, attempt.path, attempt.number)
     graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
 
@@ -213,10 +238,10 @@ def _schedule_retry(run: RunState, attempt: Attempt, error: NodeError, delay_s: 
         run.history.nested_runs.mark_failed_for_restart(attempt.path)
     following = attempt.replaced_by(Attempt(attempt.graph_run, attempt.node, attempt.number + 1))
     attempt.graph_run.attempts[attempt.node] = following
-    data: dict[str, Json] = {
+    data: NodeRetryingData = {
         "error": error.as_json(), "delay_s": delay_s, "next_attempt": following.number
     }  # fmt: skip
-    run.emit("node.retrying", data, attempt.path, attempt.number)
+    run.emit(NODE_RETRYING, data, attempt.path, attempt.number)
     delay_retry(run, following, delay_s)
 
 
@@ -236,35 +261,31 @@ def retry(run: RunState, attempt: Attempt) -> None:
 
 
 def emitted(run: RunState, message: NodeEmitted) -> None:
-    """Store an event that a running node emitted."""
-    attempt = message.attempt
-    if attempt.phase is not DONE:
-        event_type, data = event_of(message.event)
-        run.emit(event_type, data, attempt.path, attempt.number)
-
-
-def event_of(event: NodeEvent) -> tuple[str, dict[str, Json]]:
-    """Return the type and data of a node's event; a warning where it cannot be stored as it is."""
-    kind = event.event_type
+    """Store an event that a running node emitted; a warning where it cannot be stored as it is."""
+    attempt, kind = message.attempt, message.event.event_type
+    if attempt.phase is DONE:
+        return
     try:
-        data = to_json(event.data)
+        data = to_json(message.event.data)
     except NotJson as fault:
-        kind, data = "log", _warning(f"event {kind!r} was not stored: its data is {fault}")
+        _warn(run, attempt, f"event {kind!r} was not stored: its data is {fault}")
+        return
     if kind in _RESERVED:
-        kind, data = "log", _warning(f"event {kind!r} was not stored: that name is reserved")
-    is_object = isinstance(data, dict)
-    if kind == "log":
-        log = cast("dict[str, Json]", data) if is_object else {"message": data}
-        return "node.log", {
+        _warn(run, attempt, f"event {kind!r} was not stored: that name is reserved")
+    elif kind == "log":
+        log = cast("dict[str, Json]", data) if isinstance(data, dict) else {"message": data}
+        line: NodeLogData = {
             "message": str(log.get("message", "")), "level": log.get("level", "info")
         }  # fmt: skip
-    if kind == "usage" and is_object:
-        return "usage", cast("dict[str, Json]", data)
-    return "node.event", {"event_type": kind, "data": data}
+        run.emit(NODE_LOG, line, attempt.path, attempt.number)
+    elif kind == "usage" and isinstance(data, dict):
+        run.emit(USAGE, cast("UsageData", data), attempt.path, attempt.number)
+    else:
+        run.emit(NODE_EVENT, {"event_type": kind, "data": data}, attempt.path, attempt.number)
 
 
-def _warning(message: str) -> dict[str, Json]:
-    return {"message": message, "level": "warning"}
+def _warn(run: RunState, attempt: Attempt, message: str) -> None:
+    run.emit(NODE_LOG, {"message": message, "level": "warning"}, attempt.path, attempt.number)
 
 
 def store_once_value(run: RunState, message: OnceValueMade) -> None:
@@ -279,8 +300,8 @@ def store_once_value(run: RunState, message: OnceValueMade) -> None:
         if refusal is not None:
             run.effects.append(Reply(message.reply, refusal))
             return
-    data = {"event_type": ONCE, "data": {"key": message.key, "value": message.value}}
-    run.emit("node.event", data, attempt.path, attempt.number)
+    stored: OnceStoredData = {"key": message.key, "value": message.value}
+    run.emit(NODE_EVENT, {"event_type": ONCE, "data": stored}, attempt.path, attempt.number)
     node_run = ensure_node_run(attempt)
     run.effects.append(KeepOnceValue(node_run, message.key, message.value, message.reply))
 

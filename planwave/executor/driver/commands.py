@@ -10,7 +10,19 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from planwave.errors import Conflict, NodeError, PlanwaveError
-from planwave.events.types import PAUSE_REASONS, REQUESTED, WAITING, PauseKind
+from planwave.events.types import (
+    EXECUTION_PAUSED,
+    EXECUTION_RESUMED,
+    NODE_ANSWERED,
+    NODE_CANCELLED,
+    PAUSE_REASONS,
+    REQUESTED,
+    WAITING,
+    EventType,
+    NodeAnsweredData,
+    PauseKind,
+    PayloadT,
+)
 from planwave.executor.driver.attempts import failed, succeeded
 from planwave.executor.driver.effects import CancelTask, CancelTimer, Reply
 from planwave.executor.driver.parking import unpark
@@ -89,7 +101,7 @@ def record_pause(run: RunState, kind: PauseKind, reason: str | None = None) -> N
     run.pause_reason = kind
     if run.paused_since is None:
         run.paused_since = run.now.loop_s
-    run.emit("execution.paused", {"reason": reason or PAUSE_REASONS[kind], "kind": kind})
+    run.emit(EXECUTION_PAUSED, {"reason": reason or PAUSE_REASONS[kind], "kind": kind})
 
 
 def _resume(run: RunState, reason: str) -> None:
@@ -115,7 +127,7 @@ def record_resume(run: RunState, reason: str) -> None:
     if run.paused_since is not None:
         run.paused_s += run.now.loop_s - run.paused_since
         run.paused_since = None
-    run.emit("execution.resumed", {"reason": reason, "epoch": run.epoch})
+    run.emit(EXECUTION_RESUMED, {"reason": reason, "epoch": run.epoch})
 
 
 def _require_not_ending(run: RunState) -> None:
@@ -136,7 +148,7 @@ def _cancel_node(run: RunState, path: str, cause: str) -> None:
     _require_not_ending(run)
     request = cancel_request(run, path)
     if request is not None and request.attempt is None:
-        _record_stored(run, "node.cancelled", {"cause": cause}, path, request.attempt_number)
+        _record_stored(run, NODE_CANCELLED, {"cause": cause}, path, request.attempt_number)
         return
     attempt = request.attempt if request is not None else _active_attempt(run, path)
     if attempt is None and _cancel_stored_parked(run, path, cause):
@@ -152,7 +164,7 @@ def _cancel_node(run: RunState, path: str, cause: str) -> None:
         end_attempt(run, attempt)
         run.effects.append(CancelTask(attempt))
     graph_run.record_cancelled(path, cause)
-    run.emit("node.cancelled", {"cause": cause}, path, attempt.number)
+    run.emit(NODE_CANCELLED, {"cause": cause}, path, attempt.number)
     run.mark_changed(graph_run)
     graph_run.schedule.cancelled(node, cause)
     mark_active(graph_run)
@@ -165,7 +177,7 @@ def _cancel_stored_parked(run: RunState, path: str, cause: str) -> bool:
     if number is None:
         return False
     cancel_stored(run, path, cause)
-    _record_stored(run, "node.cancelled", {"cause": cause}, path, number)
+    _record_stored(run, NODE_CANCELLED, {"cause": cause}, path, number)
     return True
 
 
@@ -196,14 +208,14 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
     run.effects.append(CancelTimer(RequestTimer(request_id)))
     if run.pause_reason == WAITING:
         record_resume(run, "answered")
-    data = {"request_id": request_id, "answer": answer}
+    data: NodeAnsweredData = {"request_id": request_id, "answer": answer}
     if by != ANSWERED:
         data["by"] = by
     waiting = request.attempt
     if waiting is None:
-        _record_stored(run, "node.answered", data, request.path, request.attempt_number)
+        _record_stored(run, NODE_ANSWERED, data, request.path, request.attempt_number)
         return
-    run.emit("node.answered", data, waiting.path, waiting.number)
+    run.emit(NODE_ANSWERED, data, waiting.path, waiting.number)
     waiting.graph_run.schedule.answered(waiting.node)
     mark_active(waiting.graph_run)
     unpark(run, waiting.path)
@@ -220,7 +232,7 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
 
 
 def _record_stored(
-    run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
+    run: RunState, event_type: EventType[PayloadT], data: PayloadT, path: str, attempt: int | None
 ) -> None:
     """Emit an event of a stored nested node, and unpark the nodes around it."""
     record_stored(run, event_type, data, path, attempt)

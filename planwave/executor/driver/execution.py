@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal, assert_never
 
+from planwave.errors import ErrorDocument
 from planwave.events import Event
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver import reducer
@@ -54,6 +55,7 @@ from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
 from planwave.executor.state import DONE, NESTED, RUNNING, Attempt, Outputs
+from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
 
 _IDLE_ROUNDS: Final = 12
@@ -142,10 +144,10 @@ class Execution:
         epoch: int = 1,
         last_seq: int = 0,
         variables: Mapping[str, Json] | None = None,
-        services: Any = None,
+        services: object = None,
         chat_id: str | None = None,
-        state: Any = None,
-        renderer: Any = None,
+        state: object = None,
+        renderer: TemplateEngine | None = None,
         on_events: Callable[[list[Event]], None] | None = None,
         now: Callable[[], str] = utc_now,
         history: History | None = None,
@@ -198,7 +200,7 @@ class Execution:
         """The ids of the requests that wait for an answer, in the order they were made."""
         return list(self._run.requests.by_id)
 
-    def use_services(self, services: Any) -> None:
+    def use_services(self, services: object) -> None:
         """Set what nodes find as ``context.services``; before :meth:`run`."""
         self.host.services = services
 
@@ -213,8 +215,8 @@ class Execution:
         return self._run.root.results()
 
     @property
-    def error(self) -> dict[str, Json] | None:
-        """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
+    def error(self) -> ErrorDocument | None:
+        """Why the execution failed, or None."""
         return self._run.error
 
     def cancel(self, cause: str) -> None:

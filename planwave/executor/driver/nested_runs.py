@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planwave.errors import NodeError
+from planwave.events.types import NODE_COMPLETED, NestedRunOpenedData, NodeCompletedData
 from planwave.executor.driver.attempts import ensure_node_run
 from planwave.executor.driver.effects import DeliverOutcome, Reply
 from planwave.executor.driver.parking import free_slot
@@ -19,7 +20,6 @@ from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import start_attempt_timer
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
 from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun, StoredGraphRun
-from planwave.graph.model import Json
 from planwave.graph.outputs import outputs_to_json
 from planwave.graph.plan import graph_content
 
@@ -93,10 +93,12 @@ def _start(
     begin_graph(run, graph_run)
 
 
-def _opening(run: RunState, nested_run: NestedRun, graph_run: GraphRun) -> dict[str, Json]:
+def _opening(run: RunState, nested_run: NestedRun, graph_run: GraphRun) -> NestedRunOpenedData:
     """Return what is stored of a nested run that begins; each graph's document is stored once."""
     graph_hash, inputs_hash = nested_run.identity
-    data: dict[str, Json] = {"key": nested_run.key, "graph": graph_hash, "inputs": inputs_hash}
+    data: NestedRunOpenedData = {
+        "key": nested_run.key, "graph": graph_hash, "inputs": inputs_hash
+    }  # fmt: skip
     if graph_hash not in run.recorded_graphs:
         run.recorded_graphs.add(graph_hash)
         data["document"] = graph_content(graph_run.program.graph)
@@ -109,10 +111,11 @@ def begin_graph(run: RunState, graph_run: GraphRun) -> None:
     """Begin a graph of which nothing is stored; nodes with preset results never start."""
     for node, outputs in enumerate(graph_run.outputs) if graph_run.has_presets else ():
         if outputs is not None:
-            data = {"outputs": outputs_to_json(outputs), "duration_s": 0.0, "given": True}
-            run.emit(
-                "node.completed", data, graph_run.prefix + graph_run.program.topology.ids[node]
-            )
+            data: NodeCompletedData = {
+                "outputs": outputs_to_json(outputs), "duration_s": 0.0, "given": True
+            }  # fmt: skip
+            path = graph_run.prefix + graph_run.program.topology.ids[node]
+            run.emit(NODE_COMPLETED, data, path)
     apply_decisions(run, graph_run, graph_run.schedule.start())
 
 

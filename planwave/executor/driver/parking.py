@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planwave.events.paths import ancestor_paths, path_prefix
+from planwave.events.types import NODE_PARKED, NODE_UNPARKED
 from planwave.executor.driver.effects import CancelTask
 from planwave.executor.driver.progress import mark_active, record_stored
 from planwave.executor.driver.run_state import RunState
@@ -45,7 +46,7 @@ def _park(run: RunState, attempt: Attempt) -> None:
     graph_run.attempts[node] = attempt.replaced_by(parked)
     parked.phase = PARKED
     parked.was_started = True
-    run.emit("node.parked", data, attempt.path, attempt.number)
+    run.emit(NODE_PARKED, data, attempt.path, attempt.number)
     graph_run.schedule.waits(node)
     run.mark_changed(graph_run)
 
@@ -65,7 +66,7 @@ def unpark(run: RunState, path: str) -> None:
             continue
         attempt = graph_run.attempts.get(graph_run.program.topology.index[around[len(prefix) :]])
         if attempt is not None and attempt.phase is PARKED:
-            run.emit("node.unparked", {}, around, attempt.number)
+            run.emit(NODE_UNPARKED, {}, around, attempt.number)
             graph_run.schedule.answered(attempt.node)
             mark_active(graph_run)
             attempt.phase = QUEUED
@@ -75,4 +76,4 @@ def unpark(run: RunState, path: str) -> None:
 def _unpark_stored(run: RunState, path: str) -> None:
     number = None if run.history is None else run.history.nested_runs.parked_attempt(path)
     if number is not None:
-        record_stored(run, "node.unparked", {}, path, number)
+        record_stored(run, NODE_UNPARKED, {}, path, number)

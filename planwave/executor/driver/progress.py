@@ -5,9 +5,21 @@ These call each other: a cancelled attempt cancels the graphs inside it, whose e
 
 from __future__ import annotations
 
-from planwave.errors import NESTED_FAILED, NodeError
+from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
 from planwave.events.paths import path_prefix
-from planwave.events.types import RUN_GRAPH
+from planwave.events.types import (
+    NODE_BLOCKED,
+    NODE_CANCELLED,
+    NODE_EVENT,
+    NODE_SKIPPED,
+    RUN_GRAPH,
+    WAVE_COMPLETED,
+    EventType,
+    NestedRunAbandonedData,
+    NestedRunOpenedData,
+    NodeSkippedData,
+    PayloadT,
+)
 from planwave.executor.driver.effects import (
     CancelTask,
     CancelTimer,
@@ -29,7 +41,6 @@ from planwave.executor.state import (
     NestedRun,
     ReplyTo,
 )
-from planwave.graph.model import Json
 
 # -- decisions -------------------------------------------------------------------------------------
 
@@ -53,7 +64,7 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
         _emit_not_run(run, graph_run, decisions)
     for wave in waves_completed:
         if wave not in graph_run.unstarted_waves:
-            run.emit("wave.completed", {"wave": wave}, graph_run.path)
+            run.emit(WAVE_COMPLETED, {"wave": wave}, graph_run.path)
     for node, via in starts:
         if via is not None:
             graph_run.join_winners[node] = via
@@ -71,24 +82,24 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
 def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
     ids, prefix = graph_run.program.topology.ids, graph_run.prefix
     for node, cause in decisions.skipped:
-        data: dict[str, Json] = {"reason": cause.reason}
+        data: NodeSkippedData = {"reason": cause.reason}
         if cause.handle is not None:
             data["handle"] = cause.handle
-        run.emit("node.skipped", data, prefix + ids[node])
+        run.emit(NODE_SKIPPED, data, prefix + ids[node])
     for node, cause in decisions.blocked:
-        run.emit("node.blocked", {"cause": graph_run.first_cause(cause)}, prefix + ids[node])
+        run.emit(NODE_BLOCKED, {"cause": graph_run.first_cause(cause)}, prefix + ids[node])
     for node, cause in decisions.cancelled:
         cancel_request(run, prefix + ids[node])
         parked = graph_run.attempts.get(node)
         if parked is not None:
             end_attempt(run, parked)
-        run.emit("node.cancelled", {"cause": cause.reason}, prefix + ids[node])
+        run.emit(NODE_CANCELLED, {"cause": cause.reason}, prefix + ids[node])
 
 
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def fail_execution(run: RunState, error: dict[str, Json]) -> None:
+def fail_execution(run: RunState, error: ErrorDocument) -> None:
     """Fail the execution, and cancel every node that has not ended."""
     run.error = error
     cancel_graph_run(run, run.root, error["message"])
@@ -118,7 +129,7 @@ def cancel_graph_run(run: RunState, graph_run: GraphRun, cause: str) -> None:
         cancel_nested_runs(run, attempt, cause)
         end_attempt(run, attempt)
         run.effects.append(CancelTask(attempt))
-        run.emit("node.cancelled", {"cause": cause}, attempt.path, attempt.number)
+        run.emit(NODE_CANCELLED, {"cause": cause}, attempt.path, attempt.number)
         graph_run.schedule.cancelled(attempt.node, cause)
     run.changed.pop(graph_run, None)
     apply_decisions(run, graph_run, graph_run.schedule.decide())
@@ -140,11 +151,11 @@ def cancel_stored(run: RunState, path: str, cause: str) -> None:
     for event in run.history.nested_runs.unfinished_inside(path):
         inner = event.path or ""
         cancel_request(run, inner)
-        record_stored(run, "node.cancelled", {"cause": cause}, inner, event.attempt)
+        record_stored(run, NODE_CANCELLED, {"cause": cause}, inner, event.attempt)
 
 
 def record_stored(
-    run: RunState, event_type: str, data: dict[str, Json], path: str, attempt: int | None
+    run: RunState, event_type: EventType[PayloadT], data: PayloadT, path: str, attempt: int | None
 ) -> None:
     """Emit an event of a stored nested node whose nested run has not been opened again yet.
 
@@ -216,9 +227,11 @@ def return_outcome(
         run.effects.append(delivery)
 
 
-def record_nested_run(run: RunState, attempt: Attempt, data: Json) -> None:
+def record_nested_run(
+    run: RunState, attempt: Attempt, data: NestedRunOpenedData | NestedRunAbandonedData
+) -> None:
     """Emit the event that a node opened a nested run, or abandoned it."""
-    run.emit("node.event", {"event_type": RUN_GRAPH, "data": data}, attempt.path, attempt.number)
+    run.emit(NODE_EVENT, {"event_type": RUN_GRAPH, "data": data}, attempt.path, attempt.number)
 
 
 # -- idle nodes ------------------------------------------------------------------------------------

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from planwave.events.types import WAITING
+from planwave.events.types import (
+    EXECUTION_CANCELLED,
+    EXECUTION_COMPLETED,
+    EXECUTION_FAILED,
+    EXECUTION_STARTED,
+    WAITING,
+    StartedData,
+)
 from planwave.executor.driver import attempts, commands, nested_runs, parking, timeouts
 from planwave.executor.driver.effects import DeliverOutcome, KeepOnceValue, StartAttempt
 from planwave.executor.driver.progress import check_idle, decide
@@ -41,7 +48,6 @@ from planwave.executor.messages import (
 )
 from planwave.executor.recovery.history import is_paused_by_request
 from planwave.executor.scheduling.decisions import RunOutcome
-from planwave.graph.model import Json
 
 
 def begin(run: RunState, now: Now, *, is_recovery: bool = False) -> None:
@@ -58,12 +64,12 @@ def begin(run: RunState, now: Now, *, is_recovery: bool = False) -> None:
         resume_execution(run, run.history)
         return
     schedule, topology = run.root.schedule, run.root.program.topology
-    data: dict[str, Json] = {"waves": schedule.waves.total}
+    data: StartedData = {"waves": schedule.waves.total}
     if True in topology.linked:
         data["linked"] = [i for i, on in zip(topology.ids, topology.linked, strict=True) if on]
     if unreached := schedule.not_reached:
         data["not_reached"] = [topology.ids[n] for n in unreached]
-    run.emit("execution.started", data)
+    run.emit(EXECUTION_STARTED, data)
     nested_runs.begin_graph(run, run.root)
 
 
@@ -146,16 +152,14 @@ def _conclude(run: RunState) -> None:
 def _end(run: RunState, outcome: RunOutcome) -> None:
     root = run.root
     outcome = outcome if run.error is None else "failed"
-    data: dict[str, Json] = {}
     if outcome == "completed":
-        if root.handled_failures:
-            data["handled_failures"] = root.handled_failures
+        failures = root.handled_failures
+        run.emit(EXECUTION_COMPLETED, {"handled_failures": failures} if failures else {})
     elif outcome == "failed":
         run.error = run.error or root.first_failure()
-        data = {"error": run.error, "failures": list(root.failures)}
+        run.emit(EXECUTION_FAILED, {"error": run.error, "failures": list(root.failures)})
     else:
-        data = {"cause": run.cancel_cause}
-    run.emit(f"execution.{outcome}", data)
+        run.emit(EXECUTION_CANCELLED, {"cause": run.cancel_cause})
     run.outcome = outcome
 
 

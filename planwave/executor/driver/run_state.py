@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, cast
 
+from planwave.errors import ErrorDocument
 from planwave.events import Event
-from planwave.events.types import PauseKind
+from planwave.events.types import EventType, PauseKind, PayloadT
 from planwave.executor.driver.effects import Effect
 from planwave.executor.driver.slots import Slots
 from planwave.executor.limits import RunLimits
@@ -78,7 +80,7 @@ class RunState:
         self.is_stopping = False
         self.pending_outcome: RunOutcome | None = None
         self.outcome: RunOutcome | None = None
-        self.error: dict[str, Json] | None = None
+        self.error: ErrorDocument | None = None
         self.cancel_cause = ""
         self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
         self.paused_since: float | None = None
@@ -93,15 +95,16 @@ class RunState:
 
     def emit(
         self,
-        event_type: str,
-        data: dict[str, Json],
+        event_type: EventType[PayloadT],
+        data: PayloadT,
         path: str | None = None,
         attempt: int | None = None,
     ) -> None:
         """Add an event to this turn's batch; all events of a batch share one time."""
         self.seq += 1
+        payload = cast("Mapping[str, Json]", data)
         self.events.append(
-            Event(self.execution_id, self.seq, self.now.at, event_type, path, attempt, data)
+            Event(self.execution_id, self.seq, self.now.at, event_type.name, path, attempt, payload)
         )
 
     def drain_events(self) -> list[Event]:

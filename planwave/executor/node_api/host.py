@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from planwave.errors import NodeError
 from planwave.executor.node_api.mailbox import Mailbox
@@ -14,6 +14,7 @@ from planwave.executor.node_api.templates import resolve_data, resolve_value
 from planwave.executor.options import RunOptions
 from planwave.executor.state import Attempt, current_attempt
 from planwave.executor.values import GraphValues
+from planwave.expressions.templates import TemplateEngine
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import FlowContext
@@ -42,10 +43,10 @@ class NodeHost:
         self,
         execution_id: str,
         variables: Mapping[str, Json] | None,
-        services: Any,
+        services: object,
         chat_id: str | None,
-        state: Any,
-        renderer: Any,
+        state: object,
+        renderer: TemplateEngine | None,
         *,
         options: RunOptions = RunOptions(),  # noqa: B008 - immutable
         parent: ParentResults | None = None,

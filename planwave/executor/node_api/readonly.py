@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from planwave.errors import NodeError
 from planwave.executor.node_api.lookups import GraphLookups
@@ -33,11 +32,11 @@ class ReadonlyRuntime(GraphLookups):
         super().__init__(values)
         self._node, self._host, self._once_values = node, host, once_values
 
-    def cache_get(self, namespace: str, key: str) -> Any:
+    def cache_get(self, namespace: str, key: str) -> None:
         """Return nothing: caches are for nodes that run."""
         return None
 
-    def cache_set(self, namespace: str, key: str, value: Any) -> None:
+    def cache_set(self, namespace: str, key: str, value: object) -> None:
         """Keep nothing."""
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
@@ -67,7 +66,7 @@ class ReadonlyRuntime(GraphLookups):
         """Refuse: nothing is run."""
         raise self._not_running_error(f"run {key!r}")
 
-    async def resolve_links(self, node_id: str, target_handle: str) -> list[Any]:
+    async def resolve_links(self, node_id: str, target_handle: str) -> list[object]:
         """Refuse: nothing is made."""
         raise self._not_running_error(f"resolve {target_handle!r}")
 

@@ -34,7 +34,7 @@ async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emit
 
 
 def validate_result(
-    step: BoundNode, result: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T
+    step: BoundNode, result: object, emit: Callable[[_T, NodeEvent], None], emitter: _T
 ) -> ExecutionResult | Suspension:
     """Check that a result can be stored as JSON; emit the events in it."""
     if isinstance(result, ExecutionResult):
@@ -81,7 +81,7 @@ def _check_outputs(step: BoundNode, outputs: Mapping[Any, Any]) -> dict[str, Dat
     return plain
 
 
-def _check_handle(step: BoundNode, handle: Any) -> None:
+def _check_handle(step: BoundNode, handle: object) -> None:
     if type(handle) is not str or not is_utf8_text(handle):
         raise _not_json(step, handle, "under a name that is not text")
     if not has_output(step.facts, handle):
@@ -98,7 +98,7 @@ def _invalid_result(step: BoundNode, reason: str) -> NodeError:
     )
 
 
-def _not_json(step: BoundNode, handle: Any, reason: str) -> ResultNotJson:
+def _not_json(step: BoundNode, handle: object, reason: str) -> ResultNotJson:
     return ResultNotJson(
         f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {reason}",
         hint="return text, numbers, booleans, null, lists and objects with text keys",

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 from planwave.errors import NodeError
 from planwave.executor.node_api.lookups import GraphLookups
@@ -75,8 +75,8 @@ class GraphRuntime(GraphLookups):
     def __init__(self, values: GraphValues, host: Host) -> None:
         super().__init__(values)
         self._host_ref = weakref.ref(host)  # the driver owns its runtimes, not the other way round
-        self._cache: dict[tuple[str, str], Any] = {}
-        self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
+        self._cache: dict[tuple[str, str], object] = {}
+        self._links: dict[tuple[int, str, str], asyncio.Future[object]] = {}
         self._waits_for: dict[str, list[str]] = {}
 
     @property
@@ -86,17 +86,17 @@ class GraphRuntime(GraphLookups):
             raise NodeError("the execution this node belongs to is over")
         return driver
 
-    def cache_get(self, namespace: str, key: str) -> Any:
+    def cache_get(self, namespace: str, key: str) -> object:
         """Return what a node cached for this run, or None."""
         return self._cache.get((namespace, key))
 
-    def cache_set(self, namespace: str, key: str, value: Any) -> None:
+    def cache_set(self, namespace: str, key: str, value: object) -> None:
         """Keep something for the rest of this run; never stored."""
         self._cache[namespace, key] = value
 
     # -- links -------------------------------------------------------------------------------------
 
-    async def resolve_links(self, node_id: str, target_handle: str) -> list[Any]:
+    async def resolve_links(self, node_id: str, target_handle: str) -> list[object]:
         """Materialise everything linked into a handle, in edge order.
 
         Each artefact is made once for ``(node, handle, signature)`` and run; concurrent callers
@@ -116,7 +116,7 @@ class GraphRuntime(GraphLookups):
         finally:
             _link_chain.reset(token)
 
-    async def _materialize(self, edge: Edge) -> Any:
+    async def _materialize(self, edge: Edge) -> object:
         node = self._node_number(edge.source)
         step = f"materialize({edge.source}.{edge.source_handle})"
         chain = _link_chain.get()
@@ -142,7 +142,7 @@ class GraphRuntime(GraphLookups):
 
     async def _materialize_new(
         self, key: tuple[int, str, str], data: Mapping[str, Json], step: str
-    ) -> Any:
+    ) -> object:
         node, handle, _ = key
         bound = self.values.program.steps[node]
         if not bound.facts.materializes:

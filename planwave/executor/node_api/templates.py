@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from planwave.executor.values import GraphValues
 from planwave.expressions import compile_template
+from planwave.expressions.templates import TemplateEngine
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 
@@ -47,7 +47,7 @@ class TemplateVariables:
 
 
 async def resolve_data(
-    values: GraphValues, node: int, inputs: Inputs, renderer: Any
+    values: GraphValues, node: int, inputs: Inputs, renderer: TemplateEngine | None
 ) -> Mapping[str, Json]:
     """Return a node's data with its expressions resolved; the node's own data where it has none."""
     step = values.program.steps[node]
@@ -59,7 +59,11 @@ async def resolve_data(
 
 
 async def resolve_value(
-    values: GraphValues, node: int, value: Json, added: Mapping[str, Json], renderer: Any
+    values: GraphValues,
+    node: int,
+    value: Json,
+    added: Mapping[str, Json],
+    renderer: TemplateEngine | None,
 ) -> Json:
     """Return any value with its expressions resolved as in a node's data, with names added."""
     template = compile_template(value)

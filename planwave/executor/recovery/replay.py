@@ -27,6 +27,7 @@ from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequests, request_from_event
 from planwave.executor.scheduling.decisions import Decisions, NodeStatus
 from planwave.executor.state import PARKED, QUEUED, Attempt, GraphRun
+from planwave.graph.model import Json
 from planwave.graph.outputs import Outputs, outputs_from_json
 
 
@@ -135,7 +136,7 @@ class _Replay:
             outputs = graph_run.outputs[node] = outputs_from_json(event.data.get("outputs"))
             graph_run.handled_failures.append(path)
         else:
-            graph_run.record_failure(path, {**error}, bool(event.data.get("retryable")))
+            graph_run.record_failure(path, error, bool(event.data.get("retryable")))
         self._end(node)
         graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
@@ -202,7 +203,7 @@ class _Replay:
         self._retry_times.pop(node, None)
 
 
-def continue_with(waiting: Attempt, state: Any, answer: Any) -> Attempt:
+def continue_with(waiting: Attempt, state: Json, answer: Json) -> Attempt:
     """Return the attempt that resumes after an answer."""
     following = Attempt(
         waiting.graph_run,

@@ -14,9 +14,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from planwave.errors import PlanwaveError
+from planwave.events.types import NodeCompletedData
 from planwave.events.unreadable import guard_stored
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
@@ -45,7 +46,7 @@ class ReusedResult(NamedTuple):
     """The result of a node that did not run, with the extra data of its ``node.completed``."""
 
     outputs: Outputs
-    event_data: dict[str, Any]
+    event_data: NodeCompletedData
 
 
 class OnceValue(NamedTuple):
@@ -113,8 +114,8 @@ class Reuse:
         attempt: Attempt,
         graph_run: GraphRun,
         identity: tuple[str, str],
-        inputs: Any,
-        variables: Any,
+        inputs: Mapping[str, Mapping[str, Json]],
+        variables: Mapping[str, Json],
     ) -> Sequence[ParentGraphRun]:
         """Return the earlier runs that a nested run may reuse results from, the latest first.
 
@@ -208,8 +209,10 @@ class Reuse:
         made = set(before.history.types_used(same.parent_run.record, attempt.path))
         if outputs is None or not _are_current(made, graph_run.program.catalogue):
             return None
-        facts: dict[str, Any] = {"reused": {"execution_id": before.execution_id}}
-        return ReusedResult(outputs, {**facts, "versions": dict(made)} if made else facts)
+        data: NodeCompletedData = {"reused": {"execution_id": before.execution_id}}
+        if made:
+            data["versions"] = dict(made)
+        return ReusedResult(outputs, data)
 
     async def _continue_attempt(self, attempt: Attempt, host: NodeHost) -> None:
         """Record the unfinished parent attempt that a node's first attempt continues, if any.

@@ -23,8 +23,8 @@ class Program:
     """A program, and the process that it expects to be in.
 
     Attributes:
-        arguments: Those of ``python``: ``-W error`` or nothing, then ``-c CODE``, ``-m MODULE`` or a
-            file, then the arguments of the program.
+        arguments: Those of ``python``: ``-W error`` or nothing, then ``-c CODE`` or a file, then the
+            arguments of the program.
         streams: Its standard input, output and errors.
         controls_terminal: Standard input is a terminal, and its signals are for this process.
     """
@@ -54,7 +54,7 @@ def run_program(program: Program) -> None:
         warnings.simplefilter("error")
         assert others.pop(0) == "error"
         first, *others = others
-    imported_from = "" if first in ("-c", "-m") else os.path.dirname(os.path.abspath(first))
+    imported_from = "" if first == "-c" else os.path.dirname(os.path.abspath(first))
     sys.path[:0] = [
         imported_from,
         *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
@@ -76,11 +76,7 @@ def _text(number: int, mode: str, **options: Any) -> Any:
 
 
 def _run(first: str, others: Sequence[str]) -> None:
-    if first == "-m":
-        module, *others = others
-        sys.argv = [module, *others]
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    elif first == "-c":
+    if first == "-c":
         code, *others = others
         sys.argv = ["-c", *others]
         sys.modules["__main__"] = main = ModuleType("__main__")

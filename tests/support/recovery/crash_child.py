@@ -1,9 +1,8 @@
 """A service that is there to be killed: executor, SQLite, a scripted model, no HTTP and no SDK.
 
-As a program, ``python -m tests.support.recovery.crash_child OPTIONS`` lives one life as ordered
-(:class:`ChildOptions` as JSON). On standard output comes what a client of the service may rely on,
-each written once the service said so (:class:`FactWriter`).
-``tests/support/recovery/crash_history.py`` is the other end.
+The process runs ``main OPTIONS``: it lives one life as ordered (:class:`ChildOptions` as JSON). On
+standard output comes what a client of the service may rely on, each written once the service said
+so (:class:`FactWriter`). ``tests/support/recovery/crash_history.py`` is the other end.
 
 What the outside world saw is in ``<directory>/../outside.log``, JSON lines written before anybody is
 told: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,
@@ -375,6 +374,7 @@ async def run_child(order: ChildOptions) -> None:
     FactWriter().write("left", [repr(task) for task in left])
 
 
-if __name__ == "__main__":
-    signal.alarm(100)  # one whose parent is gone does not stay
+def main() -> None:
+    """Live as ordered in the first argument."""
+    signal.alarm(100)  # a process whose parent is gone does not stay
     asyncio.run(run_child(ChildOptions(**json.loads(sys.argv[1]))))

@@ -27,7 +27,7 @@ from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_child import EXTERNAL_LOG, TOKENS, ChildOptions
 from tests.support.recovery.crash_points import KILLED
 
-MODULE = "tests.support.recovery.crash_child"
+PROGRAM = "from tests.support.recovery.crash_child import main; main()"
 CallRef = tuple[str, str, int, int]
 """Execution, path, attempt, ordinal."""
 
@@ -78,7 +78,7 @@ class CrashHistory:
     def run(self, kill_after_s: float | None = None, **order: Any) -> ProcessRun:
         """Live one life; it is killed so many seconds after it is up, if it has not ended."""
         options = json.dumps(asdict(ChildOptions(directory=str(self.directory), **order)))
-        with ForkedProcess("-m", MODULE, options, cwd=ROOT, stderr=2) as process:
+        with ForkedProcess("-c", PROGRAM, options, cwd=ROOT, stderr=2) as process:
             life = ProcessRun(process.pid)
             timer = threading.Timer(kill_after_s or 0, process.kill)
             assert process.stdout is not None

@@ -1,7 +1,7 @@
 """A server as a process of its own, with node types that take their time: ``start_server``.
 
-As a program: ``python -m tests.support.server.server_process DIRECTORY DRAIN_S [FILES] [slow-disk]`` serves
-plans by goal (``tests/support/server/running_server.py``) over SQLite, prints one JSON line, and goes down as
+The process runs ``main DIRECTORY DRAIN_S [FILES] [slow-disk]``: it serves plans by goal
+(``tests/support/server/running_server.py``) over SQLite, prints one JSON line, and goes down as
 ``planwave serve`` does.
 """
 
@@ -32,7 +32,11 @@ from tests.support.processes.forked_process import ForkedProcess
 from tests.support.server.running_server import NO_RATE_LIMITS, HeldNodePerExecution, PlannerByGoal
 from tests.support.service.dependencies import dependencies
 
-MODULE = "tests.support.server.server_process"
+PROGRAM = """
+import sys
+from tests.support.server.server_process import main
+sys.exit(main(*sys.argv[1:]))
+"""
 RELEASE_FILE = "woken"
 
 
@@ -80,7 +84,7 @@ class ServerProcess:
 def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[ServerProcess]:
     """Start a server, and leave none behind."""
     arguments = str(directory), str(drain_s), *more
-    with ForkedProcess("-m", MODULE, *arguments, cwd=ROOT) as process:
+    with ForkedProcess("-c", PROGRAM, *arguments, cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             yield ServerProcess(process, url, directory / RELEASE_FILE)
@@ -88,7 +92,8 @@ def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[S
             process.kill()
 
 
-def _main(directory: str, drain_s: str, *more: str) -> int:
+def main(directory: str, drain_s: str, *more: str) -> int:
+    """Serve until a signal; give the exit code."""
     if "slow-disk" in more:
         fsync = os.fsync
 
@@ -114,7 +119,3 @@ def _main(directory: str, drain_s: str, *more: str) -> int:
         sys.stdout.flush()
 
     return asyncio.run(serve(settings, lambda _: Service(parts), told))
-
-
-if __name__ == "__main__":
-    sys.exit(_main(*sys.argv[1:]))

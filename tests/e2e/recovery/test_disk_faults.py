@@ -551,8 +551,8 @@ async def test_f29_a_lock_that_stays_is_a_delay_for_what_runs(
 
 WRITE_AND_DIE = """
 import asyncio, os, pathlib, signal, sys
+import planwave.storage.documents
 from planwave.service.executions.document_writer import DocumentWriter
-from planwave.storage import files
 from planwave.storage.sqlite.store import SqliteStore
 
 def die(*_):
@@ -562,7 +562,7 @@ async def main(directory, moment, name):
     if moment == "before the rename":
         pathlib.Path.replace = die
     elif moment == "after the rename":
-        files.sync_directory = die
+        planwave.storage.documents.sync_directory = die
     else:
         SqliteStore.set_document_seqs = die
     store = SqliteStore.open(directory)

@@ -7,28 +7,23 @@ test_help_loads_no_heavy_library and test_building_and_running_a_graph_without_a
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planwave.cli.options import Factories
-    from planwave.executor.options import RunOptions
     from planwave.expressions.renderer import Renderer
-    from planwave.graph.model import Json
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import NodeServices
     from planwave.planner.planner import Planner
     from planwave.providers.catalog import ProviderCatalog
     from planwave.providers.local.models import LocalModelServers
-    from planwave.providers.protocols import Models
-    from planwave.service.library import BuiltGraph, Run, RunResult
+    from planwave.providers.protocols import Models, Recorder
     from planwave.service.queries.history import QueryService
     from planwave.service.service import Service
     from planwave.settings import Limits, Settings
-    from planwave.storage.records import Store
 
 
 def open_service(settings: Settings) -> Service:
@@ -115,7 +110,7 @@ def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServe
 
 def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None) -> Registry:
     """Return the node types: the library, installed packages, ``@planwave.node`` functions."""
-    return _installed_types().with_providers(
+    return installed_types().with_providers(
         providers or open_providers(settings)[0], limits=settings.limits
     )
 
@@ -132,98 +127,17 @@ def open_planner(
 
 
 @cache
-def _installed_types() -> Registry:
+def installed_types() -> Registry:
     """Load the node types of installed packages, once per process; log broken packages once."""
     from planwave.nodes.registry import default_registry
 
     return default_registry().with_entry_points()
 
 
-def build(spec: Any, message: Json = None, *, registry: Registry | None = None) -> BuiltGraph:
-    """Read and check a graph, and bind it to its node types.
-
-    Args:
-        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``GraphDocument``, or a
-            ``GraphBuilder``.
-        message: The value of the graph's one entry node, replacing the value in the graph.
-        registry: The node types; the library and ``@planwave.node`` functions by default.
-
-    Raises:
-        GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
-        InputError: There is a message but not exactly one entry node.
-    """
-    from planwave.service.library import build_graph
-
-    return build_graph(spec, registry or _installed_types(), message)
-
-
-def run(
-    graph: BuiltGraph | Any,
-    *,
-    inputs: Mapping[str, Mapping[str, Json]] | None = None,
-    options: RunOptions | None = None,
-    services: Any = None,
-    store: Store | None = None,
-    goal: str = "",
-    registry: Registry | None = None,
-) -> Run:
-    """Run a graph: iterate the result for events, await it for how it ended.
-
-    Args:
-        graph: What :func:`build` gave, or anything it takes.
-        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed;
-            they take the place of the ``message`` the graph was built with.
-        options: Scheduling, failure policy and bounds; eager and unbounded by default.
-        services: What nodes find as ``context.services``; by default, where a node calls a model,
-            the providers configured by environment and ``planwave.toml``.
-        store: Where events become durable before dependants start; None keeps nothing.
-        goal: Shown to planned agents and to expressions as ``goal``.
-        registry: As in :func:`build`, where ``graph`` is not built yet.
-
-    Raises:
-        GraphInvalid: ``graph`` was not built yet and has errors.
-        InputError: ``check_inputs`` are not of that shape, name no node, or hold what is not JSON.
-    """
-    from planwave.executor.options import RunOptions
-    from planwave.service.library import BuiltGraph, Run
-
-    built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
-    return Run(
-        built,
-        _open_model_services,
-        inputs=inputs,
-        options=options or RunOptions(),
-        services=services,
-        store=store,
-        goal=goal,
-    )
-
-
-def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
-    """Run a graph to its end from code without an event loop; arguments as in :func:`run`.
-
-    Raises:
-        GraphInvalid: ``graph`` was not built yet and has errors.
-        RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise RuntimeError(
-            "planwave.run_sync cannot wait inside a running event loop; "
-            "write: await planwave.run(…)"
-        )
-
-    async def finish() -> RunResult:
-        return await run(graph, **options)
-
-    return asyncio.run(finish())
-
-
 @asynccontextmanager
-async def _open_model_services(goal: str) -> AsyncGenerator[NodeServices]:
+async def open_model_services(
+    goal: str, recorder: Recorder | None = None
+) -> AsyncGenerator[NodeServices]:
     """Open the configured providers for one run."""
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
@@ -231,7 +145,7 @@ async def _open_model_services(goal: str) -> AsyncGenerator[NodeServices]:
 
     settings = load_settings()
     providers, local = open_providers(settings)
-    models = ModelClient(settings, providers)
+    models = ModelClient(settings, providers, recorder)
     planner = open_planner(settings, models, providers, open_catalogue(settings, providers))
     try:
         yield NodeServices(models, providers, goal, planner=planner)

@@ -24,6 +24,7 @@
     │   ├── ResultNotJson        502  a node returned a value that cannot be stored
     │   ├── NodeTimeout          502  an attempt ran longer than ``timeoutS``
     │   └── ProviderError        502  a model call failed after all retries
+    ├── ExecutionFailed          502  a run from Python failed; holds its result
     ├── StoreError               503  the store failed to read or write
     │   ├── StaleEpoch           409  an owner that lost the execution tried to append
     │   └── SchemaTooNew         503  a newer planwave wrote the database
@@ -35,7 +36,9 @@ Codes are kebab-case and stable; clients branch on ``code``, never on message te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NotRequired, Protocol, TypedDict
+from typing import Any, Final, NotRequired, Protocol
+
+from typing_extensions import TypedDict
 
 
 class DiagnosticLike(Protocol):
@@ -51,11 +54,14 @@ class DiagnosticLike(Protocol):
 
 
 class ErrorDocument(TypedDict):
-    """An error as JSON; the first failure of a nested run also names its node."""
+    """An error as JSON; the first failure of a nested run also names its node.
 
-    code: str
-    message: str
-    hint: NotRequired[str | None]
+    Code, message and hint are text, unless a node type of someone else made the error.
+    """
+
+    code: Any
+    message: Any
+    hint: NotRequired[Any]
     node: NotRequired[str]
 
 
@@ -286,6 +292,21 @@ class NodeError(PlanwaveError):
     ) -> None:
         super().__init__(message, code=code, hint=hint)
         self.retryable = retryable
+
+
+class ExecutionFailed(PlanwaveError):
+    """A run from Python failed.
+
+    Attributes:
+        result: The ``RunResult``, with status, failures and the results of the nodes that completed.
+    """
+
+    code = "execution-failed"
+    status_hint = 502
+
+    def __init__(self, message: str, *, hint: str | None = None, result: Any = None) -> None:
+        super().__init__(message, hint=hint)
+        self.result = result
 
 
 NESTED_FAILED: Final = "nested-run-failed"

@@ -24,6 +24,7 @@ from planwave.events.types import (
     ExecutionPaused,
     ExecutionResumed,
     ExecutionStarted,
+    GraphDocument,
     NestedRunOpened,
     NodeAnswered,
     NodeBlocked,
@@ -39,6 +40,8 @@ from planwave.events.types import (
     NodeStarted,
     NodeUnparked,
     NodeWaiting,
+    OptionsDocument,
+    ParentDocument,
     PauseKind,
     Usage,
     WaveCompleted,
@@ -46,6 +49,7 @@ from planwave.events.types import (
     pause_kind,
     typed_event,
 )
+from planwave.events.unreadable import unreadable_error
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -69,10 +73,10 @@ class ExecutionState:
     plan_hash: str | None = None
     flow_id: str | None = None
     flow_version: str | None = None
-    graph: dict[str, Any] | None = None
-    inputs: dict[str, Any] | None = None
-    options: dict[str, Any] | None = None
-    parent: Any = None
+    graph: GraphDocument | None = None
+    inputs: dict[str, dict[str, Any]] | None = None
+    options: OptionsDocument | None = None
+    parent: ParentDocument | None = None
     created_at: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
@@ -141,6 +145,12 @@ class ExecutionState:
             reducer(self, typed)
 
     def _check_order(self, event: Event) -> None:
+        if not self.execution_id:
+            self.execution_id = event.execution_id
+        elif event.execution_id != self.execution_id:
+            raise InvalidTransition(
+                f"event of execution {event.execution_id!r} told to {self.execution_id!r}"
+            )
         if event.type in TRANSIENT:
             if event.seq != 0:
                 raise InvalidTransition(f"{event.type} is never stored, yet has seq {event.seq}")
@@ -150,12 +160,6 @@ class ExecutionState:
             )
         else:
             self.last_seq = event.seq
-        if not self.execution_id:
-            self.execution_id = event.execution_id
-        elif event.execution_id != self.execution_id:
-            raise InvalidTransition(
-                f"event of execution {event.execution_id!r} told to {self.execution_id!r}"
-            )
 
     def node(self, path: str | None) -> NodeState:
         """Return a node's state; create it where no event has named the node yet.
@@ -247,14 +251,17 @@ class ExecutionState:
 
 
 def fold(events: Iterable[Event]) -> ExecutionState:
-    """Return the state of an execution after these events.
+    """Return the state of an execution after these stored events.
 
     Raises:
-        InvalidTransition: The events are not one execution's, numbered 1, 2, 3 … (deltas 0).
+        Conflict: ``unreadable``: the events are not one execution's, numbered 1, 2, 3 ….
     """
     state = ExecutionState()
-    for event in events:
-        state.apply(event)
+    try:
+        for event in events:
+            state.apply(event)
+    except InvalidTransition as error:
+        raise unreadable_error(state.execution_id, error.message) from error
     return state
 
 

@@ -21,9 +21,10 @@ from typing import (
     NamedTuple,
     NotRequired,
     TypeAlias,
-    TypedDict,
     cast,
 )
+
+from typing_extensions import TypedDict
 
 from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
@@ -108,6 +109,64 @@ class NoData(TypedDict):
     """The payload of an event that has none."""
 
 
+class NodeDocument(TypedDict):
+    """The fields of a graph's node that readers of events use."""
+
+    id: str
+    type: str
+    name: NotRequired[str | None]
+
+
+class EdgeKind(TypedDict):
+    """The data of an edge."""
+
+    channel: str
+
+
+class EdgeDocument(TypedDict):
+    """The fields of a graph's edge that readers of events use."""
+
+    id: NotRequired[str | None]
+    source: str
+    target: str
+    sourceHandle: NotRequired[str | None]
+    targetHandle: NotRequired[str | None]
+    data: EdgeKind
+
+
+class GraphDocument(TypedDict):
+    """A graph; nodes and edges have more fields than readers of events use."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+
+
+class OptionsDocument(TypedDict):
+    """The options of an execution that differ from the defaults; see ``RunOptions``."""
+
+    scheduling: NotRequired[Literal["eager", "waves"]]
+    on_failure: NotRequired[Literal["continue", "stop"]]
+    max_parallel: NotRequired[int | None]
+    node_timeout_s: NotRequired[float | None]
+    run_timeout_s: NotRequired[float | None]
+    max_events: NotRequired[int | None]
+    max_result_bytes: NotRequired[int | None]
+    max_state_bytes: NotRequired[int | None]
+    max_steps: NotRequired[int | None]
+    max_depth: NotRequired[int | None]
+    run_to: NotRequired[list[str]]
+    run_from: NotRequired[list[str]]
+
+
+class ParentDocument(TypedDict):
+    """The request of a fork, with the execution that it forks."""
+
+    execution_id: str
+    retry: NotRequired[bool]
+    rerun: NotRequired[list[str]]
+    given: NotRequired[dict[str, dict[str, Json]]]
+
+
 class CreatedData(TypedDict):
     """The request of the client: a goal, and the plan or the flow to run."""
 
@@ -117,11 +176,11 @@ class CreatedData(TypedDict):
     plan_hash: NotRequired[str | None]
     flow_id: NotRequired[str | None]
     flow_version: NotRequired[str | None]
-    graph: NotRequired[dict[str, Any] | None]
-    inputs: NotRequired[dict[str, Any] | None]
-    options: NotRequired[dict[str, Any] | None]
+    graph: NotRequired[GraphDocument | None]
+    inputs: NotRequired[dict[str, dict[str, Json]] | None]
+    options: NotRequired[OptionsDocument | None]
     trigger: NotRequired[Json]
-    parent: NotRequired[Json]
+    parent: NotRequired[ParentDocument | None]
 
 
 class StartedData(TypedDict):
@@ -136,7 +195,7 @@ class PausedData(TypedDict):
     """Why the execution is paused; see :func:`pause_kind` for events without ``kind``."""
 
     reason: NotRequired[str]
-    kind: NotRequired[PauseKind]
+    kind: NotRequired[str]
 
 
 class ResumedData(TypedDict):
@@ -285,13 +344,13 @@ class NodeLogData(TypedDict):
     """A log line of a node."""
 
     message: NotRequired[str]
-    level: NotRequired[str]
+    level: NotRequired[Json]
 
 
 class NodeEventData(TypedDict):
     """An event that a node emits itself."""
 
-    event_type: str
+    event_type: Json
     data: NotRequired[Json]
 
 
@@ -305,7 +364,7 @@ class NestedRunOpenedData(TypedDict):
     key: str
     graph: str
     inputs: str
-    document: NotRequired[dict[str, Any]]
+    document: NotRequired[GraphDocument]
     before: NotRequired[int]
 
 
@@ -324,15 +383,18 @@ class OnceStoredData(TypedDict):
 
 
 class UsageData(TypedDict):
-    """What a call of a model used; ``recorded``: the call was served from its record."""
+    """What a call of a model used; ``recorded``: the call was served from its record.
 
-    provider: NotRequired[str]
-    model: NotRequired[str]
-    input_tokens: NotRequired[int]
-    output_tokens: NotRequired[int]
-    cost_usd: NotRequired[float | None]
-    estimated: NotRequired[bool]
-    recorded: NotRequired[bool]
+    Any node may emit usage, so each value may be anything.
+    """
+
+    provider: NotRequired[Json]
+    model: NotRequired[Json]
+    input_tokens: NotRequired[Json]
+    output_tokens: NotRequired[Json]
+    cost_usd: NotRequired[Json]
+    estimated: NotRequired[Json]
+    recorded: NotRequired[Json]
 
 
 class NodeDeltaData(TypedDict):
@@ -429,14 +491,20 @@ def typed_event(event: Event) -> TypedEvent:
     The ``node.event`` with which the engine stores nested runs and once values become events of
     types of their own. All other events are returned as they are. O(1).
     """
-    if event.type == "node.event":
-        event_type, data = event.data.get("event_type"), event.data.get("data")
-        if event_type == RUN_GRAPH and data:
-            own_type = "nested_run.opened" if "graph" in data else "nested_run.abandoned"
-            event = event._replace(type=own_type, data=data)
-        elif event_type == ONCE:
-            event = event._replace(type="once.stored", data=data)
+    if event.type == "node.event" and (own_type := engine_type(event.data)) is not None:
+        event = event._replace(type=own_type, data=event.data["data"])
     return cast("TypedEvent", event)
+
+
+def engine_type(data: Mapping[str, Any]) -> str | None:
+    """Return the type of what the engine stores in a ``node.event``, None for a node's own event."""
+    event_type = data.get("event_type")
+    if event_type == ONCE:
+        return "once.stored"
+    if event_type == RUN_GRAPH and (stored := data.get("data")):
+        is_opened = isinstance(stored, dict) and "graph" in stored
+        return "nested_run.opened" if is_opened else "nested_run.abandoned"
+    return None
 
 
 def typed_events(events: Iterable[Event]) -> Iterator[TypedEvent]:

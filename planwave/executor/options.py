@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass, fields
+from typing import Final, Literal, get_args
 
+from planwave.errors import InputError
 from planwave.graph.model import Json
 
+Scheduling = Literal["eager", "waves"]
+OnFailure = Literal["continue", "stop"]
 
-class RunOptions(NamedTuple):
+_CHOICES: Final = {"scheduling": get_args(Scheduling), "on_failure": get_args(OnFailure)}
+_SECONDS: Final = ("node_timeout_s", "run_timeout_s")
+_NODE_LISTS: Final = ("run_to", "run_from")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
     """Scheduling, failure policy and bounds of one execution; None means unbounded.
 
     Attributes:
@@ -26,10 +36,13 @@ class RunOptions(NamedTuple):
         max_depth: Graphs inside graphs; 1 lets a node run graphs, but none of their nodes.
         run_to: Ids of nodes: only these and what they need run. Nested runs are not narrowed.
         run_from: Ids of nodes: only these and what follows them run, with what that needs.
+
+    Raises:
+        InputError: ``invalid-option``: a value is not one of the choices, or out of its range.
     """
 
-    scheduling: Literal["eager", "waves"] = "eager"
-    on_failure: Literal["continue", "stop"] = "continue"
+    scheduling: Scheduling = "eager"
+    on_failure: OnFailure = "continue"
     max_parallel: int | None = None
     node_timeout_s: float | None = None
     run_timeout_s: float | None = None
@@ -41,6 +54,15 @@ class RunOptions(NamedTuple):
     run_to: Sequence[str] = ()
     run_from: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            problem = _problem(field.name, getattr(self, field.name))
+            if problem is not None:
+                raise InputError(
+                    f"the option {field.name} {problem}",
+                    code="invalid-option",
+                )
+
     @property
     def has_bounds(self) -> bool:
         """Whether anything is to be counted while it runs."""
@@ -51,8 +73,34 @@ class RunOptions(NamedTuple):
 
     def as_json(self) -> dict[str, Json]:
         """Return the options that differ from the defaults; ``RunOptions(**them)`` is the same."""
-        given, defaults = self._asdict(), RunOptions()._asdict()
-        for name in ("run_to", "run_from"):
-            given[name] = list(given[name])
-            defaults[name] = []
-        return {name: value for name, value in given.items() if value != defaults[name]}
+        return {
+            name: list(value) if name in _NODE_LISTS else value
+            for name, value in asdict(self).items()
+            if value != getattr(DEFAULT_OPTIONS, name) and value != []
+        }
+
+
+def _problem(name: str, value: object) -> str | None:
+    """Return what is wrong with the value of an option, or None."""
+    if name in _CHOICES:
+        choices = _CHOICES[name]
+        if value in choices:
+            return None
+        return f"must be {' or '.join(map(repr, choices))}, not {value!r}"
+    if name in _NODE_LISTS:
+        if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):  # pyright: ignore[reportUnknownVariableType]
+            return None
+        return f"must be a list of node ids, not {value!r}"
+    if value is None:
+        return None
+    if name in _SECONDS:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return None
+        return f"must be a number above 0, not {value!r}"
+    least = 1 if name == "max_parallel" else 0
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return None
+    return f"must be a whole number of at least {least}, not {value!r}"
+
+
+DEFAULT_OPTIONS: Final = RunOptions()

@@ -7,19 +7,22 @@ with limits on time, memory and output (see ``renderer.py``).
 from typing import TYPE_CHECKING, Any
 
 from planwave.expressions.json_text import copy_json, to_text
-from planwave.expressions.syntax import VariableRef
-from planwave.expressions.templates import Template, VariableSource, compile_template
+from planwave.expressions.templates import Template, VariableSource, compile_template, has_template
+from planwave.expressions.variables import NODES, ROOT_VARIABLES, VariableRef
 
 if TYPE_CHECKING:
     from planwave.expressions.renderer import Renderer
 
 __all__ = [
+    "NODES",
+    "ROOT_VARIABLES",
     "Renderer",
     "Template",
     "VariableRef",
     "VariableSource",
     "compile_template",
     "copy_json",
+    "has_template",
     "to_text",
 ]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from planwave.errors import TemplateError
 from planwave.expressions.errors import (
@@ -18,26 +19,18 @@ from planwave.expressions.errors import (
 from planwave.expressions.filters import UNDEFINED_VALUE
 from planwave.expressions.json_text import Json, copy_json, to_text
 from planwave.expressions.paths import ValuePath, evaluate_path
-from planwave.expressions.syntax import (
-    NODES,
-    Segment,
-    Variable,
-    VariableRef,
-    check_blocks,
-    check_names,
-    has_template,
-    is_external,
-    parse_path,
-    split,
-    variables_of_path,
-    variables_of_segments,
-)
+from planwave.expressions.variables import NODES, Variable, VariableRef
+
+if TYPE_CHECKING:
+    from planwave.expressions.syntax import ParsedTemplate
 
 MAX_DEPTH = 128
 """Limit on the nesting of a node's data; the limits on graphs are far lower."""
 DEFAULT_OUTPUT_BYTES = 1024 * 1024
 SCALAR_TYPES: Final = frozenset[type]({int, float, bool, type(None)})
 """Types of values that cannot contain a template."""
+
+_OPENING = re.compile(r"\{[{%#]")
 
 Key = str | int
 
@@ -64,27 +57,13 @@ class TemplateEngine(Protocol):
     async def evaluate(self, expression: str, variables: dict[str, Json]) -> Json: ...
 
 
-class _PathText(NamedTuple):
-    """A text of literals and plain paths; a single path keeps its JSON type."""
-
-    parts: tuple[str | ValuePath, ...]
-
-
-class EngineText(NamedTuple):
-    """A text for the engine; ``expression`` is set if it is a single expression."""
-
-    source: str
-    expression: str | None
-    variables: tuple[Variable, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _Field:
     """A text with expressions, its location and its compiled form."""
 
     keys: tuple[Key, ...]
     pointer: str
-    program: _PathText | EngineText
+    program: ParsedTemplate
 
 
 class Template:
@@ -159,9 +138,9 @@ class _CachedVariables:
 
 
 async def _run(
-    program: _PathText | EngineText, lookup: _CachedVariables, engine: TemplateEngine | None
+    program: ParsedTemplate, lookup: _CachedVariables, engine: TemplateEngine | None
 ) -> Json:
-    if isinstance(program, EngineText):
+    if program.parts is None:
         if engine is None:
             raise TemplateError(
                 "this expression needs the render worker, which is not available here",
@@ -177,6 +156,7 @@ async def _run(
 
 
 def _fill(parts: tuple[str | ValuePath, ...], lookup: _CachedVariables, limit: int) -> Json:
+    """Join the parts of a text; a single path keeps its JSON type."""
     if len(parts) == 1 and not isinstance(parts[0], str):
         return _evaluate(parts[0], lookup)
     texts: list[str] = []
@@ -192,6 +172,11 @@ def _fill(parts: tuple[str | ValuePath, ...], lookup: _CachedVariables, limit: i
 
 def _evaluate(path: ValuePath, lookup: _CachedVariables) -> Json:
     return evaluate_path(path, None if path.root is None else lookup.value(path.root))
+
+
+def has_template(text: str) -> bool:
+    """Return whether a text contains a template delimiter."""
+    return "{" in text and _OPENING.search(text) is not None
 
 
 def compile_template(
@@ -223,46 +208,20 @@ def compile_template(
                 raise too_large("the text", max_bytes, size, "template_bytes")
             if not has_template(text):
                 continue
-            program, roots = _compile(text)
+            program = _parse(text)
         except TemplateError as error:
             raise at_pointer(error, pointer) from error
         found.append(_Field(keys, pointer, program))
-        for root in roots:
-            references[VariableRef(root.name, root.key, pointer, root.guarded, root.handle)] = None
+        for each in program.references:
+            references[VariableRef(each.name, each.key, pointer, each.guarded, each.handle)] = None
     return Template(value, tuple(found), tuple(references)) if found else None
 
 
-def _compile(text: str) -> tuple[_PathText | EngineText, tuple[Variable, ...]]:
-    segments = split(text)
-    check_blocks(segments)
-    parts: list[str | ValuePath] = []
-    for segment in segments:
-        part = _part(segment)
-        if part is None:
-            return _rendered(text, segments)
-        parts.append(part)
-    roots = dict.fromkeys(
-        root for part in parts if isinstance(part, ValuePath) for root in variables_of_path(part)
-    )
-    return _PathText(tuple(parts)), tuple(roots)
+def _parse(text: str) -> ParsedTemplate:
+    # Jinja2 takes 40 ms to import, and many runs never meet an expression; tests/unit/test_init.py.
+    from planwave.expressions.syntax import parse_template
 
-
-def _part(segment: Segment) -> str | ValuePath | None:
-    """Return the literal or path of a segment, or None if it needs the engine."""
-    if segment.kind == "text":
-        return segment.source
-    if segment.kind != "expression":
-        return None
-    path = parse_path(segment.source)
-    return None if segment.trims else path
-
-
-def _rendered(text: str, segments: list[Segment]) -> tuple[EngineText, tuple[Variable, ...]]:
-    check_names(segments)
-    roots, bound = variables_of_segments(segments)
-    alone = len(segments) == 1 and segments[0].kind == "expression"
-    program = EngineText(text, segments[0].source if alone else None, roots)
-    return program, tuple(root for root in roots if is_external(root, bound))
+    return parse_template(text)
 
 
 def _texts(value: Json, fields: tuple[str, ...] | None) -> Iterator[tuple[tuple[Key, ...], str]]:

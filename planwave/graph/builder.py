@@ -16,7 +16,6 @@ are checked later, with the graph.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, overload
 
@@ -27,13 +26,12 @@ from planwave.graph.model import (
     DEFAULT_TARGET_HANDLE,
     FLOW,
     ID_HINT,
-    ID_PATTERN,
     LINK,
     Channel,
     Json,
+    is_id,
 )
 
-_is_id = re.compile(ID_PATTERN).fullmatch
 _MAX_STEM_CHARS: Final = 56
 """Characters of a type's name in a generated id, so that a number fits behind it."""
 
@@ -231,7 +229,7 @@ class GraphBuilder:
         return self._validate_id(candidate)
 
     def _validate_id(self, node_id: str) -> str:
-        if not _is_id(node_id):
+        if not is_id(node_id):
             raise InputError(
                 f"{node_id!r} cannot be the id of a node",
                 code="invalid-id",

@@ -6,6 +6,7 @@ JSON form, and :meth:`Graph.to_document` writes it back without loss.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ ERROR_HANDLE = "error"
 """The only reserved handle: with ``onError: continue`` a failed node sends its error from it."""
 
 ID_PATTERN = r"[A-Za-z0-9_.-]{1,64}"
+is_id = re.compile(ID_PATTERN).fullmatch
 ID_HINT = "ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -"
 
 _LONGEST_WAIT_S = 86_400

@@ -136,7 +136,7 @@ class Topology:
             if any_linked and linked[source]:
                 if source not in gates:
                     continue
-            elif edge.channel == LINK:
+            elif edge.channel != FLOW:
                 continue
             sources[number] = source
             targets[number] = target

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import StoreError
 from planwave.events import TRANSIENT, Event
+from planwave.events.unreadable import unreadable_error
 from planwave.jsonio import dumps_exact
 from planwave.storage.errors import unexpected_seq
+from planwave.storage.event_payloads import validate_payloads
+from planwave.storage.files import load_artifacts
 
 STATUS_AFTER: Final = {
     "execution.created": "starting",
@@ -124,29 +128,72 @@ def _status_change(before: StatusChange, status: str, at: str, kind: str) -> Sta
 
 
 def decode_events(
-    execution_id: str, rows: Iterable[tuple[int, str]], after: int, limit: int | None
+    execution_id: str,
+    rows: Iterable[tuple[int, str]],
+    after: int,
+    limit: int | None,
+    directory: Path | None = None,
 ) -> list[Event]:
-    """Decode rows ``(first, text)`` to events in order, those above ``after``, at most ``limit``."""
+    """Decode and validate rows ``(first, text)`` of events.
+
+    Args:
+        execution_id: The execution that they belong to.
+        rows: The rows in order.
+        after: Events up to this ``seq`` are left out.
+        limit: The most events to return; None for all.
+        directory: Where large values are stored; None for rows with all values.
+
+    Raises:
+        Conflict: ``unreadable``: planwave did not store the rows in this form.
+        StoreError: ``store-unreadable``.
+    """
     events: list[Event] = []
     for first, text in rows:
         if limit is not None and len(events) >= limit:
             break
-        for seq, row in enumerate(json.loads(text), first):
-            if seq > after:
-                events.append(_decode_event(execution_id, seq, *row))
-    return events if limit is None else events[: max(limit, 0)]
+        found = [
+            _decode_event(execution_id, seq, *row)
+            for seq, row in enumerate(_decode_row(execution_id, text), first)
+            if seq > after
+        ]
+        # A cheap look first: hardly any event has values stored elsewhere.
+        if directory is not None and '"artifact":' in text:
+            found = [load_artifacts(event, directory) for event in found]
+        events += found
+    events = events if limit is None else events[: max(limit, 0)]
+    validate_payloads(events)
+    return events
+
+
+def _decode_row(execution_id: str, text: str) -> list[Any]:
+    try:
+        row = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unreadable_error(execution_id, f"its events are not JSON: {error}") from error
+    if not isinstance(row, list):
+        raise unreadable_error(execution_id, "a row of its events is not a list")
+    return cast("list[Any]", row)
 
 
 def _decode_event(
     execution_id: str,
     seq: int,
-    at: str,
-    kind: str,
-    data: dict[str, Any],
-    path: str | None = None,
-    attempt: int | None = None,
+    at: Any = None,
+    kind: Any = None,
+    data: Any = None,
+    path: Any = None,
+    attempt: Any = None,
+    *rest: Any,
 ) -> Event:
-    return Event(execution_id, seq, at, kind, path, attempt, data)
+    if (
+        type(at) is type(kind) is str
+        and type(data) is dict
+        and (path is None or type(path) is str)
+        and (attempt is None or type(attempt) is int)
+        and not rest
+    ):
+        return Event(execution_id, seq, at, kind, path, attempt, data)
+    raise unreadable_error(execution_id, f"event {seq} has an invalid form")
 
 
 def storable_text(text: str) -> str:

@@ -183,7 +183,7 @@ def load_artifacts(event: Event, directory: Path) -> Event:
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
         if _is_offloaded(output):
             value = _read_artifact(directory, event.execution_id, output["artifact"])  # pyright: ignore[reportUnknownArgumentType]
-            whole[handle] = {"type": output["type"], "value": value}
+            whole[handle] = {"type": output.get("type"), "value": value}  # pyright: ignore[reportUnknownMemberType]
         else:
             whole[handle] = output
     return event._replace(data={**event.data, "outputs": whole})

@@ -30,13 +30,15 @@ def test_importing_planwave_loads_nothing_but_itself_and_a_little_of_the_standar
 
 def test_building_and_running_a_graph_without_a_model_loads_no_sdk() -> None:
     heavy = ["openai", "anthropic", "pydantic_ai", "fastapi", "sqlalchemy", "minijinja", "jinja2"]
-    status, loaded = fresh(
+    runs = fresh(
         "import sys, json, planwave\n"
-        "nodes = [{'id': 'a', 'type': 'text', 'data': {'text': '{{ goal | upper }}'}}]\n"
-        "done = planwave.run_sync({'nodes': nodes, 'edges': []}, goal='x')\n"
-        f"print(json.dumps([done.status + done.text, [m for m in {heavy!r} if m in sys.modules]]))"
+        "def run(text):\n"
+        "    nodes = [{'id': 'a', 'type': 'text', 'data': {'text': text}}]\n"
+        "    done = planwave.run_sync({'nodes': nodes, 'edges': []}, goal='x')\n"
+        f"    return done.status, done.text, [m for m in {heavy!r} if m in sys.modules]\n"
+        "print(json.dumps([run('{goal}'), run('{{ goal | upper }}')]))"
     )
-    assert (status, loaded) == ("completedX", [])
+    assert runs == [["completed", "{goal}", []], ["completed", "X", ["jinja2"]]]
 
 
 @pytest.mark.parametrize("name", planwave.__all__)

@@ -61,7 +61,6 @@ from planwave.api.schemas.requests import (
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.logs.typed_log import execution_log_entries
-from planwave.events.unreadable import guard_stored
 from planwave.executor.options import RunOptions
 from planwave.service.executions.execution_service import Executable
 from planwave.service.flows.flow_queries import FlowRef
@@ -270,8 +269,7 @@ async def log_response(service: Service, execution_id: str, after: int = 0) -> R
         Conflict: ``unreadable_error``.
     """
     events = await service.events(execution_id)
-    with guard_stored(execution_id):
-        shown = await asyncio.to_thread(_log_json, events, after)
+    shown = await asyncio.to_thread(_log_json, events, after)
     return await json_response_in_thread({"execution_id": execution_id, **shown})
 
 
@@ -283,8 +281,7 @@ async def execution_state_json(service: Service, execution_id: str) -> dict[str,
         Conflict: ``unreadable_error``.
     """
     events = await service.events(execution_id)
-    with guard_stored(execution_id):
-        return await asyncio.to_thread(_state_json, events)
+    return await asyncio.to_thread(_state_json, events)
 
 
 def _state_json(events: Sequence[Event]) -> dict[str, Any]:

@@ -23,13 +23,13 @@ from planwave.cli.options import (
 )
 from planwave.cli.signals import Interrupt
 from planwave.errors import InputError
+from planwave.service.executions.fork import changes_of_fields
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.graph.model import Json
 
 _SHOWN = 60
-_DATA = "data"
 
 
 def retry(
@@ -100,7 +100,7 @@ def fork(
 
     async def start(backend: Backend, execution_id: str) -> str:
         ids = _node_ids(await backend.document(execution_id)) if settings else ()
-        wanted = apply_settings(from_file, settings or (), ids)
+        wanted = changes_of_fields(from_file, parse_settings(settings or ()), ids)
         return await backend.fork(execution_id, rerun or (), wanted)
 
     exit_with(asyncio.run(_follow_new(ctx, name, start)))
@@ -120,39 +120,23 @@ async def _follow_new(
             return await follow_run(ctx, backend, interrupt, new_id)
 
 
-def apply_settings(
-    changes: Mapping[str, Mapping[str, Json]], written: Sequence[str], ids: Sequence[str]
-) -> dict[str, dict[str, Json]]:
-    """Return the changes with the ``--set`` values merged into their data.
-
-    Args:
-        changes: ``{node_id: {"data": {…}} | {"outputs": {…}}}``.
-        written: ``NODE.FIELD=VALUE``, where a field may lie deeper: ``NODE.a.b=VALUE``.
-        ids: The ids of the nodes; an id may contain dots.
+def parse_settings(written: Sequence[str]) -> dict[str, Json]:
+    """Return ``{"NODE.FIELD": value}`` of ``--set`` options.
 
     Raises:
-        InputError: ``usage``: a ``--set`` value does not name a field of a node.
+        InputError: ``usage``: an option has no ``=``.
     """
-    made = {node_id: {**change} for node_id, change in changes.items()}
+    fields: dict[str, Json] = {}
     for each in written:
         place, equals, value = each.partition("=")
-        node_id = max((i for i in ids if place.startswith(f"{i}.")), key=len, default="")
-        path = place.removeprefix(f"{node_id}.").split(".")
-        if not (equals and node_id and all(path)):
+        if not equals:
             raise InputError(
-                f"--set {truncate(repr(each), _SHOWN)} names no field of a step",
+                f"--set {truncate(repr(each), _SHOWN)} has no value",
                 code="usage",
-                hint=f"write NODE.FIELD=VALUE; the steps are {', '.join(ids[:8])}",
+                hint="write NODE.FIELD=VALUE",
             )
-        change = made.setdefault(node_id, {})
-        here: dict[str, Json] = {**json_object(change.get(_DATA))}
-        change[_DATA] = here
-        for name in path[:-1]:
-            deeper: dict[str, Json] = {**json_object(here.get(name))}
-            here[name] = deeper
-            here = deeper
-        here[path[-1]] = _parse_value(value)
-    return made
+        fields[place] = _parse_value(value)
+    return fields
 
 
 def _parse_value(written: str) -> Json:

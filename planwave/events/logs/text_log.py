@@ -7,13 +7,13 @@ entries and cancellations; this module adds those.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from planwave.events.request_text import TIMEOUT, answer_text, end_of_timer, is_timer
 from planwave.events.types import (
     MESSAGE,
     TERMINAL,
     Event,
+    GraphDocument,
     NodeAnswered,
     NodeBlockedData,
     NodeCompletedData,
@@ -107,8 +107,8 @@ class TextLog:
                 pass
         return None
 
-    def _learn_names(self, graph: dict[str, Any] | None) -> None:
-        nodes: list[dict[str, Any]] = (graph or {}).get("nodes", [])
+    def _learn_names(self, graph: GraphDocument | None) -> None:
+        nodes = graph["nodes"] if graph else ()
         self._names = {n["id"]: n.get("name") or n["id"] for n in nodes}
 
     def _learn_name(self, path: str, name: str | None) -> None:

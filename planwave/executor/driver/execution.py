@@ -57,6 +57,7 @@ from planwave.executor.reuse.reuse import Reuse
 from planwave.executor.state import DONE, NESTED, RUNNING, Attempt, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
+from planwave.graph.protocols import Suspension
 
 _IDLE_ROUNDS: Final = 12
 """Rounds of the event loop in which a node can do something with what it got last.
@@ -131,6 +132,7 @@ class Execution:
         is_recovery: It resumes because its process ended; an event records that.
         reuse: For a fork: the results to reuse from its parent execution.
         parks: Return from :meth:`run` when it is paused and idle, instead of waiting in memory.
+        waits_for: It does not park while an open request satisfies this.
     """
 
     def __init__(
@@ -153,6 +155,7 @@ class Execution:
         history: History | None = None,
         is_recovery: bool = False,
         parks: bool = False,
+        waits_for: Callable[[Suspension], bool] = lambda _: False,
         reuse: Reuse | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
@@ -175,7 +178,8 @@ class Execution:
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
-        self._utc_now, self._is_recovery, self._parks = now, is_recovery, parks
+        self._utc_now, self._is_recovery = now, is_recovery
+        self._parks, self._waits_for = parks, waits_for
         self._stop_mode: Literal["soon", "now"] | None = None
         self._has_begun = False
         self._final_status: str | None = None
@@ -194,6 +198,11 @@ class Execution:
         if not self._has_begun:
             return "starting"
         return "executing" if self._run.pause_reason is None else "paused"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether :meth:`run` has returned, or is about to; commands have no effect then."""
+        return self._final_status is not None
 
     @property
     def open_requests(self) -> list[str]:
@@ -317,6 +326,8 @@ class Execution:
         """Return whether nothing can happen before a command comes."""
         slots = self._run.slots
         if self._run.pause_reason is None or self._mailbox or slots.has_running:
+            return False
+        if any(self._waits_for(request.suspension) for _, request in self._run.requests):
             return False
         return not slots.has_nested  # a node that runs a graph has to be there for that
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from planwave.errors import NodeError
-from planwave.events.types import NODE_COMPLETED, NestedRunOpenedData, NodeCompletedData
+from planwave.events.types import (
+    NODE_COMPLETED,
+    GraphDocument,
+    NestedRunOpenedData,
+    NodeCompletedData,
+)
 from planwave.executor.driver.attempts import ensure_node_run
 from planwave.executor.driver.effects import DeliverOutcome, Reply
 from planwave.executor.driver.parking import free_slot
@@ -101,7 +108,7 @@ def _opening(run: RunState, nested_run: NestedRun, graph_run: GraphRun) -> Neste
     }  # fmt: skip
     if graph_hash not in run.recorded_graphs:
         run.recorded_graphs.add(graph_hash)
-        data["document"] = graph_content(graph_run.program.graph)
+        data["document"] = cast("GraphDocument", graph_content(graph_run.program.graph))
     if graph_run.attempt_offset:
         data["before"] = graph_run.attempt_offset
     return data

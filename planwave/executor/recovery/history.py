@@ -7,9 +7,11 @@ list its open requests and to accept answers. The run resumes once its node open
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
+from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.paths import nested_prefix, parent_path, path_prefix
 from planwave.events.types import (
@@ -238,7 +240,7 @@ class History:
     ) -> None:
         if event.type == "execution.started":
             self.is_started = True
-            self._since = datetime.fromisoformat(event.at)
+            self._since = event_time(event.at)
         elif event.type == "execution.paused":
             self.pause_reason = pause_kind(event.data)
             self._stop_clock(event)
@@ -246,11 +248,11 @@ class History:
             self.pause_reason = None
             if last is not None:
                 self._stop_clock(last)
-            self._since = datetime.fromisoformat(event.at)
+            self._since = event_time(event.at)
 
     def _stop_clock(self, event: Event) -> None:
         if self._since is not None:
-            passed = datetime.fromisoformat(event.at) - self._since
+            passed = event_time(event.at) - self._since
             self.active_s += max(passed.total_seconds(), 0.0)
             self._since = None
 
@@ -282,5 +284,17 @@ def _result_bytes(event: NodeCompleted) -> int:
 
 def seconds_between(earlier: str, later: str) -> float:
     """Return the seconds between two event times, 0 where the clock went back."""
-    passed = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
-    return max(passed.total_seconds(), 0.0)
+    return max((event_time(later) - event_time(earlier)).total_seconds(), 0.0)
+
+
+def event_time(at: str) -> datetime:
+    """Return the time of an event.
+
+    Raises:
+        InvalidTransition: It is not a time with a time zone.
+    """
+    with suppress(ValueError):
+        time = datetime.fromisoformat(at)
+        if time.tzinfo is not None:
+            return time
+    raise InvalidTransition(f"{at!r} is not the time of an event")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.types import (
     NodeAnswered,
@@ -55,6 +56,9 @@ def replay(
         events: Its stored events, in order.
         requests: Open requests are added to these.
         now: The time, as events carry it.
+
+    Raises:
+        InvalidTransition: The graph run cannot have had these events.
     """
     replayed = _Replay(graph_run, requests)
     replayed.add_starts(graph_run.schedule.start())
@@ -63,7 +67,7 @@ def replay(
             graph_run.unstarted_waves.pop(event.data["wave"], None)
         elif (apply := _APPLY.get(event.type)) is not None:
             replayed.add_starts(graph_run.schedule.decide())
-            apply(replayed, replayed.node_at(event.path or ""), event)
+            apply(replayed, replayed.node_at(event), event)
     replayed.add_starts(graph_run.schedule.decide())
     return replayed.unfinished(now)
 
@@ -85,9 +89,21 @@ class _Replay:
                 self._graph_run, node, self._graph_run.attempt_offset + 1
             )
 
-    def node_at(self, path: str) -> int:
-        """Return the number of a node."""
-        return self._index[path[len(self._graph_run.prefix) :]]
+    def node_at(self, event: Event) -> int:
+        """Return the number of the node of an event."""
+        node = self._index.get((event.path or "")[len(self._graph_run.prefix) :])
+        if node is None:
+            raise InvalidTransition(f"event {event.seq} is of an unknown node {event.path!r}")
+        return node
+
+    def _attempt(self, node: int, event: Event) -> Attempt:
+        """Return the attempt of an event."""
+        attempt = self._graph_run.attempts.get(node)
+        if attempt is None:
+            raise InvalidTransition(
+                f"event {event.seq} ({event.type}) is of node {event.path!r}, which did not run"
+            )
+        return attempt
 
     def unfinished(self, now: str) -> Unfinished:
         """Return the attempts without an outcome."""
@@ -109,14 +125,17 @@ class _Replay:
 
     def started(self, node: int, event: NodeStarted) -> None:
         """Mark an attempt as started, with the stored winner of its ``join: any``."""
-        attempt = self._graph_run.attempts[node]
+        attempt = self._attempt(node, event)
         attempt.number = event.attempt or 1
         attempt.reentries = event.data.get("reentry", 0)
         via = event.data.get("via")
         if via is not None:
             edges = self._graph_run.program.graph.edges
             incoming = self._graph_run.program.topology.incoming[node]
-            self._graph_run.join_winners[node] = next(e for e in incoming if edges[e].id == via)
+            winners = [edge for edge in incoming if edges[edge].id == via]
+            if not winners:
+                raise InvalidTransition(f"event {event.seq} is of an unknown edge {via!r}")
+            self._graph_run.join_winners[node] = winners[0]
         self._started.add(node)
         self._retry_times.pop(node, None)
 
@@ -149,7 +168,7 @@ class _Replay:
 
     def waiting(self, node: int, event: NodeWaiting) -> None:
         """Make a node wait for an answer."""
-        attempt = self._graph_run.attempts[node]
+        attempt = self._attempt(node, event)
         attempt.number = event.attempt or 1
         attempt.elapsed_s = event.data.get("duration_s", 0.0)
         attempt.own_s = event.data.get("own_time_s", attempt.elapsed_s)
@@ -173,7 +192,7 @@ class _Replay:
 
     def parked(self, node: int, event: NodeParked) -> None:
         """Park a node whose nested runs wait for answers."""
-        attempt = self._graph_run.attempts[node]
+        attempt = self._attempt(node, event)
         attempt.number = event.attempt or 1
         attempt.elapsed_s = event.data.get("duration_s", 0.0)
         attempt.own_s = event.data.get("own_time_s", 0.0)
@@ -185,7 +204,7 @@ class _Replay:
 
     def unparked(self, node: int, event: NodeUnparked) -> None:
         """Unpark a node."""
-        self._graph_run.attempts[node].phase = QUEUED
+        self._attempt(node, event).phase = QUEUED
         self._graph_run.schedule.answered(node)
 
     def cancelled(self, node: int, event: NodeCancelled) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from planwave.errors import PlanwaveError
 from planwave.events.types import NodeCompletedData
-from planwave.events.unreadable import guard_stored
+from planwave.events.unreadable import guard_stored, unreadable_error
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.options import RunOptions
@@ -181,8 +181,10 @@ class Reuse:
     def _program_of(self, parent: ParentExecution, graph_hash: str) -> Program:
         """Return a nested graph of an earlier execution, by its hash."""
         if graph_hash not in self._programs:
-            with guard_stored(parent.execution_id):
-                graph, _ = read_graph(parent.history.documents[graph_hash])
+            document = parent.history.documents.get(graph_hash)
+            if document is None:
+                raise unreadable_error(parent.execution_id, "a nested graph is missing")
+            graph, _ = read_graph(document)
             self._programs[graph_hash] = Program(graph, parent.program.catalogue)
         return self._programs[graph_hash]
 

@@ -4,13 +4,13 @@ The planner, the API, the editor and the executor use the same check. Errors tha
 can find (data, templates, providers) come from ``catalogue.check``; errors in how nodes and edges
 fit together are found here. Linear in nodes and edges, without recursion.
 
-If parts of a document could not be read, the rest is checked; ``partial.py`` suppresses findings
-that the unreadable parts may cause.
+If parts of a document could not be read, the rest is checked; ``partial.py`` drops findings that the
+unreadable parts may cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -25,23 +25,22 @@ from planwave.graph.checking.edges import (
 )
 from planwave.graph.checking.exclusive import ExclusiveBranches
 from planwave.graph.checking.inputs import missing_inputs, too_many_inputs, unreachable_nodes
-from planwave.graph.checking.partial import COMPLETE_GRAPH, PartialGraph, split_edges, types_by_id
+from planwave.graph.checking.partial import PartialGraph
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
 from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph, Json, Node
 from planwave.graph.ports import find_output
 from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
-from planwave.graph.reading.unreadable import UNREADABLE, Unreadable
+from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE
 from planwave.graph.suggestions import closest_match
-from planwave.graph.topology import Topology, materialized_ids, topology_of
+from planwave.graph.topology import Topology, topology_of
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
 _MAX_SUGGESTIONS: Final = 10
 """Suggestions made for one graph; each compares the misspelt name with every known name."""
-_MAX_NAMES: Final = 4
 
 
 def read_and_check(
@@ -53,7 +52,7 @@ def read_and_check(
 ) -> tuple[Graph | None, list[Diagnostic]]:
     """Read a graph document and find every error in its JSON, its fields and the graph.
 
-    A finding that disappears once the others are corrected is omitted. A document that is not strict
+    A finding that unreadable parts may have caused is omitted (see ``partial.py``). A document that is not strict
     JSON or not an object, or exceeds a limit as a whole, gets only that finding.
 
     Args:
@@ -69,13 +68,13 @@ def read_and_check(
     if isinstance(source, Graph):
         return source, check(source, catalogue, limits)
     try:
-        graph, findings, unreadable, edge_indexes = read_lenient(
+        graph, findings, partial_ids, edge_indexes = read_lenient(
             source, limits=limits, trusted=trusted
         )
     except GraphInvalid as error:
         return None, list(error.diagnostics)
-    findings += _findings(graph, catalogue, limits, unreadable, edge_indexes)
-    return graph if unreadable is None else None, sorted_by_location(findings)
+    findings += _findings(graph, catalogue, limits, partial_ids, edge_indexes)
+    return graph if partial_ids is None else None, sorted_by_location(findings)
 
 
 def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> list[Diagnostic]:
@@ -97,23 +96,20 @@ def _findings(
     graph: Graph,
     catalogue: Catalogue,
     limits: Limits | None,
-    unreadable: Unreadable | None = None,
+    partial_ids: Set[str] | None = None,
     edge_indexes: Sequence[int] | None = None,
 ) -> list[Diagnostic]:
-    """Check a graph, or the readable part of one.
-
-    ``edge_indexes`` are the positions of its edges in the document.
-    """
+    """Check a graph; for ``partial_ids`` and ``edge_indexes`` see ``ReadResult``."""
     if limits is not None and (too_many := _too_many(graph, limits)):
         return too_many
     found: list[Diagnostic] = []
-    partial = COMPLETE_GRAPH
-    if unreadable is None and len(graph.by_id) != len(graph.nodes):
+    if partial_ids is None and len(graph.by_id) != len(graph.nodes):
         found += duplicate_ids([node.id for node in graph.nodes], "nodes")
-        unreadable = Unreadable()
-    if unreadable is not None:
-        graph, partial, edge_indexes = split_edges(graph, catalogue, unreadable, edge_indexes)
-    checker = GraphChecker(graph, catalogue, partial)
+        partial_ids = frozenset()
+    partial = None if partial_ids is None else PartialGraph(graph, partial_ids)
+    checker = GraphChecker(
+        graph, catalogue, frozenset() if partial is None else partial.unsure_ends
+    )
     structural = checker.check_structure(limits)
     if edge_indexes is not None:
         structural = [_at_document_index(finding, edge_indexes) for finding in structural]
@@ -121,13 +117,10 @@ def _findings(
     for number, node in enumerate(graph.nodes):
         if checker.type_infos[node.type] is not None:
             for finding in catalogue.check(node, graph):
-                if not partial.suppresses(finding, node):
-                    found.append(_at_node(finding, node, number))
-    return (
-        [_without_placeholder_id(finding, partial) for finding in found]
-        if partial.without_id
-        else found
-    )
+                found.append(_at_node(finding, node, number))
+    if partial is None:
+        return found
+    return [_without_placeholder_id(finding) for finding in found if partial.keeps(finding)]
 
 
 def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
@@ -153,23 +146,24 @@ def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diag
     return replace(finding, pointer="/".join(parts))
 
 
-def _without_placeholder_id(finding: Diagnostic, partial: PartialGraph) -> Diagnostic:
+def _without_placeholder_id(finding: Diagnostic) -> Diagnostic:
     """Return a finding without the placeholder id of a node whose own id could not be read."""
-    return replace(finding, node=None) if finding.node in partial.without_id else finding
+    is_placeholder = finding.node is not None and finding.node.startswith(PLACEHOLDER_PREFIX)
+    return replace(finding, node=None) if is_placeholder else finding
 
 
 class GraphChecker:
     """One check of a graph; each method finds one family of errors and stores its intermediate results."""
 
-    def __init__(self, graph: Graph, catalogue: Catalogue, partial: PartialGraph) -> None:
+    def __init__(self, graph: Graph, catalogue: Catalogue, unsure_ends: Set[str]) -> None:
         self.graph = graph
         self.catalogue = catalogue
-        self.partial = partial
         kinds = {node.type for node in graph.nodes}
         self.type_infos: dict[str, NodeTypeInfo | None] = {
             kind: catalogue.type_info(kind) for kind in kinds
         }
-        self.types_by_id = types_by_id(graph.nodes)
+        self.types_by_id = {node.id: node.type for node in graph.nodes}
+        self.types_by_id.update(dict.fromkeys(unsure_ends, UNREADABLE))
         self.has_links = False
         self._suggestions_left = _MAX_SUGGESTIONS
         self.single_value_edges: list[tuple[int, Edge]] = []
@@ -193,7 +187,7 @@ class GraphChecker:
         """Return the findings about an empty graph, unknown types and repeated entry types."""
         nodes = self.graph.nodes
         found: list[Diagnostic] = []
-        if not nodes and not self.partial.nodes_unreadable:
+        if not nodes:
             found.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
         reportable = {
             kind for kind, facts in self.type_infos.items() if facts is None or facts.entry
@@ -224,8 +218,6 @@ class GraphChecker:
             if result is not COMPATIBLE:
                 self._record(edge, number, result, found)
         self.has_links = any(kind[4] == LINK for kind in results)
-        if self.partial is not COMPLETE_GRAPH:
-            self._record_uncertain(found)
         return found
 
     def check_policies(self) -> list[Diagnostic]:
@@ -236,8 +228,7 @@ class GraphChecker:
             policy = node.policy
             if policy is DEFAULT_POLICY:
                 continue
-            is_handled = node.id in handled or self.partial.may_have_output(node.id, ERROR_HANDLE)
-            if policy.on_error == "continue" and not is_handled:
+            if policy.on_error == "continue" and node.id not in handled:
                 found.append(_error_unhandled(node, number))
             facts = self.type_infos[node.type]
             if facts is not None and policy.default is not None:
@@ -252,20 +243,15 @@ class GraphChecker:
 
     def check_inputs(self, topology: Topology) -> list[Diagnostic]:
         """Return the findings about ports with too many or too few inputs."""
-        branches = ExclusiveBranches(topology, self.type_infos, self.partial)
-        too_many = too_many_inputs(self.graph, self.single_value_edges, branches, self.partial)
-        return too_many + missing_inputs(self.graph, self.type_infos, self.partial)
+        branches = ExclusiveBranches(topology, self.type_infos)
+        too_many = too_many_inputs(self.graph, self.single_value_edges, branches)
+        return too_many + missing_inputs(self.graph, self.type_infos)
 
     def build_topology(self) -> Topology:
         """Return the graph's topology, linked nodes included."""
         kinds = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
         only = {node.id for node in self.graph.nodes if node.type in kinds} if kinds else ()
-        if self.partial is COMPLETE_GRAPH:
-            return topology_of(self.graph, only)
-        linked = materialized_ids(self.graph, only)
-        return Topology(
-            self.graph, {n for n in linked if n in only or not self.partial.may_execute(n)}
-        )
+        return topology_of(self.graph, only)
 
     def may_cycle(self, topology: Topology) -> bool:
         """Return whether the graph can have a cycle."""
@@ -274,7 +260,7 @@ class GraphChecker:
     def check_reachable(self, topology: Topology) -> list[Diagnostic]:
         """Return the findings about nodes that no execution can start."""
         dead = {number for number, _, delivers in self.error_edges if not delivers}
-        return unreachable_nodes(topology, dead, self.partial)
+        return unreachable_nodes(topology, dead)
 
     def _check_kind(self, edge: Edge) -> EdgeCheck:
         ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)
@@ -288,14 +274,14 @@ class GraphChecker:
         self._record_findings(edge, number, result, found)
         if result.single_value and not result.findings:
             self.single_value_edges.append((number, edge))
-        if edge.source_handle == ERROR_HANDLE and edge.source in self.types_by_id:
+        if edge.source_handle == ERROR_HANDLE and edge.source in self.graph.by_id:
             self._record_error_edge(edge, number, result, found)
 
     def _record_findings(
         self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
     ) -> None:
         for end, field in ((edge.source, "source"), (edge.target, "target")):
-            if end not in self.types_by_id and not self.partial.may_exist(end):
+            if end not in self.types_by_id:
                 found.append(self._dangling_edge(edge, number, end, field))
         for error in result.findings:
             message = f"edge {edge.id!r} ({_edge_text(edge)}): {error.message}"
@@ -304,18 +290,11 @@ class GraphChecker:
                 Diagnostic(error.code, "error", message, pointer, edge=edge.id, hint=error.hint)
             )
 
-    def _record_uncertain(self, found: list[Diagnostic]) -> None:
-        for number, edge in enumerate(self.partial.uncertain_edges, len(self.graph.edges)):
-            self._record_findings(edge, number, self._check_kind(edge), found)
-        unknown, available = list(self.partial.unmatched_ends), self.partial.unmatched_nodes.total()
-        if len(unknown) > available:
-            found.append(_too_many_unknown_ids(unknown, available))
-
     def _record_error_edge(
         self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
     ) -> None:
         on_error = self.graph.by_id[edge.source].policy.on_error
-        continues = on_error == "continue" or edge.source in self.partial.policy_unknown
+        continues = on_error == "continue"
         self.error_edges.append((number, edge, continues or not result.is_error_output))
         if result.is_error_output and not continues:
             found.append(
@@ -346,7 +325,7 @@ class GraphChecker:
         return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
 
     def _dangling_edge(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
-        suggestion = self._suggest(end, self.types_by_id)
+        suggestion = self._suggest(end, self.graph.by_id)
         message = f"edge {edge.id!r}: {field} {short_repr(end)} does not exist"
         hint = f"did you mean {suggestion!r}?" if suggestion else "name a node of this graph"
         pointer = f"/edges/{number}/{field}"
@@ -355,16 +334,6 @@ class GraphChecker:
 
 def _edge_text(edge: Edge) -> str:
     return " to ".join("?" if end == UNREADABLE else end for end in (edge.source, edge.target))
-
-
-def _too_many_unknown_ids(names: Sequence[str], available: int) -> Diagnostic:
-    listed = ", ".join(map(short_repr, names[:_MAX_NAMES]))
-    message = (
-        f"edges name {len(names)} ids that no node has ({listed}), but only {available} nodes have no "
-        "id of their own"
-    )
-    hint = "give each node the id that its edges name, and let no edge name another"
-    return Diagnostic("dangling-edge", "error", message, "/edges", hint=hint)
 
 
 def _duplicate_entry(first: Node, node: Node, number: int) -> Diagnostic:

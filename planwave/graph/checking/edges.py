@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from planwave.graph.model import ERROR_HANDLE, FLOW, Channel, Port, fixed_handles
+from planwave.graph.model import ERROR_HANDLE, FLOW, Port, fixed_handles
 from planwave.graph.ports import find_output, find_port
 from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.fields import CHANNELS
@@ -46,10 +46,7 @@ Equal to COMPATIBLE, but another object."""
 
 
 class EdgeKind(NamedTuple):
-    """A kind of edge; an end is None if the node's type is unknown.
-
-    Handles and channel are ``UNREADABLE`` if they could not be read.
-    """
+    """A kind of edge; an end is None if the node's type is unknown."""
 
     source: NodeTypeInfo | None
     source_handle: str
@@ -59,12 +56,9 @@ class EdgeKind(NamedTuple):
 
 
 def check_edge_kind(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
-    """Check one kind of edge against the ports of its ends.
-
-    If the channel could not be read, only errors that occur on both channels are reported.
-    """
+    """Check one kind of edge against the ports of its ends."""
     if kind.channel == UNREADABLE:
-        return _check_unknown_channel(kind, catalogue)
+        return COMPATIBLE
     errors: list[EdgeFinding] = []
     if kind.channel not in CHANNELS:
         message = f"unknown channel {kind.channel!r}"
@@ -83,28 +77,6 @@ def check_edge_kind(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
         if errors or single or from_error
         else COMPATIBLE
     )
-
-
-def possible_channels(kind: EdgeKind, catalogue: Catalogue) -> list[Channel]:
-    """Return the channels that the ports at both ends of an edge allow."""
-    return [
-        channel
-        for channel in CHANNELS
-        if all(
-            error.code != "channel-mismatch"
-            for error in check_edge_kind(kind._replace(channel=channel), catalogue).findings
-        )
-    ]
-
-
-def _check_unknown_channel(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
-    if not possible_channels(kind, catalogue):
-        message = "its output and its input are for different channels"
-        return EdgeCheck(
-            (EdgeFinding("channel-mismatch", "", message, "these two cannot be connected"),)
-        )
-    flow, link = (check_edge_kind(kind._replace(channel=each), catalogue) for each in CHANNELS)
-    return EdgeCheck(tuple(error for error in flow.findings if error in link.findings))
 
 
 def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | None, bool]:

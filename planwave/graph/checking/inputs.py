@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from planwave.graph.checking.exclusive import ExclusiveBranches, TypeInfos
-from planwave.graph.checking.partial import PartialGraph
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, Edge, Graph
 from planwave.graph.topology import Topology
@@ -15,7 +14,6 @@ def too_many_inputs(
     graph: Graph,
     single_value_edges: Iterable[tuple[int, Edge]],
     branches: ExclusiveBranches,
-    partial: PartialGraph,
 ) -> list[Diagnostic]:
     """Return a finding for each single-value port that several edges can deliver to.
 
@@ -26,18 +24,13 @@ def too_many_inputs(
         graph: The graph.
         single_value_edges: Number and edge of all edges into a port that is not ``multiple``.
         branches: The mutually exclusive edges.
-        partial: The nodes that may have another policy.
     """
     into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
     for number, edge in single_value_edges:
         into.setdefault((edge.target, edge.target_handle), []).append((number, edge))
     found: list[Diagnostic] = []
     for (target, handle), edges in into.items():
-        if (
-            len(edges) < 2
-            or graph.by_id[target].policy.join == "any"
-            or target in partial.policy_unknown
-        ):
+        if len(edges) < 2 or graph.by_id[target].policy.join == "any":
             continue
         if not branches.are_exclusive([number for number, _ in edges]):
             number, edge = edges[1]
@@ -53,7 +46,7 @@ def too_many_inputs(
     return found
 
 
-def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> list[Diagnostic]:
+def missing_inputs(graph: Graph, facts: TypeInfos) -> list[Diagnostic]:
     """Return a finding for each required port without an edge or a value in the node's data."""
     required = {
         kind: [port.name for port in about.inputs if port.required]
@@ -75,19 +68,15 @@ def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> lis
         for number, node in enumerate(graph.nodes)
         for name in required.get(node.type, ())
         if (node.id, name) not in connected and node.data.get(name) in (None, "", [], {})
-        if node.id not in partial.incomplete and not partial.may_have_input(node.id, name)
     ]
 
 
-def unreachable_nodes(
-    topology: Topology, dead_edges: Container[int], partial: PartialGraph
-) -> list[Diagnostic]:
+def unreachable_nodes(topology: Topology, dead_edges: Container[int]) -> list[Diagnostic]:
     """Return a finding for each node that cannot start because all its edges are dead.
 
     Args:
         topology: The graph's topology; nodes on a cycle are ignored.
         dead_edges: Numbers of edges that never deliver.
-        partial: The nodes that unreadable edges may reach.
     """
     if not dead_edges:
         return []
@@ -96,8 +85,6 @@ def unreachable_nodes(
     dead_nodes: set[int] = set()
     for node in topology.order:
         flows = [e for e in topology.incoming[node] if edges[e].channel == FLOW]
-        if partial.may_have_input(topology.ids[node]):
-            continue
         if flows and all(e in dead_edges or sources[e] in dead_nodes for e in flows):
             dead_nodes.add(node)
             message = (

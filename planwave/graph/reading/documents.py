@@ -6,9 +6,8 @@ report its findings together with those made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import count, filterfalse
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid
@@ -17,7 +16,7 @@ from planwave.graph.json_values import JsonLimits, pointer_of_name
 from planwave.graph.model import Edge, Graph, Json
 from planwave.graph.reading.fields import FieldReader, duplicate_ids
 from planwave.graph.reading.strict_json import parse_strict_json
-from planwave.graph.reading.unreadable import UNREADABLE_EDGE, Unreadable
+from planwave.graph.reading.unreadable import ALREADY_REPORTED, UNREADABLE
 from planwave.jsonio import MAX_JSON_DEPTH
 from planwave.validation import json_type
 
@@ -33,16 +32,17 @@ class ReadResult(NamedTuple):
     """The readable part of a document, and what is wrong with the rest.
 
     Attributes:
-        graph: Everything that could be read. Every entry of ``nodes`` is a node of it.
+        graph: All nodes and edges, with ``UNREADABLE`` in the fields that could not be read.
         findings: Errors, and (severity ``info``) changes made while reading.
-        unreadable: The parts that could not be read; None if there are none.
+        partial_ids: Ids of nodes with an unread field or a malformed id; None if the whole document
+            was read.
         edge_indexes: Position in the document of each edge of the graph; None if all edges of the
             document are in the graph.
     """
 
     graph: Graph
     findings: list[Diagnostic]
-    unreadable: Unreadable | None
+    partial_ids: Set[str] | None
     edge_indexes: Sequence[int] | None
 
 
@@ -62,8 +62,8 @@ def read_graph(
     Raises:
         GraphInvalid: The document has errors; the exception holds all that reading can find.
     """
-    graph, findings, unreadable, _ = read_lenient(source, limits=limits)
-    if unreadable is not None:
+    graph, findings, partial_ids, _ = read_lenient(source, limits=limits)
+    if partial_ids is not None:
         raise GraphInvalid(findings)
     return graph, findings
 
@@ -105,14 +105,15 @@ def read_lenient(
     fields.findings += duplicate_ids([node.id for node in nodes], "nodes")
     edges, edge_indexes = _read_edges(raw_edges, fields)
     is_complete = not fields.saw_reported and not errors_in(fields.findings)
-    unreadable = None if is_complete else fields.unreadable
-    return ReadResult(Graph(tuple(nodes), tuple(edges)), fields.findings, unreadable, edge_indexes)
+    partial_ids = None if is_complete else fields.partial_ids
+    graph = Graph(tuple(nodes), tuple(edges))
+    return ReadResult(graph, fields.findings, partial_ids, edge_indexes)
 
 
 def _read_lists(
     document: Json, limits: Limits | None, fields: FieldReader
 ) -> tuple[list[Any], list[Any]]:
-    """Return the nodes and edges of a document, empty where missing, after checking their number."""
+    """Return the nodes and edges of a document after checking their number."""
     if not isinstance(cast(object, document), Mapping):
         message = f"a graph must be an object, got {json_type(document)}"
         raise GraphInvalid([Diagnostic("invalid-field", "error", message)])
@@ -125,11 +126,8 @@ def _read_lists(
             fields.findings.append(Diagnostic("unknown-field", "error", message, pointer))
     if limits is not None and (exceeded := _limits_exceeded(limits, nodes=nodes, edges=edges)):
         raise GraphInvalid([*fields.findings, *exceeded])
-    if nodes is None:
-        fields.unreadable.nodes_unreadable = True
-    if edges is None:
-        fields.unreadable.edges.append((0, UNREADABLE_EDGE))
-    return nodes or [], edges or []
+    unread = [ALREADY_REPORTED]
+    return unread if nodes is None else nodes, unread if edges is None else edges
 
 
 def _limits_exceeded(limits: Limits, **lists: list[Any] | None) -> list[Diagnostic]:
@@ -156,27 +154,23 @@ def _read_list(document: Mapping[str, Json], name: str, fields: FieldReader) -> 
 def _read_edges(
     raw_edges: Sequence[Any], fields: FieldReader
 ) -> tuple[list[Edge], list[int] | None]:
-    """Return the readable edges, and their positions in the document if some were left out."""
+    """Return the edges, and their positions in the document if duplicates were left out."""
     raw_ids = [cast("dict[str, Any]", raw).get("id") for raw in raw_edges if type(raw) is dict]
     used_ids = {edge_id for edge_id in raw_ids if type(edge_id) is str}
     new_ids = _unused_edge_ids(used_ids)
     edges: list[Edge] = []
+    edge_indexes: list[int] = []
     positions: dict[str, int] = {}
     for number, raw in enumerate(raw_edges):
         edge = fields.edge(raw, number, new_ids.__next__)
-        if edge is None:
-            continue
         ends = "\0".join(edge[1:6])  # text, because the garbage collector walks tuples
-        if ends in positions:
+        if ends in positions and UNREADABLE not in edge[1:6]:
             fields.report_duplicate_edge(edge, number, positions[ends])
         else:
             positions[ends] = number
             edges.append(edge)
-    edge_indexes = list(positions.values())
-    partly_read = [item for item in fields.unreadable.edges if item[1] is not UNREADABLE_EDGE]
-    numbered = sorted([*zip(edge_indexes, edges, strict=True), *partly_read], key=itemgetter(0))
-    ids, numbers = [edge.id for _, edge in numbered], [number for number, _ in numbered]
-    fields.findings += duplicate_ids(ids, "edges", numbers)
+            edge_indexes.append(number)
+    fields.findings += duplicate_ids([edge.id for edge in edges], "edges", edge_indexes)
     return edges, None if len(edges) == len(raw_edges) else edge_indexes
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Final, cast
@@ -15,20 +14,19 @@ from planwave.graph.model import (
     DEFAULT_TARGET_HANDLE,
     FLOW,
     ID_HINT,
-    ID_PATTERN,
     LINK,
     Channel,
     Edge,
     Node,
+    is_id,
 )
 from planwave.graph.reading.policy import read_policy
 from planwave.graph.reading.unreadable import (
     ALREADY_REPORTED,
+    PLACEHOLDER_PREFIX,
     UNREADABLE,
     UNREADABLE_CHANNEL,
     UNREADABLE_EDGE,
-    Unreadable,
-    placeholder_id,
 )
 
 NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
@@ -36,7 +34,6 @@ EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", 
 CHANNELS: Final[tuple[Channel, ...]] = (FLOW, LINK)
 MAX_HANDLE_CHARS: Final = 256
 
-_is_id = re.compile(ID_PATTERN).fullmatch
 _MAX_POINTERS: Final = 8
 
 
@@ -72,25 +69,23 @@ class FieldReader:
     Attributes:
         findings: The errors and changes so far.
         saw_reported: Whether a part was marked ``ALREADY_REPORTED`` by the caller.
-        unreadable: The parts that could not be read.
+        partial_ids: Ids of nodes with an unread field or a malformed id.
     """
 
     def __init__(self, limits: JsonLimits, *, trusted: bool = False) -> None:
         self.findings: list[Diagnostic] = []
         self.saw_reported = False
-        self.unreadable = Unreadable()
+        self.partial_ids: set[str] = set()
         self._limits = limits
         self._trusted = trusted
 
     def node(self, raw: Any, number: int) -> Node:
-        """Read one node; its unreadable parts are recorded in ``unreadable``."""
+        """Read one node; an unread type is ``UNREADABLE``."""
         label = f"node {number}"
         entry = self._read_element(raw, f"/nodes/{number}", NODE_FIELDS, label)
         node_id = None if entry is None else self._id(entry, label, required=True)
         name = self._id_or_placeholder(node_id, number)
         if entry is None:
-            self.unreadable.incomplete.add(name)
-            self.unreadable.policy_unknown.add(name)
             return Node(name, UNREADABLE, name)
         node_type = self._text(entry, "type", required=f"node {node_id or number}") or UNREADABLE
         document = self._object(entry, "policy")
@@ -110,19 +105,16 @@ class FieldReader:
             self._object(entry, "ui"),
             document,
         )
-        if entry.has_unknown_fields or entry.unreadable & {"description", "data"}:
-            self.unreadable.incomplete.add(name)
-        if entry.may_hide("policy"):
-            self.unreadable.policy_unknown.add(name)
+        if entry.has_unknown_fields or entry.unreadable - {"name", "ui"}:
+            self.partial_ids.add(name)
         return node
 
-    def edge(self, raw: Any, number: int, next_id: Callable[[], str]) -> Edge | None:
-        """Read one edge, or return None if an end, a handle or its channel is not known."""
+    def edge(self, raw: Any, number: int, next_id: Callable[[], str]) -> Edge:
+        """Read one edge; an end, a handle or a channel that is not known is ``UNREADABLE``."""
         label = f"edge {number}"
         entry = self._read_element(raw, f"/edges/{number}", EDGE_FIELDS, label)
         if entry is None:
-            self.unreadable.edges.append((number, UNREADABLE_EDGE))
-            return None
+            return UNREADABLE_EDGE
         edge_id = self._id(entry, label)
         label = f"edge {edge_id!r}" if edge_id else label
         source = self._text(entry, "source", required=label) or UNREADABLE
@@ -144,10 +136,7 @@ class FieldReader:
         )
         if channel == UNREADABLE_CHANNEL:
             self._report_channel(entry, edge, f"{label} ({_ends_text(edge)})", edge_id)
-        if UNREADABLE not in (source, source_handle, target, target_handle, channel):
-            return edge
-        self.unreadable.edges.append((number, edge))
-        return None
+        return edge
 
     def report_duplicate_edge(self, edge: Edge, number: int, first: int) -> None:
         """Report an edge that repeats an earlier one and was left out."""
@@ -211,10 +200,9 @@ class FieldReader:
 
     def _id_or_placeholder(self, node_id: str | None, number: int) -> str:
         if node_id is None:
-            self.unreadable.without_id.add(placeholder_id(number))
-            return placeholder_id(number)
-        if not _is_id(node_id):
-            self.unreadable.invalid_ids.add(node_id)
+            node_id = f"{PLACEHOLDER_PREFIX}{number}"
+        if not is_id(node_id):
+            self.partial_ids.add(node_id)
         return node_id
 
     def _id(self, entry: _RawElement, label: str, *, required: bool = False) -> str | None:
@@ -226,11 +214,11 @@ class FieldReader:
                     "missing-field", f"{label} has no id", f"{entry.pointer}/id", hint=ID_HINT
                 )
             return None
-        if type(value) is str and _is_id(value):
+        if type(value) is str and is_id(value):
             return value
         message = f"{label}: {short_repr(value)} cannot be an id"
         self._add("invalid-id", message, f"{entry.pointer}/id", hint=ID_HINT)
-        if type(value) is not str or value.startswith("#"):
+        if type(value) is not str or value.startswith(PLACEHOLDER_PREFIX):
             return None
         return value if 0 < len(value) <= MAX_HANDLE_CHARS else None
 

@@ -17,7 +17,7 @@ from pydantic import AliasChoices, BaseModel, Field, JsonValue
 from pydantic.fields import FieldInfo
 
 from planwave.expressions.json_text import to_text
-from planwave.expressions.syntax import has_template
+from planwave.expressions.templates import has_template
 from planwave.graph.model import FLOW, LINK, Channel, DataValue, Json, Port
 
 FIELD_PORT_SIDE: Final = "bottom"

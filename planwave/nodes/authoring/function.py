@@ -1,4 +1,4 @@
-"""Make a node type of an async function.
+"""Make a node type of a function.
 
 ::
 
@@ -21,15 +21,20 @@
 * An async generator streams: each ``str`` it yields is shown at once. Its result is the first
   other value it yields (``Result("…")`` for a text), and the generator ends there; without one,
   the result is all the text it streamed.
+* A function without ``async`` runs in a thread, with up to 64 others. A thread cannot be stopped: if
+  the node is cancelled or times out, the function continues, and its result is dropped.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import inspect
 import typing
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import SimpleNamespace
 from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
@@ -51,6 +56,9 @@ R = TypeVar("R")
 
 _NO_DEFAULT: Final[Any] = inspect.Parameter.empty
 _FIELD_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+_THREADS: Final = ThreadPoolExecutor(64, "planwave-node")
+"""Runs functions without ``async``. The event loop's own pool has few threads on small machines."""
 
 ParameterForm = Literal["text", "list", "value"]
 
@@ -77,7 +85,7 @@ class _Parameter(NamedTuple):
 
 
 class FunctionNode(BaseNode, Generic[P, R]):
-    """A node type made of an async function; calling it calls the function.
+    """A node type made of a function; calling it calls the function.
 
     Its attributes are those of ``NodeType``.
     """
@@ -97,11 +105,16 @@ class FunctionNode(BaseNode, Generic[P, R]):
     ) -> None:
         """Read the function's signature; see :func:`node`."""
         self._streams = inspect.isasyncgenfunction(function)
-        is_async = self._streams or inspect.iscoroutinefunction(function)
-        if not (is_async and hasattr(function, "__globals__")):  # a ``partial`` hides its types
+        self._is_async = inspect.iscoroutinefunction(function)
+        if not inspect.isfunction(function):  # a ``partial`` hides its types
             raise TypeError(
-                f"node type {node_type!r}: {function!r} is not an async function; declare it with "
-                "'async def' and wrap blocking work in asyncio.to_thread"
+                f"node type {node_type!r}: {function!r} is not a function; declare it with 'async "
+                "def' or 'def'"
+            )
+        if inspect.isgeneratorfunction(function):
+            raise TypeError(
+                f"node type {node_type!r}: {function!r} is a generator; to stream, declare it with "
+                "'async def'"
             )
         update_wrapper(self, function)
         self._function: Callable[..., Any] = function
@@ -133,7 +146,14 @@ class FunctionNode(BaseNode, Generic[P, R]):
     async def _execute_once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        return self._result(await self._function(**self._arguments(data, inputs, {}, context)))
+        return self._result(await self._call(self._arguments(data, inputs, {}, context)))
+
+    async def _call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function; without ``async``, in a thread with the context of this task."""
+        if self._is_async:
+            return await self._function(**arguments)
+        call = partial(contextvars.copy_context().run, self._function, **arguments)
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -143,7 +163,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
             yield wired_event(fed, self.node_type, context)
         arguments = self._arguments(data, inputs, fed, context)
         if not self._streams:
-            yield self._result(await self._function(**arguments))
+            yield self._result(await self._call(arguments))
             return
         said: list[str] = []
         async with aclosing(self._function(**arguments)) as items:
@@ -319,7 +339,9 @@ def node(
     registry: Registry | None = None,
     replace: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionNode[P, R]]:
-    """Register an async function as a node type; see this module for how parameters are filled.
+    """Register a function as a node type; see this module for how parameters are filled.
+
+    A function without ``async`` runs in a thread, which cannot be stopped; a late result is dropped.
 
     Args:
         node_type: Its name in graphs; the function's name if None.

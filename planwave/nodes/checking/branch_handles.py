@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import ERROR_HANDLE, FLOW
-from planwave.graph.reading.unreadable import UNREADABLE
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.authoring.node_type import NodeFinding
 from planwave.nodes.checking.node_view import NodeView
@@ -52,7 +51,7 @@ def check_named_handles(
     """
     for edge in view.outgoing:
         handle = edge.source_handle
-        if edge.channel != FLOW or handle in (*names, ERROR_HANDLE, UNREADABLE):
+        if edge.channel != FLOW or handle in (*names, ERROR_HANDLE):
             continue
         near = closest_match(handle, names)
         yield NodeFinding(

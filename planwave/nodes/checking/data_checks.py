@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from pydantic import BaseModel, ValidationError
 
 from planwave.errors import InputError, TemplateError
-from planwave.expressions import VariableRef, compile_template
-from planwave.expressions.syntax import has_template
+from planwave.expressions import ROOT_VARIABLES, VariableRef, compile_template, has_template
 from planwave.graph.diagnostics import limit_exceeded
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, Node, fixed_handles
@@ -23,9 +22,6 @@ from planwave.providers.protocols import ModelProfile
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
-
-ROOT_VARIABLES: Final = ("input", "inputs", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT")
-"""Variables of every template, besides the node's own input handles."""
 
 _PRIVATE_VARIABLES: Final = ("secrets", "env")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planwave.errors import NodeError
-from planwave.expressions import copy_json
-from planwave.expressions.syntax import has_template
+from planwave.expressions import copy_json, has_template
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.protocols import FlowContext

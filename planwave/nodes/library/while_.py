@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from planwave.errors import NodeError
-from planwave.expressions import compile_template
-from planwave.expressions.syntax import NODES
+from planwave.expressions import NODES, compile_template
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, cast
 
-from planwave.errors import GraphInvalid
+from planwave.errors import Conflict, Gone, GraphInvalid, NotFound
+from planwave.events import ExecutionState
+from planwave.events.node_state import OpenRequest
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.json_values import json_faults, pointer_of_name
 from planwave.graph.model import Json
@@ -29,6 +31,29 @@ class InvalidAnswer(GraphInvalid):
     def __init__(self, diagnostics: Sequence[Diagnostic], code: str | None = None) -> None:
         super().__init__(diagnostics)
         self.code = code or diagnostics[0].code
+
+
+def open_request(state: ExecutionState, request_id: str) -> OpenRequest:
+    """Return an open request.
+
+    Raises:
+        NotFound: The execution never made such a request.
+        Conflict: ``request-answered``.
+        Gone: ``request-closed``: its time was over, or its node was cancelled.
+    """
+    found = state.requests.get(request_id)
+    if found is not None:
+        return found
+    closed_by = state.closed_requests.get(request_id)
+    if closed_by is None:
+        raise NotFound(
+            f"execution {state.execution_id} has no request {request_id!r}",
+            hint="its open requests are listed under /requests",
+        )
+    if closed_by == "answered":
+        raise Conflict(f"request {request_id!r} was answered already", code="request-answered")
+    why = "its time was over" if closed_by == "timeout" else "its node was cancelled"
+    raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
 
 
 def validate_answer(request: Json, answer: Json) -> Json:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
-from planwave.events.types import WAITING
+from planwave.events.types import SET_ASIDE, WAITING
 from planwave.graph.model import Json
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
+from planwave.service.executions.answers import open_request, validate_answer
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
@@ -119,8 +120,18 @@ class ExecutionCommands:
         self._answer_deadlines.close()
 
     async def _requeue(self, execution_id: str) -> bool:
-        """Queue an interrupted execution, or watch its requests; return whether it is queued."""
-        async with self._live_executions.acquire(execution_id) as live, live.commands:
+        """Queue an interrupted execution, or watch its requests; return whether it is queued.
+
+        Raises:
+            Conflict: ``unreadable``: it is set aside.
+        """
+        async with AsyncExitStack() as held:
+            try:
+                live = await held.enter_async_context(self._live_executions.acquire(execution_id))
+            except Conflict as error:
+                await self._set_aside_unreadable(execution_id, error)
+                raise
+            await held.enter_async_context(live.commands)
             if live.queue_entry is not None or live.is_over:
                 return False
             if live.state.status == "paused" and not _must_run(live.state):
@@ -128,6 +139,13 @@ class ExecutionCommands:
                 return False
             self.runner.requeue(live, QueuedExecution(is_recovery=True))
             return True
+
+    async def _set_aside_unreadable(self, execution_id: str, error: Conflict) -> None:
+        """Pause an execution that cannot be read and was interrupted while it ran."""
+        async with self._unreadable_lock:
+            if (await load_record(self._store, execution_id)).status == "executing":
+                data: dict[str, Json] = {"reason": f"set aside: {error.message}", "kind": SET_ASIDE}
+                await self._append_unread(execution_id, "execution.paused", data)
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -178,12 +196,18 @@ class ExecutionCommands:
         """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
         async with self._unreadable_lock:  # one at a time: a second one finds that it is over
             require_not_ended(await load_record(self._store, execution_id))
-            epoch = await self._store.claim(execution_id)
-            left = await load_record(self._store, execution_id)
-            seq, at = left.last_seq + 1, self._dependencies.timestamp()
-            last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
-            await self._store.append(execution_id, epoch, [last])
+            await self._append_unread(execution_id, "execution.cancelled", {"cause": cause})
             return await load_record(self._store, execution_id)
+
+    async def _append_unread(
+        self, execution_id: str, event_type: str, data: dict[str, Json]
+    ) -> None:
+        """Append an event to an execution whose events cannot be read."""
+        epoch = await self._store.claim(execution_id)
+        seq = (await load_record(self._store, execution_id)).last_seq + 1
+        at = self._dependencies.timestamp()
+        last = Event(execution_id, seq, at, event_type, None, None, data)
+        await self._store.append(execution_id, epoch, [last])
 
     async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
         state = await self._streaming.state(execution_id)
@@ -276,19 +300,17 @@ class ExecutionCommands:
             InputError: It is no answer to this request.
             StoreError, ShuttingDown: The request stays open.
         """
-        from planwave.service.executions.answers import validate_answer
-
         self.runner.check_open()
         async with self._live_executions.acquire(execution_id) as live:
             state = live.state
-            checked = validate_answer(_open_request(state, request_id).request, answer)
+            checked = validate_answer(open_request(state, request_id).request, answer)
             try:
                 return await self._send_command(
                     execution_id, lambda told: told.answer(request_id, checked)
                 )
             except Gone:
                 # The driver may not know why a request of a nested run was closed; its events do.
-                _open_request(live.state, request_id)
+                open_request(live.state, request_id)
                 raise
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
@@ -352,27 +374,6 @@ class ExecutionCommands:
                 await self.runner.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
-
-
-def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
-    """Return an open request.
-
-    Raises:
-        NotFound, Conflict, Gone: As in :meth:`Control.answer`.
-    """
-    found = state.requests.get(request_id)
-    if found is not None:
-        return found
-    closed_by = state.closed_requests.get(request_id)
-    if closed_by is None:
-        raise NotFound(
-            f"execution {state.execution_id} has no request {request_id!r}",
-            hint="its open requests are listed under /requests",
-        )
-    if closed_by == "answered":
-        raise Conflict(f"request {request_id!r} was answered already", code="request-answered")
-    why = "its time was over" if closed_by == "timeout" else "its node was cancelled"
-    raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
 
 
 def _must_run(state: ExecutionState) -> bool:

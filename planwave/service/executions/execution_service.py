@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from planwave.errors import Conflict, ShuttingDown
 from planwave.events import Event
-from planwave.events.unreadable import guard_stored
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, graph_hash
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.loading import run_spec_from_event
+from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef, plan_of_flow
 from planwave.service.plans.documents import (
@@ -138,9 +137,8 @@ class ExecutionService:
         async with self._live_executions.acquire(execution_id) as live, live.commands:
             require_not_started(live)
             with self._commands.runner.reserve_slot():
-                with guard_stored(execution_id):
-                    created = (await self._store.events(execution_id, limit=1))[0]
-                    order = run_spec_from_event(created, self._dependencies.limits)
+                created = await self._store.events(execution_id, limit=1)
+                order = run_spec_from_events(execution_id, created, self._dependencies.limits)
                 order.epoch = await self._store.claim(execution_id, queued=True)
                 self._commands.runner.submit(live, order)
         return record
@@ -244,10 +242,8 @@ class ExecutionService:
         from planwave.service.executions.parent_results import parent_data
 
         state = await self._streaming.state(execution_id)
-        with guard_stored(execution_id):
-            before = run_spec_from_event(
-                (await self._store.events(execution_id, limit=1))[0], self._dependencies.limits
-            )
+        created = await self._store.events(execution_id, limit=1)
+        before = run_spec_from_events(execution_id, created, self._dependencies.limits)
         options = request.options
         fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(fork.graph))
@@ -324,7 +320,8 @@ class ExecutionService:
         from planwave.executor.options import RunOptions
 
         limits, asked = self._dependencies.limits, options or RunOptions()
-        return asked._replace(
+        return replace(
+            asked,
             max_parallel=_lower_of(asked.max_parallel, limits.parallel_nodes),
             node_timeout_s=_lower_of(asked.node_timeout_s, limits.node_timeout_s),
             run_timeout_s=_lower_of(asked.run_timeout_s, limits.run_timeout_s),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.errors import Conflict, GraphInvalid
+from planwave.errors import Conflict, GraphInvalid, InputError
 from planwave.events import ExecutionState
 from planwave.executor.options import RunOptions
 from planwave.graph.diagnostics import Diagnostic, short_repr
@@ -69,6 +69,38 @@ class Fork(NamedTuple):
     inputs: dict[str, dict[str, Json]]
     preset: dict[str, dict[str, Json]]
     rerun: tuple[str, ...]
+
+
+def changes_of_fields(
+    changes: NodeChanges, fields: Mapping[str, Json], ids: Sequence[str]
+) -> dict[str, dict[str, Json]]:
+    """Return changes with new values of single fields merged into them.
+
+    Args:
+        changes: The other changes.
+        fields: ``{"NODE.FIELD": value}``, or deeper: ``NODE.a.b``.
+        ids: The ids of the nodes; an id may contain dots.
+
+    Raises:
+        InputError: ``usage``: a name is not a field of a node.
+    """
+    merged = {node_id: {**change} for node_id, change in changes.items()}
+    for name, value in fields.items():
+        node_id = max((i for i in ids if name.startswith(f"{i}.")), key=len, default="")
+        path = name.removeprefix(f"{node_id}.").split(".")
+        if not (node_id and all(path)):
+            raise InputError(
+                f"{short_repr(name)} is not a field of a step",
+                code="usage",
+                hint=f"write NODE.FIELD; the steps are {', '.join(ids[:_NODES_SHOWN])}",
+            )
+        inner = merged.setdefault(node_id, {})
+        for key in [_DATA, *path[:-1]]:
+            outer, deeper = inner, inner.get(key)
+            inner = dict(cast("Mapping[str, Json]", deeper)) if isinstance(deeper, Mapping) else {}
+            outer[key] = inner
+        inner[path[-1]] = value
+    return merged
 
 
 def build_fork(

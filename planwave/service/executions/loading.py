@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from planwave.errors import (
-    Conflict,
-)
+from planwave.errors import Conflict, InputError
 from planwave.events import TERMINAL, Event
-from planwave.events.unreadable import guard_stored
+from planwave.events.types import typed_event
+from planwave.events.unreadable import guard_stored, unreadable_error
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.settings import Limits
 from planwave.storage.records import Store
@@ -39,7 +38,7 @@ async def load_run_spec(
 
     Raises:
         GraphInvalid: It was tampered with, or passes limits that were lowered since.
-        Conflict: It has ended; ``unreadable``: it was tampered with.
+        Conflict: It has ended; ``unreadable``.
         LimitExceeded: ``recoveries``: its process ended too often without any progress.
     """
     from planwave.errors import LimitExceeded
@@ -47,12 +46,13 @@ async def load_run_spec(
 
     await claim(store, execution_id, entry)
     epoch = entry.epoch or 1
+    events = await store.events(execution_id)
+    if events and events[-1].type in TERMINAL:  # the caller has missed its end
+        raise Conflict(f"execution {execution_id} has ended already")
+    met = attempts_without_progress(events, epoch) if entry.is_recovery else 0
+    order = run_spec_from_events(execution_id, events, limits)
     with guard_stored(execution_id):
-        events = await store.events(execution_id)
-        if events and events[-1].type in TERMINAL:  # the caller has missed its end
-            raise Conflict(f"execution {execution_id} has ended already")
-        met = attempts_without_progress(events, epoch) if entry.is_recovery else 0
-        order, past = run_spec_from_event(events[0], limits), History(events)
+        past = History(events)
     if met > limits.recoveries:
         raise LimitExceeded(
             "recoveries", limits.recoveries, met, what="recoveries without any progress"
@@ -84,22 +84,33 @@ def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
     return epoch - of_progress
 
 
-def run_spec_from_event(created: Event, limits: Limits) -> RunSpec:
-    """Return the run spec of an execution, read from its first event.
+def run_spec_from_events(
+    execution_id: str, events: Sequence[Event], limits: Limits | None
+) -> RunSpec:
+    """Return the run spec of an execution, read from the first of its events.
 
     Raises:
-        GraphInvalid: The event was tampered with, or passes limits that were lowered since.
+        GraphInvalid: The graph was changed from outside, or passes limits that were lowered since.
+        Conflict: ``unreadable``.
     """
     from planwave.executor.options import RunOptions
     from planwave.graph.reading.documents import read_graph
 
+    created = typed_event(events[0]) if events else None
+    if created is None or created.type != "execution.created":
+        raise unreadable_error(execution_id, "its first event is missing")
     facts = created.data
     graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
+    options = cast("Mapping[str, Any]", facts.get("options") or {})
+    try:
+        run_options = RunOptions(**options)
+    except (InputError, TypeError) as error:  # of another version, or changed from outside
+        raise unreadable_error(execution_id, str(error)) from error
     return RunSpec(
         graph=graph,
         goal=facts.get("goal") or "",
         inputs=facts.get("inputs") or {},
-        options=RunOptions(**facts.get("options") or {}),
+        options=run_options,
         trigger=facts.get("trigger"),
         last_seq=created.seq,
         parent=facts.get("parent"),

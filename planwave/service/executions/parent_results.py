@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
-from planwave.events.unreadable import guard_stored
 from planwave.graph.model import Json
+from planwave.graph.protocols import Catalogue
 from planwave.providers.protocols import CallKey, Recorder
 from planwave.providers.recordings import USAGE_UNREPORTED
-from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.loading import run_spec_from_event
+from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.streaming.stored_execution import ExecutionReader
+from planwave.settings import Limits
 
 if TYPE_CHECKING:
     from planwave.executor.reuse.reuse import ParentExecution, Reuse
@@ -43,20 +45,42 @@ def parent_data(
     return facts
 
 
+@dataclass(frozen=True, slots=True)
+class ReuseDependencies:
+    """What is needed to read the results of parent executions.
+
+    Attributes:
+        node_services: Returns what nodes find as ``context.services``, given the goal.
+        parent_calls: Finds recorded calls of the parents, where calls are recorded.
+        limits: The limits of graphs; None for none.
+    """
+
+    store: ExecutionReader
+    catalogue: Catalogue
+    renderer: Any
+    node_services: Callable[[str], Any]
+    parent_calls: ParentCallRecorder | None = None
+    limits: Limits | None = None
+
+
 async def load_reuse(
-    dependencies: ServiceDependencies, execution_id: str, spec: RunSpec
+    dependencies: ReuseDependencies, execution_id: str, parent: Mapping[str, Any] | None
 ) -> Reuse | None:
     """Return the results that an execution reuses; None if it is not a fork.
 
     A parent that is deleted or unreadable has no results to reuse:
     all of the fork runs.
 
+    Args:
+        dependencies: Where parents are read.
+        execution_id: The execution.
+        parent: Its :func:`parent_data`; None if it is not a fork.
+
     Raises:
         StoreError: The parent cannot be read now; running all again would pay its calls twice.
     """
     from planwave.executor.reuse.reuse import Reuse
 
-    parent: Mapping[str, Any] | None = spec.parent
     if parent is None:
         return None
     before = [each async for each in _load_ancestors(dependencies, parent)]
@@ -68,7 +92,7 @@ async def load_reuse(
 
 
 async def _load_ancestors(
-    dependencies: ServiceDependencies, parent: Mapping[str, Any]
+    dependencies: ReuseDependencies, parent: Mapping[str, Any]
 ) -> AsyncGenerator[ParentExecution]:
     """Yield the parent of a fork, then the parent's parent if that is a fork too, and so on."""
     facts: Mapping[str, Any] | None = parent
@@ -77,38 +101,38 @@ async def _load_ancestors(
         if facts is None:
             return
         try:
-            with guard_stored(facts[_ID]):
-                events = await dependencies.store.events(facts[_ID])
-                if not events:
-                    return
-                before = _load_ancestor(dependencies, events, passed_over)
-                facts = run_spec_from_event(events[0], dependencies.limits).parent
+            events = await dependencies.store.events(facts[_ID])
+            spec = run_spec_from_events(facts[_ID], events, dependencies.limits)
+            before = _ancestor(dependencies, spec, events, passed_over)
         except StoreError:
             raise
         except PlanwaveError:
             return
         yield before
+        facts = spec.parent
         if facts is not None:
             anew = () if facts.get(_RETRY) else facts.get("rerun", ())
             passed_over = passed_over.union(anew, facts.get("given", ()))
 
 
-def _load_ancestor(
-    dependencies: ServiceDependencies, events: Sequence[Event], excluded: frozenset[str]
+def _ancestor(
+    dependencies: ReuseDependencies,
+    spec: RunSpec,
+    events: Sequence[Event],
+    excluded: frozenset[str],
 ) -> ParentExecution:
     from planwave.executor.node_api.host import NodeHost
     from planwave.executor.program import Program
     from planwave.executor.reuse.parent_runs import ParentHistory
     from planwave.executor.reuse.reuse import ParentExecution
 
-    order = run_spec_from_event(events[0], dependencies.limits)
-    variables = {"goal": order.goal, "trigger": order.trigger}
-    services = dependencies.node_services(order.goal)
+    variables = {"goal": spec.goal, "trigger": spec.trigger}
+    services = dependencies.node_services(spec.goal)
     execution_id = events[0].execution_id
     host = NodeHost(execution_id, variables, services, None, None, dependencies.renderer)
-    program = Program(order.graph, dependencies.catalogue)
+    program = Program(spec.graph, dependencies.catalogue)
     return ParentExecution(
-        execution_id, program, ParentHistory(events), host, order.options, order.inputs, excluded
+        execution_id, program, ParentHistory(events), host, spec.options, spec.inputs, excluded
     )
 
 

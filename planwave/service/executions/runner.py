@@ -16,7 +16,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import claim, load_run_spec
-from planwave.service.executions.parent_results import load_reuse
+from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
 from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.plans.documents import raise_for_run
@@ -52,6 +52,14 @@ class ExecutionRunner:
         self._on_end, self._on_idle = on_end, on_idle
         self.store_retry = StoreRetry()
         self._journal = RetryingJournal(dependencies.store, self.store_retry)
+        self._reuse = ReuseDependencies(
+            dependencies.store,
+            dependencies.catalogue,
+            dependencies.renderer,
+            dependencies.node_services,
+            dependencies.parent_calls,
+            dependencies.limits,
+        )
         self._tasks = asyncio.TaskGroup()
         self._queue: dict[str, LiveExecution] = {}
         self._running: dict[str, LiveExecution] = {}
@@ -179,8 +187,7 @@ class ExecutionRunner:
         )
         if queued is not None:
             queued.epoch = order.epoch
-        with guard_stored(live.execution_id):
-            execution = self._build_execution(live, order, self._dependencies.store)
+        execution = self._build_execution(live, order, self._dependencies.store)
         done = command(execution)
         execution.interrupt(at_once=True)
         await execution.run()
@@ -324,10 +331,9 @@ class ExecutionRunner:
                 order = live.queue_entry = await load_run_spec(
                     store, live.execution_id, entry, limits
                 )
-            with guard_stored(live.execution_id):
-                self._check(order)
-                reuse = await load_reuse(self._dependencies, live.execution_id, order)
-                made = self._build_execution(live, order, self._journal, reuse)
+            self._check(order)
+            reuse = await load_reuse(self._reuse, live.execution_id, order.parent)
+            made = self._build_execution(live, order, self._journal, reuse)
         except PlanwaveError as error:
             if not live.is_over:
                 await self._store_refusal(live, order or entry, error)
@@ -372,23 +378,24 @@ class ExecutionRunner:
         from planwave.executor.program import Program
 
         catalogue: Catalogue = self._dependencies.catalogue
-        return Execution(
-            spec.program or Program(spec.graph, catalogue),
-            execution_id=live.execution_id,
-            inputs=spec.inputs,
-            options=spec.options,
-            journal=journal,
-            epoch=1 if spec.epoch is None else spec.epoch,
-            last_seq=spec.last_seq,
-            variables={"goal": spec.goal, "trigger": spec.trigger},
-            services=self._dependencies.node_services(spec.goal),
-            renderer=self._dependencies.renderer,
-            on_events=lambda events: self.publish(live, events),
-            history=spec.history,
-            is_recovery=spec.is_recovery,
-            parks=True,
-            reuse=reuse,
-        )
+        with guard_stored(live.execution_id):
+            return Execution(
+                spec.program or Program(spec.graph, catalogue),
+                execution_id=live.execution_id,
+                inputs=spec.inputs,
+                options=spec.options,
+                journal=journal,
+                epoch=1 if spec.epoch is None else spec.epoch,
+                last_seq=spec.last_seq,
+                variables={"goal": spec.goal, "trigger": spec.trigger},
+                services=self._dependencies.node_services(spec.goal),
+                renderer=self._dependencies.renderer,
+                on_events=lambda events: self.publish(live, events),
+                history=spec.history,
+                is_recovery=spec.is_recovery,
+                parks=True,
+                reuse=reuse,
+            )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
         """Publish durable events to the watchers and the observer."""

@@ -9,12 +9,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
 from difflib import unified_diff
 from itertools import islice
 from typing import Any, Final, Literal, cast
 
 from planwave.events import ExecutionState, NodeState
+from planwave.events.unreadable import guard_stored
+from planwave.executor.recovery.history import event_time
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 from planwave.graph.plan import canonical_json
 
@@ -190,5 +191,6 @@ def _is_same(a: Json, b: Json) -> bool:
 def _duration(state: ExecutionState) -> float | None:
     if state.started_at is None or state.completed_at is None:
         return None
-    spent = datetime.fromisoformat(state.completed_at) - datetime.fromisoformat(state.started_at)
+    with guard_stored(state.execution_id):
+        spent = event_time(state.completed_at) - event_time(state.started_at)
     return round(spent.total_seconds(), 6)

@@ -291,7 +291,9 @@ def _linked(picture: DependencyView, node: NodeState) -> Reason:
 def _not_reached(picture: DependencyView, node: NodeState) -> Reason:
     options = picture.state.options or {}
     if narrowed := [
-        f"{n} {quoted_list(options[n])}" for n in ("run_from", "run_to") if options.get(n)
+        f"{name} {quoted_list(ids)}"
+        for name in ("run_from", "run_to")
+        if (ids := options.get(name))
     ]:
         return Reason("not-reached", f"{' and '.join(narrowed)} left it out of what runs.")
     chosen = list(picture.state.inputs or {})

@@ -25,6 +25,7 @@ from planwave.events import (
     ExecutionState,
     TextLog,
 )
+from planwave.events.unreadable import guard_stored
 from planwave.jsonio import dumps_trusted
 from planwave.service.streaming.delta_coalescing import coalesce_text
 from planwave.service.streaming.status_messages import snapshot_of, status_summary_of, streamed_text
@@ -215,9 +216,14 @@ class LiveExecution:
             self._published_seq = self.last_seq
 
     def load_history(self, events: Sequence[Event]) -> None:
-        """Add stored events, and fold them at once, so that invalid ones are found here."""
-        self.publish(events)
-        self.fold()
+        """Add stored events, and fold them at once.
+
+        Raises:
+            Conflict: ``unreadable``.
+        """
+        with guard_stored(self.execution_id):
+            self.publish(events)
+            self.fold()
         self.render_log()
 
     def disconnect_all(self, error: Exception) -> None:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Protocol
 
 from planwave.errors import NotFound
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.unreadable import guard_stored
-from planwave.storage.records import ExecutionRecord, Store
+from planwave.storage.records import ExecutionRecord
+
+
+class ExecutionReader(Protocol):
+    """The part of the ``Store`` port that reads one execution."""
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Event]: ...
 
 
 def execution_not_found(execution_id: str) -> NotFound:
@@ -17,7 +27,7 @@ def execution_not_found(execution_id: str) -> NotFound:
     )
 
 
-async def load_record(store: Store, execution_id: str) -> ExecutionRecord:
+async def load_record(store: ExecutionReader, execution_id: str) -> ExecutionRecord:
     """Return the record of an execution.
 
     Raises:
@@ -30,8 +40,8 @@ async def load_record(store: Store, execution_id: str) -> ExecutionRecord:
 
 
 async def load_events(
-    store: Store, execution_id: str, *, after: int = 0, limit: int | None = None
-) -> list[Event]:
+    store: ExecutionReader, execution_id: str, *, after: int = 0, limit: int | None = None
+) -> Sequence[Event]:
     """Return the events of an execution with ``seq`` above ``after``, at most ``limit``.
 
     Raises:
@@ -39,16 +49,14 @@ async def load_events(
         Conflict: ``unreadable``: the stored events were changed from outside.
     """
     await load_record(store, execution_id)
-    with guard_stored(execution_id):
-        return await store.events(execution_id, after=after, limit=limit)
+    return await store.events(execution_id, after=after, limit=limit)
 
 
-async def load_state(store: Store, execution_id: str) -> ExecutionState:
+async def load_state(store: ExecutionReader, execution_id: str) -> ExecutionState:
     """Return the state of an execution, folded from its events in a thread.
 
     Raises:
         NotFound, Conflict: As in :func:`load_events`.
     """
     events = await load_events(store, execution_id)
-    with guard_stored(execution_id):
-        return await asyncio.to_thread(fold, events)
+    return await asyncio.to_thread(fold, events)

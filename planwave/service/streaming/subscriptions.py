@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 
 from planwave.errors import ShuttingDown
 from planwave.events import ENDED_NODE, Event, ExecutionState
-from planwave.events.unreadable import guard_stored
 from planwave.jsonio import dumps_trusted
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.streaming.live_execution import JoinPoint, LiveExecution
@@ -261,12 +260,11 @@ class LiveExecutions:
             live = self._by_id.get(execution_id)
             if live is None:
                 live = LiveExecution(execution_id, self._observer)
-                with guard_stored(execution_id):
-                    events = await self._store.events(execution_id)
-                    if len(events) > _INLINE_EVENTS:
-                        await asyncio.to_thread(live.load_history, events)
-                    else:
-                        live.load_history(events)
+                events = await self._store.events(execution_id)
+                if len(events) > _INLINE_EVENTS:
+                    await asyncio.to_thread(live.load_history, events)
+                else:
+                    live.load_history(events)
                 if not events:
                     raise execution_not_found(execution_id)
                 self._by_id[execution_id] = live

@@ -22,7 +22,6 @@ from planwave.storage.errors import execution_not_found, store_closed
 from planwave.storage.event_codec import EncodedBatch, decode_events, encode_batch
 from planwave.storage.files import (
     Artifact,
-    load_artifacts,
     offload_artifacts,
     remove_temporary_files,
 )
@@ -220,11 +219,7 @@ class SqliteStore:
         self, connection: Connection, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         rows = queries.batches_after(connection, execution_id, after, limit)
-        found = decode_events(execution_id, rows, after, limit)
-        # A cheap look first: hardly any event has values kept aside.
-        if any('"artifact":' in row.events for row in rows):
-            found = [load_artifacts(event, self._directory) for event in found]
-        return found
+        return decode_events(execution_id, rows, after, limit, self._directory)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         found = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))

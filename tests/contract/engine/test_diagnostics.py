@@ -148,7 +148,7 @@ def error_codes(found: Iterable[Diagnostic]) -> set[str]:
 
 
 @given(st.data(), st.integers(0, 1000))
-def test_all_faults_of_both_families_are_told_at_once_and_mending_them_leaves_none(
+def test_faults_of_both_families_are_told_at_once_and_mending_them_leaves_none(
     data: st.DataObject, turn: int
 ) -> None:
     families = data.draw(st.lists(st.sampled_from([unreadable, unfitting]), min_size=2, max_size=6))
@@ -156,7 +156,8 @@ def test_all_faults_of_both_families_are_told_at_once_and_mending_them_leaves_no
     codes = {part.code for part in parts}
 
     graph, found = read_and_check(document(parts, lambda _: False, turn), Saying())
-    assert error_codes(found) == codes
+    told = error_codes(found)
+    assert codes - {"dangling-edge"} <= told <= codes  # an end may mean a node with a doubtful id
     assert (graph is None) == bool(codes - READABLE)
 
     graph, found = read_and_check(
@@ -313,8 +314,6 @@ def test_nothing_is_told_that_goes_away_once_all_can_be_read(
     told = places_of(found) - places_of(read_lenient(spoilt).findings)
     if any(finding.path for finding in expected):
         told -= {place for place in told if place[0] == "unreachable-node"}  # cycles hide these
-    if any(finding.code == "dangling-edge" for finding in expected):
-        told -= {("dangling-edge", "/edges")}  # one of several ends, but not known which
     assert told <= places_of(expected)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,13 @@ async def test_events_come_back_as_they_were_appended(store: Store) -> None:
     await create(store)
     sent = [
         event(2, "node.started", path="a", attempt=1, wave=1),
-        event(3, "node.completed", path="a", attempt=1, outputs={"output": {"value": [1, None]}}),
+        event(
+            3,
+            "node.completed",
+            path="a",
+            attempt=1,
+            outputs={"output": {"type": "any", "value": [1, None]}},
+        ),
     ]
     await store.append("x1", 1, sent)
     assert (await store.events("x1"))[1:] == sent
@@ -203,11 +210,12 @@ async def test_events_can_be_read_from_anywhere_however_they_came(store: Store) 
 
 async def test_what_was_appended_does_not_change_with_its_maker(store: Store) -> None:
     await create(store)
-    data = {"outputs": {"output": {"value": [1]}}}
+    data = {"outputs": {"output": {"type": "any", "value": [1]}}}
     await store.append("x1", 1, [Event("x1", 2, at(2), "node.completed", "a", 1, data)])
+    stored = deepcopy(data)
     data["outputs"]["output"]["value"].append(2)
     (await store.events("x1", after=1))[0].data["outputs"].clear()
-    assert (await store.events("x1", after=1))[0].data == {"outputs": {"output": {"value": [1]}}}
+    assert (await store.events("x1", after=1))[0].data == stored
 
 
 async def test_status_and_times_follow_the_events(store: Store) -> None:

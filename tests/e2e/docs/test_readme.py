@@ -47,11 +47,15 @@ def test_the_python_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> N
     promised = re.findall(r"^print\(.*\)  # (.*)$", first, re.MULTILINE)
     assert promised
     assert [block for block in others if "async def watch" in block]
+    assert [block for block in others if "def send" in block]
     watch = (
         "import asyncio, io, contextlib, json\n"
         "said = io.StringIO()\n"
         "with contextlib.redirect_stdout(said):\n"
         "    watched = asyncio.run(watch())\n"
+        "    sent = send('Dear Ann')\n"
+        "assert (said.getvalue().splitlines()[-1], sent) == ('paused', 'Sent: Dear Ann')\n"
+        "said = io.StringIO(said.getvalue().removesuffix('paused\\n'))\n"
         "print(json.dumps([watched.status, watched.text, said.getvalue().splitlines()]))\n"
     )
     script = "\n".join([first, *others, watch])
@@ -70,7 +74,8 @@ def test_the_python_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> N
     assert (status, text) == ("completed", promised[-1])
     assert [line.split()[0] for line in events] == [str(n + 1) for n in range(len(events))]
     assert events[-1].split()[1] == "execution.completed"
-    assert list(tmp_path.iterdir()) == [], "a run without a store leaves nothing behind"
+    left = [path.name for path in tmp_path.iterdir()]
+    assert left == ["runs"], "a run without a store leaves nothing behind"
 
 
 def test_the_client_it_shows_drives_a_service(

@@ -21,7 +21,8 @@ from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
-from planwave.service.library import Run, RunResult
+from planwave.service.library.results import RunResult
+from planwave.service.library.runs import Run
 from planwave.settings import Limits
 from tests.support.nodes.node_context import services_with
 
@@ -81,13 +82,15 @@ async def run_to_end(
     if services is None:
         services, _ = services_with(lambda _: ["reply"])
     return await with_long_render_time(
-        planwave.run(graph, registry=registry_with(*types), services=services, **options)
+        planwave.run(
+            graph, registry=registry_with(*types), services=services, check=False, **options
+        )
     )
 
 
 def with_long_render_time(run: Run) -> Run:
     """Give the templates of a run all the time they may need on a busy machine."""
-    run._renderer.wall_s = 60.0
+    run.environment.renderer.wall_s = 60.0
     return run
 
 
@@ -142,7 +145,9 @@ async def run_with_answers(
     """Run a graph to its end; each request is answered by a decision over what it asks."""
     services, _ = services_with(lambda _: ["reply"])
     run = with_long_render_time(
-        planwave.run(graph, registry=registry_with(*types), services=services, **options)
+        planwave.run(
+            graph, registry=registry_with(*types), services=services, check=False, **options
+        )
     )
     async for event in run:
         if event.type == "node.waiting":

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import pytest
+
+from planwave.errors import InputError
 from planwave.executor.options import RunOptions
 
 
@@ -19,3 +23,24 @@ def test_options_go_into_json_and_come_back() -> None:
     assert stored == {"max_parallel": 2, "run_to": ["a", "b"], "run_from": ["c"]}
     assert RunOptions(**stored).as_json() == stored
     assert RunOptions(run_to=[], run_from=[]).as_json() == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"scheduling": "fast"}, "scheduling must be 'eager' or 'waves', not 'fast'"),
+        ({"on_failure": None}, "on_failure must be 'continue' or 'stop', not None"),
+        ({"max_parallel": 0}, "max_parallel must be a whole number of at least 1, not 0"),
+        ({"max_steps": True}, "max_steps must be a whole number of at least 0, not True"),
+        ({"max_events": 1.5}, "max_events must be a whole number of at least 0, not 1.5"),
+        ({"run_timeout_s": -1}, "run_timeout_s must be a number above 0, not -1"),
+        ({"run_to": "a"}, "run_to must be a list of node ids, not 'a'"),
+        ({"run_from": [1]}, "run_from must be a list of node ids, not [1]"),
+    ],
+)
+def test_an_invalid_option_is_refused_with_what_it_must_be(
+    option: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        RunOptions(**option)
+    assert (caught.value.code, caught.value.message) == ("invalid-option", f"the option {message}")

@@ -10,7 +10,7 @@ from planwave.errors import TemplateError
 from planwave.expressions import Renderer
 from planwave.expressions.filters import FILTERS, FilterCall, apply_filters
 from planwave.expressions.paths import evaluate_path
-from planwave.expressions.syntax import parse_path
+from tests.support.expressions import plain_path
 
 VALUES: dict[str, Any] = {
     "text": " heLLo wOrld-foo it's ",
@@ -50,7 +50,7 @@ def renderer() -> Iterator[Renderer]:
 
 
 def in_process(expression: str) -> Any:
-    path = parse_path(expression)
+    path = plain_path(expression)
     assert path is not None, f"{expression} is not resolved in process"
     try:
         return evaluate_path(path, VALUES[path.root or ""])

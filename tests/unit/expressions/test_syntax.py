@@ -5,97 +5,150 @@ from collections.abc import Iterable
 
 import minijinja
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planwave.errors import TemplateError
-from planwave.expressions import compile_template
+from planwave.expressions import compile_template, has_template
 from planwave.expressions.filters import FILTERS
-from planwave.expressions.syntax import (
-    ENGINE_FILTERS,
-    ENGINE_TESTS,
-    Segment,
-    check_blocks,
-    has_template,
-    split,
-    tokenize,
-)
+from planwave.expressions.syntax import ENGINE_FILTERS, ENGINE_TESTS, parse_template
 from tests.support.cpu_time import cpu_within
 
 
-def test_a_template_is_cut_into_its_parts() -> None:
-    text = "a {{ b }}{% if c %}{# d #}e{% raw %}{{ f }}{% endraw %}"
-    assert split(text) == [
-        Segment("text", "a "),
-        Segment("expression", "b"),
-        Segment("block", "if c"),
-        Segment("comment", ""),
-        Segment("text", "e"),
-        Segment("raw", "{{ f }}"),
-    ]
+def parts(text: str) -> list[str] | None:
+    """Return the literals of a template, and the sources of its paths."""
+    found = parse_template(text).parts
+    if found is None:
+        return None
+    return [part if isinstance(part, str) else part.source for part in found]
+
+
+def code(text: str) -> str:
+    with pytest.raises(TemplateError) as caught:
+        parse_template(text)
+    return caught.value.code
+
+
+def test_text_and_plain_paths_are_the_parts_of_a_template() -> None:
+    assert parts("a {{ b }} c\r\n{{d.e}}") == ["a ", "b", " c\r\n", "d.e"]
+    text = "{% raw %}{{ f }}{% endraw %}{{ b }}{# d #}"
+    assert "".join(parts(text) or ()) == "{{ f }}b"
+    assert parts("{% if a %}b{% endif %}") is None
 
 
 @pytest.mark.parametrize(
-    ("text", "inner"),
+    "space", ["\n", "\r", "\r\n", "\x0b", "\x0b\x1c", "\x0b\x1d", "\x85", "\xa0"]
+)
+def test_white_space_around_expressions_stays_as_it_is(space: str) -> None:
+    assert parts(f"{space}{{{{ a }}}}{space}") == [space, "a", space]
+    assert parts(f"{{{{ a |{space}upper }}}}") == [f"a |{space}upper"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
     [
-        ('{{ "}}" }}', '"}}"'),
-        ("{{ 'it\\'s }}' }}", "'it\\'s }}'"),
+        ("{{ a + 1 }}", "a + 1"),
+        ("{{- a -}}", "a"),
+        ("{{ -1 }}", "-1"),
         ("{{ {'a': {'b': 1}} }}", "{'a': {'b': 1}}"),
         ("{{{'a':{'b':1}}}}", "{'a':{'b':1}}"),
         ("{{ [x][0] }}", "[x][0]"),
+        ("{{ '}}' ~ a }}", "'}}' ~ a"),
+        ("{{ a + 1 }} ", None),
+        ("{{ a -}} ", None),
+        ("{# b #}{{ a + 1 }}", None),
+        ("{{ a + 1 }}{% if b %}{% endif %}", None),
+        ("{{ a }}{{ a + 1 }}", None),
     ],
 )
-def test_strings_and_brackets_hide_the_end_of_an_expression(text: str, inner: str) -> None:
-    assert split(text) == [Segment("expression", inner)]
+def test_a_single_expression_for_the_engine_is_known(text: str, expression: str | None) -> None:
+    parsed = parse_template(text)
+    assert (parsed.parts, parsed.expression) == (None, expression)
 
 
-def test_whitespace_control_is_noticed_and_a_minus_is_not_mistaken_for_it() -> None:
-    assert split("{{- a -}}{{ -1 }}") == [
-        Segment("expression", "a", trims=True),
-        Segment("expression", "-1"),
-    ]
+def test_a_comment_beside_a_path_makes_a_text_of_it() -> None:
+    assert parts("{# a #}{{ b }}") != ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [('{{ "}}" }}', '"}}"'), ("{{ 'it\\'s }}' }}", "'it\\'s }}'"), ("{{ a['}}'] }}", "a['}}']")],
+)
+def test_strings_hide_the_end_of_an_expression(text: str, source: str) -> None:
+    assert parts(text) == [source]
+
+
+def test_text_literals_that_the_engines_read_differently_are_left_to_the_renderer() -> None:
+    assert [parts(f"{{{{ '{text}' }}}}") for text in (r"\u0041", r"\/\d", "a\rb")] == [None] * 3
+    assert roots(r"{{ nodes['a\x41'] }}") == {("nodes", None)}
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{{", "{{ a }", "{% if a }}", "{{ a] }}", "{{ (a] }}", "{{ 'a }}", "{# a", "{% raw %}{{ a }}"],
-)
-def test_what_is_opened_must_be_closed(text: str) -> None:
-    with pytest.raises(TemplateError) as caught:
-        split(text)
-    assert caught.value.code == "template-syntax"
+    [
+        "{{", "{{ a }", "{% if a }}", "{{ a] }}", "{{ (a] }}", "{{ 'a }}", "{# a", "{#",
+        "{% raw %}{{ a }}", "{% raw %}", "{% if a %}", "{% endif %}", "{% if a %}{% endfor %}",
+        "{% else %}", "{% for a in b %}{% elif c %}{% endfor %}", "{% break %}", "{% debug %}",
+        "{% do 1 %}", "{% print 1 %}", "{% autoescape 1 %}{% endautoescape %}", "{% %}", "{{ }}",
+        "{% set a == 1 %}", "{{ a b }}", "{{ a $ b }}", "{% for true in a %}{% endfor %}",
+        "{{ a[" + "9" * 5_000 + "] }}", "{{ " + "not " * 5_000 + "a }}", "{{ '\ud800", "{{ \ud800 }}",
+        "{% if 1 %}" * 65 + "{% endif %}" * 65,
+    ],
+)  # fmt: skip
+def test_what_is_no_template_is_a_syntax_error(text: str) -> None:
+    assert code(text) == "template-syntax"
 
 
-def test_brackets_nest_to_a_limit() -> None:
-    assert split("{{ " + "(" * 64 + "a" + ")" * 64 + " }}")
+def test_an_error_names_its_line() -> None:
+    with pytest.raises(TemplateError, match=r"got 'c' \(line 3\)$"):
+        parse_template("a\r\n\r\n{{ b c }}")
+
+
+@pytest.mark.parametrize("brackets", ["()", "[]", ("{1:", "}"), ("a(not -b[", "])")])
+def test_brackets_nest_to_a_limit_that_the_stack_of_a_service_has_room_for(
+    brackets: tuple[str, str],
+) -> None:
+    opening, closing = brackets
+    depth = 32 // sum(opening.count(bracket) for bracket in "([{")
+
+    def parse(times: int, frames: int) -> None:
+        if frames:
+            parse(times, frames - 1)
+        else:
+            parse_template("{{ " + opening * times + "a" + closing * times + " }}")
+
+    parse(depth, 200)
     with pytest.raises(TemplateError, match="nested deeper"):
-        split("{{ " + "(" * 65 + "a" + ")" * 65 + " }}")
+        parse(depth + 1, 0)
 
 
-@pytest.mark.parametrize("piece", ["{{ 'a", "{{ a }}", "{", "}}", "{% ", "\\'", '{{ "' + "\\" * 9])
-def test_cutting_is_linear_in_the_text(piece: str) -> None:
-    with cpu_within(8):
-        tokenize(piece * 50_000)
-        with contextlib.suppress(TemplateError):
-            split(piece * 50_000)
+def test_blocks_nest_to_a_limit() -> None:
+    parse_template("{% if 1 %}" * 64 + "{% endif %}" * 64)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ 'a" * 9_000,
+        "{{ a }}" * 3_000,
+        "{% " * 9_000,
+        "{{ a" + "+a" * 9_000 + " }}",
+        "{% if a %}" + "{% elif a %}" * 2_000 + "{% endif %}",
+        "{% set" + " " * 60_000 + "x %}{% endset %}",
+    ],
+)
+def test_parsing_is_linear_in_the_text(text: str) -> None:
+    with cpu_within(3), contextlib.suppress(TemplateError):
+        parse_template(text)
+
+
+def test_the_parsed_form_of_a_text_is_kept() -> None:
+    assert parse_template("{{ a.b }}") is parse_template("{{ a.b }}")
 
 
 def test_single_braces_are_literal() -> None:
     assert not has_template('{"json": {"a": 1} } { { % }')
     assert has_template("{#")
-
-
-def test_tokens_are_names_numbers_strings_and_operators() -> None:
-    kinds = [(token.kind, token.text) for token in tokenize("é_1.a == 'b c' ** 1.5 ~ @")]
-    assert kinds == [
-        ("name", "é_1"),
-        ("op", "."),
-        ("name", "a"),
-        ("op", "=="),
-        ("string", "'b c'"),
-        ("op", "**"),
-        ("number", "1.5"),
-        ("op", "~"),
-        ("op", "@"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -110,47 +163,14 @@ def test_tokens_are_names_numbers_strings_and_operators() -> None:
     ],
 )
 def test_balanced_blocks_pass(text: str) -> None:
-    check_blocks(split(text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{% if a %}",
-        "{% endif %}",
-        "{% if a %}{% endfor %}",
-        "{% else %}",
-        "{% for a in b %}{% elif c %}{% endfor %}",
-        "{% break %}",
-        "{% debug %}",
-        "{% do 1 %}",
-        "{% %}",
-        "{% set a == 1 %}",
-        "{% if 1 %}" * 65 + "{% endif %}" * 65,
-    ],
-)
-def test_unknown_unbalanced_and_too_deep_blocks_are_syntax_errors(text: str) -> None:
-    with pytest.raises(TemplateError) as caught:
-        check_blocks(split(text))
-    assert caught.value.code == "template-syntax"
-
-
-def test_a_long_run_of_spaces_costs_no_time() -> None:
-    with cpu_within(2):
-        check_blocks(split("{% set" + " " * 60_000 + "x %}{% endset %}"))
-
-
-def test_blocks_nest_to_a_limit() -> None:
-    check_blocks(split("{% if 1 %}" * 64 + "{% endif %}" * 64))
+    assert parse_template(text).parts is None
 
 
 @pytest.mark.parametrize(
     "tag", ["include 'x'", "import 'x' as y", "from 'x' import y", "extends 'x'", "block x"]
 )
 def test_tags_that_load_templates_are_forbidden(tag: str) -> None:
-    with pytest.raises(TemplateError) as caught:
-        check_blocks(split(f"{{% {tag} %}}"))
-    assert caught.value.code == "template-forbidden"
+    assert code(f"{{% {tag} %}}") == "template-forbidden"
 
 
 ENGINE = minijinja.Environment()
@@ -223,8 +243,8 @@ def roots(text: str) -> set[tuple[str, str | None]]:
         ("{{ nodes[input] }}!", {("nodes", None), ("input", None)}),
         ("{{ nodes.get('a') + 1 }}", {("nodes", None)}),
         ("{{ nodes | length + 1 }}", {("nodes", None)}),
-        ("{{ (nodes)['a'] }}", {("nodes", None)}),
-        ("{{ nodes['a\\n'] + 1 }}", {("nodes", None)}),
+        ("{{ (nodes)['a'] }}", {("nodes", "a")}),
+        ("{{ (nodes | first)['a'] }}", {("nodes", None)}),
         ("{% for x, y in zs %}{{ x + y + loop.index }}{% endfor %}", {("zs", None)}),
         ("{% for input in inputs %}{{ input }}{% endfor %}", {("input", None), ("inputs", None)}),
         ("{% set a = b %}{{ a }}", {("b", None)}),
@@ -312,3 +332,104 @@ def test_the_output_that_is_read_of_a_node_is_named(
     assert compiled is not None
     found = {(r.key, r.handle) for r in compiled.references if r.root in ("nodes", "inputs")}
     assert found == {expected}
+
+
+# --- parity with MiniJinja -------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "input", "inputs", "nodes", "goal", "é_1", "loop"])
+LITERALS = st.sampled_from(
+    ["1", "2.5", "'x y'", '"}}"', r"'\d\n'", "true", "none", "[]", "{}", "''"]
+)
+INFIX = st.sampled_from(
+    ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", ">=", "and", "or", "in", "not in"]
+)
+CALLS = st.sampled_from(
+    [
+        "upper",
+        "default(1)",
+        "d",
+        "join(', ')",
+        "replace('a', b)",
+        "map(attribute='x')",
+        "sort(true)",
+    ]
+)
+TESTS = st.sampled_from(
+    ["defined", "not defined", "none", "odd", "in [a]", "eq(b)", "divisibleby 3"]
+)
+TRIMS = st.sampled_from(["", "", "-"])
+
+
+def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Return the expressions that can be made from smaller ones."""
+    return st.one_of(
+        st.tuples(inner, INFIX, inner).map(" ".join),
+        st.tuples(inner, inner, inner).map("{0[0]} if {0[1]} else {0[2]}".format),
+        st.tuples(inner, inner).map("({0[0]}, {0[1]})".format),
+        st.tuples(inner, inner).map("[{0[0]}, {0[1]}]".format),
+        st.tuples(inner, inner).map("{{'k': {0[0]}, {0[1]}: 1}}".format),
+        st.tuples(inner, inner).map("{0[0]}[{0[1]}]".format),
+        st.tuples(inner, inner).map("({0[0]})[{0[1]}:]".format),
+        st.tuples(NAMES, inner).map("{0[0]}.get({0[1]}, key=1)".format),
+        st.tuples(inner, CALLS).map("({0[0]} | {0[1]})".format),
+        st.tuples(inner, TESTS).map("({0[0]} is {0[1]})".format),
+        inner.map("not ({})".format),
+        inner.map("-({})".format),
+        inner.map("{}.b".format),
+        inner.map("{}.0['c']".format),
+    )
+
+
+EXPRESSIONS = st.recursive(NAMES | NAMES | LITERALS, larger, max_leaves=6)
+
+
+def around(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Return the blocks that can stand around a text."""
+    return st.one_of(
+        st.tuples(EXPRESSIONS, inner, inner).map(
+            "{{% if {0[0]} -%}}{0[1]}{{% elif b %}}{0[2]}{{% else %}}c{{% endif %}}".format
+        ),
+        st.tuples(EXPRESSIONS, inner).map(
+            "{{% for a, b in ({0[0]}) if a %}}{0[1]}{{% continue %}}{{% else %}}c{{% endfor %}}".format
+        ),
+        st.tuples(EXPRESSIONS, inner).map("{{% set a = {0[0]} %}}{0[1]}".format),
+        st.tuples(CALLS, inner).map("{{% set b | {0[0]} %}}{0[1]}{{% endset %}}".format),
+        st.tuples(EXPRESSIONS, inner).map(
+            "{{% with a = {0[0]}, b = a %}}{0[1]}{{% endwith %}}".format
+        ),
+        st.tuples(EXPRESSIONS, inner).map(
+            "{{% macro m(a, b={0[0]}) %}}{0[1]}{{% endmacro %}}".format
+        ),
+        st.tuples(EXPRESSIONS, inner).map("{{% call(a) m({0[0]}) %}}{0[1]}{{% endcall %}}".format),
+        st.tuples(CALLS, inner).map("{{% filter {0[0]} %}}{0[1]}{{% endfilter %}}".format),
+        inner.map("{{% raw %}}{}{{% endraw %}}".format),
+    )
+
+
+PARTS = st.one_of(
+    st.tuples(TRIMS, EXPRESSIONS, TRIMS).map("{{{{{0[0]} {0[1]} {0[2]}}}}}".format),
+    st.sampled_from(["text\r\n", "{", " }} ", "{# {{ #}", r"\d"]),
+)
+TEMPLATES = st.lists(st.recursive(PARTS, around, max_leaves=4), min_size=1, max_size=4).map("".join)
+
+
+def accepted_by_the_engine(text: str) -> bool:
+    try:
+        ENGINE.add_template("t", text)
+    except minijinja.TemplateError:
+        return False
+    return True
+
+
+@settings(deadline=None)
+@given(TEMPLATES)
+def test_a_template_is_accepted_if_the_engine_accepts_it(text: str) -> None:
+    try:
+        parsed = parse_template(text)
+    except TemplateError:
+        assert not accepted_by_the_engine(text)
+        return
+    assert accepted_by_the_engine(text)
+    found = {variable.name for variable in parsed.variables or parsed.references}
+    looked_up = ENGINE.undeclared_variables_in_str(text, nested=True)
+    assert found >= {name.partition(".")[0] for name in looked_up}

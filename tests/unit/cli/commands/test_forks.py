@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.commands.forks import apply_settings
+from planwave.cli.commands.forks import parse_settings
 from planwave.errors import InputError
+from planwave.service.executions.fork import changes_of_fields
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import (
     approval_graph,
@@ -51,9 +52,9 @@ def test_changes_come_from_a_file_and_steps_may_have_to_run_again() -> None:
 @pytest.mark.parametrize(
     ("args", "stdin", "says"),
     [
-        (["--set", "a.text"], None, "names no field"),
+        (["--set", "a.text"], None, "has no value"),
         (["--set", "zz.text=1"], None, "the steps are a, b"),
-        (["--set", "a.=1"], None, "names no field"),
+        (["--set", "a.=1"], None, "is not a field"),
         (["--rerun", "zz"], None, "no node 'zz'"),
         (["--changes", "-"], "[]", "not {node: {…}}"),
         (["--changes", "-"], '{"a": 1}', "not {node: {…}}"),
@@ -74,7 +75,7 @@ def test_what_cannot_be_changed_is_a_sentence(
 def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
     given: dict[str, Any] = {"a": {"data": {"x": {"p": 1}}}, "b.c": {"outputs": {}}}
     written = ["a.x.q=[2]", "a.t=hello = you", "a.n=null", "b.c.d=5", 'e.t="6"']
-    made = apply_settings(given, written, ["a", "b", "b.c", "e"])
+    made = changes_of_fields(given, parse_settings(written), ["a", "b", "b.c", "e"])
     assert made == {
         "a": {"data": {"x": {"p": 1, "q": [2]}, "t": "hello = you", "n": None}},
         "b.c": {"outputs": {}, "data": {"d": 5}},
@@ -82,7 +83,7 @@ def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
     }
     assert given["a"] == {"data": {"x": {"p": 1}}}
     with pytest.raises(InputError):
-        apply_settings({}, ["a..b=1"], ["a"])
+        changes_of_fields({}, parse_settings(["a..b=1"]), ["a"])
 
 
 def test_a_retry_runs_what_was_cancelled_and_takes_over_the_rest() -> None:

@@ -18,7 +18,6 @@ from planwave.graph.reading.unreadable import (
     ALREADY_REPORTED,
     UNREADABLE,
     UNREADABLE_EDGE,
-    Unreadable,
 )
 from planwave.settings import Limits
 
@@ -202,19 +201,16 @@ def test_ids_are_compared_among_faulty_edges_too() -> None:
 def test_what_can_be_read_of_a_faulty_document_is_read() -> None:
     nodes = [node("a", type=None, data={"x": 1}), 7, node("c c", ui=1), node("d", label=1)]
     edges = [edge(data={"channel": "wire"}), edge(), edge(source_handle="x"), edge(), edge(id="?")]
-    graph, _, gaps, places = read_lenient(doc(nodes, edges))
+    graph, _, partial_ids, indexes = read_lenient(doc(nodes, edges))
     assert [(n.id, n.type) for n in graph.nodes] == [
         ("a", UNREADABLE), ("#1", UNREADABLE), ("c c", "step"), ("d", "step"),
     ]  # fmt: skip
     assert graph.nodes[0].data == {"x": 1}
-    assert [e.id for e in graph.edges] == ["e2"]
-    assert places == [1]
-    assert gaps is not None
-    assert [(n, e.source_handle, e.channel) for n, e in gaps.edges] == [
-        (0, "output", UNREADABLE), (2, UNREADABLE, "flow"),
+    assert [(e.source_handle, e.channel) for e in graph.edges] == [
+        ("output", UNREADABLE), ("output", "flow"), (UNREADABLE, "flow"),
     ]  # fmt: skip
-    assert (gaps.without_id, gaps.invalid_ids, gaps.nodes_unreadable) == ({"#1"}, {"c c"}, False)
-    assert gaps.incomplete == gaps.policy_unknown == {"#1", "d"}
+    assert indexes == [0, 1, 2]
+    assert partial_ids == {"a", "#1", "c c", "d"}
 
 
 @pytest.mark.parametrize("node_id", ["#1", "", "x" * 257, 5])
@@ -230,17 +226,21 @@ def test_what_the_caller_has_reported_is_unread_and_not_reported_again() -> None
         node("c", label=ALREADY_REPORTED, description=ALREADY_REPORTED),
     ]
     edges = [ALREADY_REPORTED, edge(data=ALREADY_REPORTED), edge(target=ALREADY_REPORTED)]
-    graph, findings, gaps, _ = read_lenient(doc(nodes, edges))
+    graph, findings, partial_ids, _ = read_lenient(doc(nodes, edges))
     assert findings == []
     assert [n.id for n in graph.nodes] == ["#0", "#1", "c"]
-    assert gaps is not None
-    assert (len(gaps.edges), gaps.incomplete) == (3, {"#0", "c"})
-    assert read_lenient({"nodes": ALREADY_REPORTED, "edges": []}).unreadable == Unreadable(
-        nodes_unreadable=True
-    )
-    assert read_lenient({"nodes": [], "edges": ALREADY_REPORTED}).unreadable == Unreadable(
-        edges=[(0, UNREADABLE_EDGE)]
-    )
+    assert partial_ids == {"#0", "#1", "c"}
+    assert graph.edges[0] is UNREADABLE_EDGE
+    assert [(e.target, e.channel) for e in graph.edges[1:]] == [
+        ("b", UNREADABLE), (UNREADABLE, "flow"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["nodes", "edges"])
+def test_a_list_that_was_not_read_may_hold_anything(name: str) -> None:
+    graph, _, partial_ids, _ = read_lenient({"nodes": [], "edges": [], name: ALREADY_REPORTED})
+    assert (len(graph.nodes), len(graph.edges)) == ((1, 0) if name == "nodes" else (0, 1))
+    assert partial_ids == {node.id for node in graph.nodes}
 
 
 def test_a_missing_channel_names_the_edge_and_the_way_out() -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import functools
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -47,6 +50,33 @@ def test_a_function_becomes_a_type_with_ports_from_its_signature() -> None:
     )
     assert facts.outputs == (Port("output", "text"),)
     assert (facts.entry, facts.effect, facts.template_fields) == (False, "none", ())
+
+
+async def test_a_function_without_async_runs_in_a_thread_with_the_context_of_its_node() -> None:
+    language = contextvars.ContextVar("language", default="none")
+
+    def blocking(input: str) -> str:
+        is_main = threading.current_thread() is threading.main_thread()
+        return f"{input} {language.get()} {is_main}"
+
+    language.set("en")
+    assert await output(blocking, make_inputs("hi")) == DataValue("text", "hi en False")
+
+
+async def test_a_node_in_a_thread_is_cancelled_without_waiting_for_the_thread() -> None:
+    started, is_released = threading.Event(), threading.Event()
+
+    def blocking(input: str) -> str:
+        started.set()
+        is_released.wait(30)
+        return input
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(output(blocking, make_inputs("hi")))
+        await asyncio.to_thread(started.wait, 30)
+        task.cancel()
+    assert task.cancelled()
+    is_released.set()
 
 
 async def test_a_registered_function_can_still_be_called() -> None:
@@ -250,8 +280,8 @@ def test_the_name_defaults_to_the_functions_and_the_process_has_one_registry() -
     assert node(replace=True)(planwave_test_default_name) is not made
 
 
-def _plain(input: str) -> str:
-    return input
+def _generator(input: str) -> Any:
+    yield input
 
 
 async def _starred(*values: str) -> None: ...
@@ -269,8 +299,8 @@ async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
-        (_plain, {}, "is not an async function.*asyncio.to_thread"),
-        (functools.partial(shout, times=2), {}, "is not an async function"),
+        (_generator, {}, "is a generator; to stream, declare it with 'async def'"),
+        (functools.partial(shout, times=2), {}, "is not a function"),
         (_starred, {}, "parameter 'values' cannot be filled by name"),
         (_opaque, {}, "must have a JSON type"),
         (shout, {"inputs": ["text"]}, "called 'text'"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from planwave.graph.model import LINK, Edge, Graph, Node
-from planwave.graph.reading.unreadable import UNREADABLE
 from planwave.nodes.checking.branch_handles import check_named_handles, check_numbered_handles
 from planwave.nodes.checking.node_view import GraphIndex, NodeView
 from tests.support.graph.builders import make_edge
@@ -40,12 +39,12 @@ def test_of_many_branches_the_first_are_named() -> None:
 
 
 def test_edges_leave_through_declared_names() -> None:
-    wiring = leaving("yes", "no", "error", UNREADABLE, "yess", "entirely different")
+    wiring = leaving("yes", "no", "error", "yess", "entirely different")
     near, far = check_named_handles(["yes", "no"], "/data/names", wiring)
     assert (near.code, near.pointer, near.hint) == (
         "unknown-handle", "/data/names", "did you mean 'yes'?",
     )  # fmt: skip
-    assert near.message == "edge 'e4' leaves through 'yess', which is none of the handles yes, no"
+    assert near.message == "edge 'e3' leaves through 'yess', which is none of the handles yes, no"
     assert far.hint == 'give the edge a "sourceHandle" of yes, no'
 
 

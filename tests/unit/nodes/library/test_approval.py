@@ -209,7 +209,9 @@ async def test_a_run_goes_the_way_that_was_chosen(
 @virtual_time
 async def test_a_run_that_nobody_answers_in_time_goes_the_way_that_was_set() -> None:
     graph = asking(timeoutS=3_600, timeoutAction="reject")
-    result = await planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
+    run = planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
+    assert (await run).status == "paused"
+    result = await run.resume()
     assert (result.status, result.text) == ("completed", "kept: Dear Ann")
 
 

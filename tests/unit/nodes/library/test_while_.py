@@ -155,7 +155,7 @@ async def test_without_any_limit_it_ends_after_a_hundred_rounds() -> None:
         ({"body": NEXT}, ("missing-required-input", "/nodes/0/data/condition")),
         ({"condition": "value"}, ("missing-required-input", "/nodes/0/data/body")),
         ({"condition": "", "body": NEXT}, ("invalid-data", "/nodes/0/data/condition")),
-        ({"condition": "value <", "body": NEXT}, None),
+        ({"condition": "value <", "body": NEXT}, ("template-syntax", "/nodes/0/data/condition")),
         ({"condition": "value | nope", "body": NEXT}, ("template-forbidden", "/nodes/0/data/condition")),
         ({"condition": "{{ value", "body": NEXT}, ("template-syntax", "/nodes/0/data/condition")),
         ({"condition": "item > 1", "body": NEXT}, ("template-undefined", "/nodes/0/data/condition")),

@@ -460,7 +460,7 @@ async def test_what_is_deleted_while_it_is_read_was_not_changed(
         asyncio.run_coroutine_threadsafe(store.delete_execution("x1"), loop).result()
         return load_artifacts(event, directory)
 
-    monkeypatch.setattr("planwave.storage.sqlite.store.load_artifacts", deleted_before)
+    monkeypatch.setattr("planwave.storage.event_codec.load_artifacts", deleted_before)
     assert await store.events("x1") == []
 
 

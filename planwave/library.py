@@ -1,0 +1,251 @@
+"""The Python library: ``planwave.build``, ``run``, ``open``, ``plan``, ``run_goal`` and ``Executor``.
+
+Packages are imported inside the functions that need them, so that a program loads only the packages
+it uses. Checked by test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planwave.bootstrap import installed_types, open_model_services
+
+if TYPE_CHECKING:
+    from planwave.executor.options import RunOptions
+    from planwave.graph.model import Json
+    from planwave.graph.plan import Plan
+    from planwave.graph.protocols import Catalogue
+    from planwave.nodes.registry import Registry
+    from planwave.nodes.services import PlanEvent
+    from planwave.service.library.graphs import BuiltGraph
+    from planwave.service.library.results import RunResult
+    from planwave.service.library.runs import Run, RunEnvironment
+    from planwave.service.library.sources import LoadedRun
+    from planwave.service.library.stores import RunStore, StoreSource
+
+
+def build(
+    spec: Any,
+    message: Json = None,
+    *,
+    images: Sequence[str] = (),
+    registry: Registry | None = None,
+) -> BuiltGraph:
+    """Read and check a graph, and bind it to its node types.
+
+    Args:
+        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``Graph``, a
+            ``GraphBuilder``, or a ``Plan``.
+        message: The value of the graph's one entry node, replacing the value in the graph.
+        images: URLs (also ``data:`` URLs) of images beside the message, for a ``user_input`` node.
+        registry: The node types; the library and ``@planwave.node`` functions by default.
+
+    Raises:
+        GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
+        InputError: ``not-a-graph``; there is a message but not exactly one entry node for it.
+    """
+    from planwave.service.library.graphs import build_graph
+
+    return build_graph(spec, registry or installed_types(), message, images)
+
+
+def run(
+    graph: BuiltGraph | Any,
+    *,
+    inputs: Mapping[str, Mapping[str, Json]] | None = None,
+    options: RunOptions | None = None,
+    services: Any = None,
+    store: StoreSource | None = None,
+    goal: str = "",
+    registry: Registry | None = None,
+    check: bool = True,
+) -> Run:
+    """Run a graph: iterate over the run for its events, await it for its result.
+
+    Args:
+        graph: The result of :func:`build`, or anything that it takes.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed;
+            they replace the ``message`` that the graph was built with.
+        options: Scheduling, failure policy and bounds; eager and unbounded by default.
+        services: What nodes find as ``context.services``; by default, if a node calls a model, the
+            providers configured by environment and ``planwave.toml``.
+        store: Where events are durable before dependent nodes start: a store, or the path of a
+            directory for a SQLite store. None stores them in memory, as long as the run exists.
+        goal: Shown to planned agents, and to expressions as ``goal``; by default that of a plan.
+        registry: As in :func:`build`, if ``graph`` is not built yet.
+        check: Whether awaiting the run raises ``ExecutionFailed`` if it failed.
+
+    Raises:
+        GraphInvalid: ``graph`` was not built yet and has errors.
+        InputError: ``inputs`` have another shape, name no node, or hold a value that is not JSON; the
+            options leave nothing to run.
+    """
+    from planwave.executor.options import RunOptions
+    from planwave.service.library.graphs import BuiltGraph
+    from planwave.service.library.runs import Run
+    from planwave.service.library.sources import new_run
+
+    built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
+    environment = _run_environment(built.program.catalogue, store, services, check=check)
+    return Run(environment, new_run(built, inputs, options or RunOptions(), goal))
+
+
+def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
+    """Run a graph from code without an event loop; arguments as in :func:`run`.
+
+    Returns:
+        The result: of the whole run, or with the status ``paused`` if it needs an answer. Then
+        ``result.run.answer(…)`` and ``result.run.wait()`` continue it.
+
+    Raises:
+        ExecutionFailed: The run failed, unless ``check=False``.
+        GraphInvalid, InputError: See :func:`run`.
+        RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
+    """
+    return run(graph, **options).wait()
+
+
+def open(
+    store: StoreSource,
+    execution_id: str,
+    *,
+    services: Any = None,
+    registry: Registry | None = None,
+    check: bool = True,
+) -> Run:
+    """Open a stored execution, to read, answer, resume, retry or fork it in this process.
+
+    Nothing runs before :meth:`Run.answer` or :meth:`Run.resume`; awaiting the run before that returns
+    its stored result.
+
+    Args:
+        store: A store, or the path of a directory of SQLite data.
+        execution_id: The id of the execution.
+        services: See :func:`run`.
+        registry: The node types; the library and ``@planwave.node`` functions by default.
+        check: See :func:`run`.
+
+    Raises:
+        NotFound, Conflict, StoreError: When it is awaited: no such execution, its data are
+            unreadable, or another process uses the directory.
+    """
+    from planwave.service.library.runs import Run
+    from planwave.service.library.sources import load_stored
+
+    catalogue = registry or installed_types()
+
+    async def load(opened: RunStore) -> LoadedRun:
+        return await load_stored(opened, catalogue, execution_id)
+
+    environment = _run_environment(catalogue, store, services, check=check)
+    return Run(environment, load, is_due=False)
+
+
+def _run_environment(
+    catalogue: Catalogue, store: StoreSource | None, services: Any, *, check: bool
+) -> RunEnvironment:
+    from planwave.expressions import Renderer
+    from planwave.service.library.runs import RunEnvironment
+    from planwave.service.library.stores import EventLog
+
+    return RunEnvironment(
+        catalogue=catalogue,
+        store=EventLog() if store is None else store,
+        services=services,
+        services_factory=open_model_services,
+        renderer=Renderer(),
+        check=check,
+    )
+
+
+class Executor:
+    """Runs plans and graphs with the same store, options and node types.
+
+    Args:
+        store: See :func:`run`; one store for all executions.
+        options: See :func:`run`.
+        services: See :func:`run`.
+        registry: See :func:`build`.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: StoreSource | None = None,
+        options: RunOptions | None = None,
+        services: Any = None,
+        registry: Registry | None = None,
+    ) -> None:
+        self._store, self._options = store, options
+        self._services, self._registry = services, registry
+
+    def execute(self, plan: Plan | BuiltGraph | Any, **arguments: Any) -> Run:
+        """Return a run of a plan or graph; ``arguments`` and errors are those of :func:`run`."""
+        defaults: dict[str, Any] = {
+            "store": self._store,
+            "options": self._options,
+            "services": self._services,
+            "registry": self._registry,
+        }
+        return run(plan, **{**defaults, **arguments})
+
+
+async def plan_async(
+    goal: str,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    on_progress: Callable[[PlanEvent], None] | None = None,
+) -> Plan:
+    """Let a language model write a plan for a goal, without a service.
+
+    Args:
+        goal: The task in the user's words.
+        provider: The provider that plans and that runs the steps; None for the default one.
+        model: The model of that provider; None for its default.
+        on_progress: Called with the progress while the plan is written; must not block.
+
+    Raises:
+        InputError: The goal is empty or too long; the provider or model is unknown or unavailable.
+        PlanInvalid: The model's plan still has errors after the repairs.
+        ProviderError: A model call failed.
+    """
+    async with open_model_services(goal) as services:
+        if services.planner is None:
+            raise RuntimeError("model services have no planner")
+        return await services.planner.create_plan(goal, provider, model, on_progress=on_progress)
+
+
+def plan(goal: str, **arguments: Any) -> Plan:
+    """Plan a goal from code without an event loop; arguments and errors as in :func:`plan_async`."""
+    from planwave.service.library.runs import require_no_loop
+
+    require_no_loop("planwave.plan", "planwave.plan_async(…)")
+    return asyncio.run(plan_async(goal, **arguments))
+
+
+async def run_goal_async(
+    goal: str,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    options: RunOptions | None = None,
+    store: StoreSource | None = None,
+    check: bool = True,
+) -> RunResult:
+    """Plan a goal and run the plan, without a service.
+
+    Args and errors are those of :func:`plan_async` and :func:`run`.
+    """
+    made = await plan_async(goal, provider=provider, model=model)
+    return await run(made, options=options, store=store, check=check)
+
+
+def run_goal(goal: str, **arguments: Any) -> RunResult:
+    """Plan and run a goal from code without an event loop; see :func:`run_goal_async`."""
+    from planwave.service.library.runs import require_no_loop
+
+    require_no_loop("planwave.run_goal", "planwave.run_goal_async(…)")
+    return asyncio.run(run_goal_async(goal, **arguments))

@@ -1,0 +1,121 @@
+"""Graphs that are built in Python: read, checked and bound to their node types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from planwave.errors import GraphInvalid, InputError
+from planwave.executor.program import Program
+from planwave.graph.builder import GraphBuilder
+from planwave.graph.checking.checker import read_and_check
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
+from planwave.graph.plan import Plan
+from planwave.graph.protocols import Catalogue
+from planwave.graph.subgraphs import all_nodes
+
+_IMAGES: Final = "images"
+_MAX_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltGraph:
+    """A checked graph, ready to be run any number of times.
+
+    Attributes:
+        graph: The graph as read.
+        program: The graph bound to its node types.
+        inputs: ``{node_id: {handle: value}}``, from ``message`` and ``images``.
+        diagnostics: Warnings and fixes; a graph with errors is never built.
+        goal: The goal of the plan that the graph belongs to, "" without one.
+        title: The title of that plan.
+    """
+
+    graph: Graph
+    program: Program
+    inputs: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Any])
+    diagnostics: tuple[Diagnostic, ...] = ()
+    goal: str = ""
+    title: str = ""
+
+
+def calls_model(program: Program) -> bool:
+    """Return whether a node of a program, or of a graph inside one, calls a language model."""
+    types, catalogue = program.types.values(), program.catalogue
+    used = [each.implementation for each in types]
+    if any(each.facts.graph_fields for each in types):
+        names = {placed.node.type for placed in all_nodes(program.graph, catalogue)}
+        used += [catalogue.implementation(name) for name in names]
+    return any(getattr(each, "calls_model", False) for each in used)
+
+
+def build_graph(
+    spec: Any, catalogue: Catalogue, message: Json = None, images: Sequence[str] = ()
+) -> BuiltGraph:
+    """Read and check a graph; see ``planwave.build``."""
+    source, plan = _source_of(spec)
+    graph, findings = read_and_check(source, catalogue)
+    if graph is None or errors_in(findings):
+        raise GraphInvalid(findings)
+    program = Program(graph, catalogue)
+    inputs: dict[str, dict[str, Json]] = {}
+    if message is not None or images:
+        inputs = _entry_inputs(program, message, list(images))
+    goal, title = ("", "") if plan is None else (plan.user_prompt, plan.title)
+    return BuiltGraph(graph, program, inputs, tuple(findings), goal, title)
+
+
+def _source_of(spec: Any) -> tuple[Any, Plan | None]:
+    """Return what the reader takes, and the plan if it was one.
+
+    Raises:
+        InputError: ``not-a-graph``.
+    """
+    if isinstance(spec, GraphBuilder):
+        return spec.document(), None
+    if isinstance(spec, Plan):
+        return spec.graph, spec
+    is_goal = isinstance(spec, str) and not spec.lstrip().startswith(("{", "["))
+    if not is_goal and isinstance(spec, str | bytes | Mapping | Graph):
+        return spec, None  # pyright: ignore[reportUnknownVariableType]
+    raise InputError(
+        f"{_short(spec)} is not a graph",
+        code="not-a-graph",
+        hint="to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
+        if is_goal
+        else 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan',
+    )
+
+
+def _short(spec: object) -> str:
+    """Return a value as Python shows it, shortened."""
+    text = repr(spec)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def _entry_inputs(program: Program, message: Json, images: list[str]) -> dict[str, dict[str, Json]]:
+    """Return the inputs that set the outputs of the one entry node to a message and images."""
+    entries = [program.steps[n] for n in sorted(program.entry_nodes)]
+    if len(entries) != 1:
+        found = f"{len(entries)} entry nodes" if entries else "no entry node"
+        raise InputError(
+            f"the graph has {found}, so the message cannot be assigned to one",
+            code="no-entry" if not entries else "several-entries",
+            hint="give the graph one 'start' node, or pass inputs={node_id: {handle: value}}",
+        )
+    entry = entries[0]
+    outputs = entry.facts.outputs
+    values: dict[str, Json] = {}
+    if message is not None:
+        values[outputs[0].name if outputs else DEFAULT_SOURCE_HANDLE] = message
+    if images:
+        if not any(port.name == _IMAGES for port in outputs):
+            raise InputError(
+                f"the entry node {entry.node.id!r} of type {entry.node.type!r} takes no images",
+                code="no-entry",
+                hint="use an entry node of the type 'user_input'",
+            )
+        values[_IMAGES] = images
+    return {entry.node.id: values}

@@ -1,0 +1,143 @@
+"""Results of runs: computed from their events when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from planwave.errors import ExecutionFailed
+from planwave.events import Event, ExecutionState, fold
+from planwave.events.node_state import OpenRequest
+from planwave.events.usage import UsageTotal
+from planwave.graph.model import DataValue, Graph
+from planwave.graph.outputs import outputs_from_json
+from planwave.graph.upstream_text import result_text
+from planwave.service.library.sources import LoadedRun
+from planwave.storage.documents import build_document
+
+if TYPE_CHECKING:
+    from planwave.service.library.runs import Run
+
+
+_FAILURES_SHOWN: Final = 20
+
+
+class Failure(NamedTuple):
+    """A node that failed.
+
+    Attributes:
+        path: Its id; ``loop[2]/summarise`` for a node of a nested graph.
+        code: The stable code of the error.
+        message: The error in one sentence.
+        hint: How to correct it, or None.
+        attempt: The number of the last attempt.
+        handled: Whether the policy of the node handled the failure, so that the run continued.
+    """
+
+    path: str
+    code: str
+    message: str
+    hint: str | None
+    attempt: int
+    handled: bool
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended, or how far it is.
+
+    Attributes:
+        execution_id: Its id.
+        status: ``completed``, ``failed`` or ``cancelled``; ``paused`` if it waits for an answer
+            (:attr:`requests`) or was paused; ``executing`` if its process ended before it did.
+        outputs: The results of the nodes: ``{node_id: {handle: DataValue}}``.
+        error: ``{"code", "message", "hint"?}`` of a failed run, else None.
+        run: The run, to continue it, or to retry or fork it.
+    """
+
+    execution_id: str
+    status: str
+    outputs: Mapping[str, Mapping[str, DataValue]]
+    error: Mapping[str, Any] | None
+    run: Run = field(repr=False, compare=False)
+    _loaded: LoadedRun = field(repr=False, compare=False)
+    _events: Sequence[Event] = field(repr=False, compare=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The results of the last nodes (those that no other node reads), separated by blank lines.
+
+        If the run failed without such a result, the error in one line.
+        """
+        read = {edge.source for edge in self._loaded.graph.edges}
+        last = [
+            self.outputs[node.id]
+            for node in self._loaded.graph.nodes
+            if node.id not in read and node.id in self.outputs
+        ]
+        text = "\n\n".join(text for values in last if (text := result_text(values)))
+        if not text and self.error is not None:
+            return f"{self.status}: {self.error['message']}"
+        return text
+
+    @cached_property
+    def _state(self) -> ExecutionState:
+        return fold(self._events)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The nodes that failed, in the order of the graph, nested nodes last."""
+        return tuple(
+            Failure(
+                node.path,
+                node.error["code"],
+                node.error["message"],
+                node.error.get("hint"),
+                node.attempt,
+                node.handled,
+            )
+            for node in self._state.nodes.values()
+            if node.status == "failed" and node.error is not None
+        )
+
+    @property
+    def requests(self) -> tuple[OpenRequest, ...]:
+        """The open requests, oldest first; answer them with :meth:`Run.answer`."""
+        return tuple(self._state.requests.values())
+
+    @property
+    def usage(self) -> UsageTotal:
+        """Model calls, tokens and cost."""
+        return self._state.usage
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The run as the JSON document that a service writes to ``{execution_id}.json``."""
+        return build_document(self._events, self._loaded.record)
+
+    def raise_for_status(self) -> RunResult:
+        """Return this result, unless the run failed.
+
+        Raises:
+            ExecutionFailed: The status is ``failed``; ``result`` is this result.
+        """
+        if self.status != "failed":
+            return self
+        error = self.error or {}
+        failed = [each for each in self.failures if not each.handled]
+        lines = [f"{each.path}: {each.message}" for each in failed[:_FAILURES_SHOWN]]
+        if len(failed) > _FAILURES_SHOWN:
+            lines.append(f"and {len(failed) - _FAILURES_SHOWN} more")
+        message = "; ".join(lines) or str(error.get("message", "the execution failed"))
+        raise ExecutionFailed(message, hint=error.get("hint"), result=self)
+
+
+def stored_outputs(state: ExecutionState, graph: Graph) -> dict[str, Mapping[str, DataValue]]:
+    """Return the results of the nodes of a graph, from the state of its execution."""
+    return {
+        node.id: outputs_from_json(outputs)
+        for node in graph.nodes
+        if (outputs := state.nodes[node.id].outputs) is not None
+    }

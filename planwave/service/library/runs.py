@@ -1,0 +1,446 @@
+"""Runs of graphs in this process: started, watched, answered, resumed, retried and forked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from planwave.errors import Conflict
+from planwave.events import Event, ExecutionState
+from planwave.events.request_text import is_timer
+from planwave.events.types import WAITING
+from planwave.executor.driver.execution import Execution
+from planwave.executor.driver.subscription import Subscription
+from planwave.executor.recovery.history import History
+from planwave.expressions import Renderer
+from planwave.graph.model import Graph, Json
+from planwave.graph.protocols import Catalogue, Suspension
+from planwave.providers.protocols import Recorder
+from planwave.service.executions.answers import open_request, validate_answer
+from planwave.service.executions.fork import ForkRequest, NodeChanges, changes_of_fields
+from planwave.service.executions.parent_results import (
+    ParentCallRecorder,
+    ReuseDependencies,
+    load_reuse,
+)
+from planwave.service.executions.retry import failed_nodes
+from planwave.service.library.graphs import calls_model
+from planwave.service.library.results import RunResult, stored_outputs
+from planwave.service.library.sources import LoadedRun, RunJournal, create_fork
+from planwave.service.library.stores import RunStore, StoreSource, open_store
+
+_STOPPED: Final = "the caller stopped listening"
+
+
+class ServicesFactory(Protocol):
+    """Opens what nodes that call models find as ``context.services``, for a goal."""
+
+    def __call__(self, goal: str, recorder: Recorder) -> AbstractAsyncContextManager[Any]:
+        """Return a context manager, which is left when the run has ended or is paused."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironment:
+    """What a run shares with its retries and forks.
+
+    Attributes:
+        catalogue: The node types.
+        store: Where events are stored.
+        services: What nodes find as ``context.services``; None to open them with the factory.
+        services_factory: Opens the configured providers for nodes that call models.
+        renderer: Resolves expressions; its process ends with each run.
+        check: Whether awaiting a failed run raises.
+    """
+
+    catalogue: Catalogue
+    store: StoreSource
+    services: Any
+    services_factory: ServicesFactory
+    renderer: Renderer
+    check: bool = True
+
+
+Loader = Callable[[RunStore], Awaitable[LoadedRun]]
+"""Loads what a run executes, from its open store."""
+
+_Subscribed = asyncio.Future[tuple[Sequence[Event], Subscription]]
+"""The events that are not stored yet, and all later ones; set once the run can be driven."""
+_Command = Callable[[Execution, ExecutionState], "asyncio.Future[None] | None"]
+
+
+class Run:
+    """One run: await it for its result, iterate over it for its events, or both.
+
+    The events can be read once, from the start; the result can be awaited any number of times. The
+    run continues while events are being read and does not wait for a slow reader. Leaving the
+    iteration early cancels it, and so does cancelling a task that awaits it.
+
+    A run that waits for an answer is ``paused`` and ends the iteration. :meth:`answer` it, then await
+    it or iterate over it again. A run that only waits for a time continues by itself.
+
+    Args:
+        environment: What it shares with its retries and forks.
+        source: The execution, or how to load it from the store.
+        is_due: Whether awaiting it drives it; otherwise only :meth:`resume` and commands do.
+    """
+
+    def __init__(
+        self, environment: RunEnvironment, source: LoadedRun | Loader, *, is_due: bool = True
+    ) -> None:
+        self.environment, self._is_due = environment, is_due
+        self._source = source
+        self._is_owner = self._waits_for_time_limits = False
+        self._commands: list[_Command] = []
+        self._execution: Execution | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def cancel(self, cause: str = "cancelled by the caller") -> None:
+        """Cancel the run; it ends with the status ``cancelled``."""
+        if (execution := self._running_execution) is not None:
+            execution.cancel(cause)
+        elif not self._is_over:
+            self._commands.append(lambda execution, _: execution.cancel(cause))
+
+    def answer(self, request_id: str, answer: Json) -> Run:
+        """Answer an open request; the run continues when it is awaited or iterated over again.
+
+        Args:
+            request_id: The id in ``RunResult.requests``, or in the event ``node.waiting``.
+            answer: ``{"decision", "note"?, "value"?, "form"?}`` for a request with actions; any JSON
+                value for other requests.
+
+        Returns:
+            This run.
+
+        Raises:
+            InvalidAnswer: It is not a valid answer to this request.
+            NotFound, Conflict, Gone: The run has no such request, or it is closed. For a stored run
+                that is not loaded yet, all of these are raised when it is awaited.
+        """
+        if isinstance(self._source, LoadedRun):
+            checked = _checked_answer(self._source.state(), request_id, answer)
+            if (execution := self._running_execution) is not None:
+                execution.answer(request_id, checked)
+                return self
+        self._commands.append(
+            lambda execution, state: execution.answer(
+                request_id, _checked_answer(state, request_id, answer)
+            )
+        )
+        return self
+
+    def resume(self) -> Run:
+        """Continue a run that was interrupted or paused; await it or iterate over it.
+
+        If all its open requests have a time limit, it waits for these instead of ending as ``paused``.
+
+        Returns:
+            This run.
+
+        Raises:
+            Conflict: When it is awaited: it has ended, or waits for an answer without a time limit.
+        """
+        self._is_due = self._waits_for_time_limits = True
+        return self
+
+    def retry(self) -> Run:
+        """Return a new run of the failed, blocked and cancelled nodes; other results are reused.
+
+        Raises:
+            Conflict: When it is awaited: ``nothing-to-retry``, or this run has not ended.
+        """
+        return self._fork(lambda state: ForkRequest(failed_nodes(state), is_retry=True))
+
+    def fork(
+        self,
+        *,
+        set: Mapping[str, Json] | None = None,
+        changes: NodeChanges | None = None,
+        rerun: Sequence[str] = (),
+    ) -> Run:
+        """Return a new run of the changed graph that reuses every result that is still valid.
+
+        Args:
+            set: ``{"node.field": value}``: new values in the data of nodes.
+            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            rerun: Ids of nodes that run in any case, with all nested runs.
+
+        Raises:
+            GraphInvalid, InputError, Conflict: When it is awaited: the changes are invalid, or this
+                run has not ended and is not paused.
+        """
+
+        def request(state: ExecutionState) -> ForkRequest:
+            ids = [node["id"] for node in (state.graph or {}).get("nodes", ())]
+            return ForkRequest(rerun, changes_of_fields(changes or {}, set or {}, ids))
+
+        return self._fork(request)
+
+    def _fork(self, request: Callable[[ExecutionState], ForkRequest]) -> Run:
+        async def load(store: RunStore) -> LoadedRun:
+            parent_id = (await self._load(store)).record.execution_id
+            return await create_fork(store, self.environment.catalogue, parent_id, request)
+
+        return Run(self.environment, load)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def wait(self) -> RunResult:
+        """Run to the end, or until an answer is needed, from code without an event loop.
+
+        Raises:
+            ExecutionFailed: The run failed, unless it was made with ``check=False``.
+            RuntimeError: Called inside a running event loop: await the run there.
+        """
+        require_no_loop("planwave.run_sync", "planwave.run(…)")
+        return asyncio.run(self._finish())
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._finish().__await__()
+
+    async def _finish(self) -> RunResult:
+        try:
+            await asyncio.shield(self._start())
+            while self._has_work:  # answered while its driver was ending
+                await asyncio.shield(self._start())
+        except asyncio.CancelledError:
+            await self._stop("the caller was cancelled")
+            raise
+        result = self.result()
+        return result.raise_for_status() if self.environment.check else result
+
+    def result(self) -> RunResult:
+        """Return the result so far; the whole result once the run has ended.
+
+        Raises:
+            RuntimeError: It is a stored run, or a fork, and was not awaited yet.
+        """
+        loaded, execution = self._loaded, self._execution
+        if execution is not None:
+            status, outputs, error = execution.status, execution.outputs, execution.error
+        else:
+            state = loaded.state()
+            status, error = state.status, state.error
+            outputs = stored_outputs(state, loaded.graph)
+        events = tuple(loaded.events)
+        return RunResult(self.execution_id, status, outputs, error, self, loaded, events)
+
+    @property
+    def execution_id(self) -> str:
+        """The id of its execution; see :attr:`graph` for the errors."""
+        return self._loaded.record.execution_id
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run.
+
+        Raises:
+            RuntimeError: It is a stored run, or a fork, and was not awaited yet.
+        """
+        return self._loaded.graph
+
+    @property
+    def _loaded(self) -> LoadedRun:
+        if isinstance(self._source, LoadedRun):
+            return self._source
+        raise RuntimeError("the run is not loaded yet; await it first")
+
+    # -- events ------------------------------------------------------------------------------------
+
+    async def __aiter__(self) -> AsyncGenerator[Event]:
+        """Yield every event as it happens, up to the terminal event or a pause.
+
+        Raises:
+            RuntimeError: The run has begun already, so its first events are gone.
+        """
+        if self._task is not None and not (self._task.done() and self._has_work):
+            raise RuntimeError(
+                "the events of a run can be read once, from the start, and this one has begun; "
+                "call planwave.run(…) again for a new run, or keep its events with store=…"
+            )
+        try:
+            is_first = True
+            while is_first or self._has_work:
+                is_first = False
+                async for event in self._read_events():
+                    yield event
+        finally:
+            await self._stop(_STOPPED)
+
+    async def _read_events(self) -> AsyncGenerator[Event]:
+        subscribed: _Subscribed = asyncio.get_running_loop().create_future()
+        driver = self._start(subscribed)
+        await asyncio.wait([driver, subscribed], return_when=asyncio.FIRST_COMPLETED)
+        if subscribed.done():
+            earlier, events = subscribed.result()
+            driver.add_done_callback(lambda _: events.close())
+            async for batch in events.batches():
+                for event in (*earlier, *batch):  # stored together
+                    yield event
+                earlier = ()
+        await driver
+
+    # -- driving -----------------------------------------------------------------------------------
+
+    @property
+    def _running_execution(self) -> Execution | None:
+        execution = self._execution
+        return None if execution is None or execution.has_ended else execution
+
+    @property
+    def _is_over(self) -> bool:
+        return isinstance(self._source, LoadedRun) and self._source.state().is_over
+
+    @property
+    def _has_work(self) -> bool:
+        return self._is_due or bool(self._commands)
+
+    def _start(self, subscribed: _Subscribed | None = None) -> asyncio.Task[None]:
+        """Return the task that drives the run; start it if there is something to drive."""
+        if self._task is None or (self._task.done() and self._has_work):
+            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, and a
+            # group would wrap it in an ExceptionGroup.
+            self._task = asyncio.get_running_loop().create_task(self._drive(subscribed))
+        return self._task
+
+    async def _stop(self, cause: str) -> None:
+        """Cancel the run, and wait until its end is published and durable."""
+        driver = self._task
+        if driver is None:
+            return
+        if not driver.done():
+            if self._execution is None or not self._execution.has_ended:
+                self.cancel(cause)
+            await asyncio.wait([driver])
+        if not driver.cancelled():
+            driver.exception()  # no other caller retrieves it, and asyncio would log it as lost
+
+    async def _drive(self, subscribed: _Subscribed | None) -> None:
+        environment, self._execution = self.environment, None
+        async with AsyncExitStack() as resources:
+            store = await resources.enter_async_context(open_store(environment.store))
+            loaded = await self._load(store)
+            if not self._has_work:
+                return
+            resources.push_async_callback(environment.renderer.close)
+            recorder = ParentCallRecorder(store)
+            services = environment.services
+            if services is None and calls_model(loaded.program):
+                services = await resources.enter_async_context(
+                    environment.services_factory(loaded.goal, recorder)
+                )
+            execution = await self._prepare(store, loaded, services, recorder)
+            replies = self._apply_commands(execution)
+            if subscribed is not None:
+                earlier = () if loaded.is_stored else tuple(loaded.events)
+                subscribed.set_result((earlier, execution.events()))
+            self._execution = execution
+            await execution.run()
+        for reply in replies:
+            if reply.done() and not reply.cancelled():
+                reply.result()
+
+    async def _load(self, store: RunStore) -> LoadedRun:
+        if not isinstance(self._source, LoadedRun):
+            self._source = await self._source(store)
+        return self._source
+
+    async def _prepare(
+        self,
+        store: RunStore,
+        loaded: LoadedRun,
+        services: Any,
+        recorder: ParentCallRecorder,
+    ) -> Execution:
+        """Return the execution, ready to be driven from where its events end."""
+        environment, is_started = self.environment, len(loaded.events) > 1
+        if is_started and not self._is_owner:
+            loaded.epoch = await store.claim(loaded.record.execution_id)
+        self._is_owner = True
+        dependencies = ReuseDependencies(
+            store, environment.catalogue, environment.renderer, lambda _: services, recorder
+        )
+        return Execution(
+            loaded.program,
+            execution_id=loaded.record.execution_id,
+            inputs=loaded.inputs,
+            options=loaded.options,
+            journal=RunJournal(store, loaded),
+            epoch=loaded.epoch,
+            last_seq=len(loaded.events),
+            variables={"goal": loaded.goal, "trigger": loaded.trigger},
+            services=services,
+            renderer=environment.renderer,
+            history=History(loaded.events) if is_started else None,
+            is_recovery=loaded.state().status == "executing" if is_started else False,
+            reuse=await load_reuse(dependencies, loaded.record.execution_id, loaded.parent),
+            parks=True,
+            waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
+        )
+
+    def _apply_commands(self, execution: Execution) -> list[asyncio.Future[None]]:
+        """Send the commands that were given while nothing ran; return what they reply.
+
+        Raises:
+            Conflict: The run cannot be resumed: it has ended, or waits for an answer.
+        """
+        commands, self._commands = self._commands, []
+        is_resumed, self._is_due = self._is_due, False
+        loaded = self._loaded
+        state = loaded.state()
+        replies = [command(execution, state) for command in commands]
+        if state.is_over or (is_resumed and not commands and state.last_seq > 1):
+            _require_resumable(state)
+            if state.pause not in (None, WAITING):
+                replies.append(execution.resume())
+        return [reply for reply in replies if reply is not None]
+
+
+def _require_resumable(state: ExecutionState) -> None:
+    """Raise ``Conflict`` if an execution has ended, or if only an answer can continue it."""
+    if state.is_over:
+        raise Conflict(
+            f"the run is {state.status}, so it cannot be resumed",
+            code="already-ended",
+            hint="retry() or fork() it",
+        )
+    waiting = [each.request_id for each in state.requests.values() if each.timeout_s is None]
+    if state.pause == WAITING and waiting:
+        raise Conflict(
+            f"the run waits for an answer to {', '.join(waiting)}",
+            code="not-paused",
+            hint=f"call answer({waiting[0]!r}, …)",
+        )
+
+
+def _is_timer(request: Suspension) -> bool:
+    return is_timer(request.request)
+
+
+def _has_time_limit(request: Suspension) -> bool:
+    return request.timeout_s is not None
+
+
+def _checked_answer(state: ExecutionState, request_id: str, answer: Json) -> Json:
+    return validate_answer(open_request(state, request_id).request, answer)
+
+
+def require_no_loop(function: str, instead: str) -> None:
+    """Refuse to block a running event loop.
+
+    Raises:
+        RuntimeError: An event loop runs in this thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(
+        f"{function} cannot wait inside a running event loop; write: await {instead}"
+    )

@@ -1,0 +1,191 @@
+"""What a run executes: a built graph, a stored execution, or a fork of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planwave.events import Event, ExecutionState, fold
+from planwave.executor.driver.execution import utc_now
+from planwave.executor.inputs import plan_inputs, validate_inputs
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.graph.checking.checker import check
+from planwave.graph.model import Graph, Json
+from planwave.graph.protocols import Catalogue
+from planwave.ids import new_id
+from planwave.service.executions.fork import ForkRequest, build_fork
+from planwave.service.executions.loading import run_spec_from_events
+from planwave.service.executions.parent_results import parent_data
+from planwave.service.library.graphs import BuiltGraph
+from planwave.service.library.stores import RunStore
+from planwave.service.plans.documents import raise_for_run
+from planwave.service.streaming.stored_execution import load_events, load_record
+from planwave.storage.records import ExecutionRecord
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadedRun:
+    """One execution in memory.
+
+    Attributes:
+        program: Its graph, bound to the node types.
+        record: Its record.
+        events: Its durable events; the driver appends to them.
+        inputs: ``{node_id: {handle: value}}``.
+        parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
+        is_stored: Whether ``record`` and the first event are in the store.
+        epoch: The owner's epoch.
+    """
+
+    program: Program
+    record: ExecutionRecord
+    events: list[Event]
+    inputs: Mapping[str, Mapping[str, Json]]
+    options: RunOptions
+    goal: str = ""
+    trigger: Json = None
+    parent: Json = None
+    is_stored: bool = False
+    epoch: int = 1
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run."""
+        return self.program.graph
+
+    def state(self) -> ExecutionState:
+        """Return the state of the execution after its durable events."""
+        return fold(self.events)
+
+
+def new_run(
+    built: BuiltGraph,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    options: RunOptions,
+    goal: str,
+) -> LoadedRun:
+    """Return a new execution of a graph.
+
+    Raises:
+        InputError: The inputs are invalid, or the options leave nothing to run.
+    """
+    program = built.program
+    values = validate_inputs(program, built.inputs if inputs is None else inputs)
+    goal = goal or built.goal
+    return _create(program, values, options, goal=goal, title=built.title or goal)
+
+
+def _create(
+    program: Program,
+    inputs: Mapping[str, Mapping[str, Json]],
+    options: RunOptions,
+    *,
+    goal: str,
+    title: str,
+    trigger: Json = None,
+    parent: Mapping[str, Json] | None = None,
+) -> LoadedRun:
+    plan_inputs(program, inputs, options)
+    execution_id, at = new_id(), utc_now()
+    facts: dict[str, Any] = {"goal": goal, "title": title, "options": options.as_json()}
+    facts |= {
+        name: value
+        for name, value in (("inputs", inputs), ("trigger", trigger), ("parent", parent))
+        if value
+    }
+    facts["graph"] = program.graph.document
+    record = ExecutionRecord(execution_id, None, goal, title, "starting", at)
+    created = Event(execution_id, 1, at, "execution.created", None, None, facts)
+    return LoadedRun(
+        program=program,
+        record=record,
+        events=[created],
+        inputs=inputs,
+        options=options,
+        goal=goal,
+        trigger=trigger,
+        parent=parent,
+    )
+
+
+async def load_stored(store: RunStore, catalogue: Catalogue, execution_id: str) -> LoadedRun:
+    """Return a stored execution.
+
+    Raises:
+        NotFound: No execution has this id.
+        Conflict: ``unreadable``: the stored events were changed from outside.
+        GraphInvalid: Its graph does not fit the node types that are registered here.
+    """
+    record = await load_record(store, execution_id)
+    events = await load_events(store, execution_id)
+    spec = run_spec_from_events(execution_id, events, None)
+    raise_for_run(check(spec.graph, catalogue))
+    return LoadedRun(
+        program=Program(spec.graph, catalogue),
+        record=record,
+        events=list(events),
+        inputs=spec.inputs,
+        options=spec.options,
+        goal=spec.goal,
+        trigger=spec.trigger,
+        parent=spec.parent,
+        is_stored=True,
+        epoch=record.epoch,
+    )
+
+
+async def create_fork(
+    store: RunStore,
+    catalogue: Catalogue,
+    parent_id: str,
+    request: Callable[[ExecutionState], ForkRequest],
+) -> LoadedRun:
+    """Return a new execution that reuses the results of another.
+
+    Args:
+        store: Where the other one is stored.
+        catalogue: The node types.
+        parent_id: The id of the other one.
+        request: Returns what to change, given the state of the other one.
+
+    Raises:
+        NotFound, Conflict, GraphInvalid, InputError: See ``ExecutionService.fork``.
+    """
+    before = await load_stored(store, catalogue, parent_id)
+    state = before.state()
+    wanted = request(state)
+    fork = build_fork(state, before.graph, wanted)
+    raise_for_run(check(fork.graph, catalogue))
+    program = Program(fork.graph, catalogue)
+    preset = validate_inputs(program, fork.preset)
+    return _create(
+        program,
+        validate_inputs(program, fork.inputs),
+        wanted.options or before.options,
+        goal=before.goal,
+        title=before.record.title,
+        trigger=before.trigger,
+        parent=parent_data(parent_id, fork.rerun, preset, is_retry=wanted.is_retry),
+    )
+
+
+class RunJournal:
+    """The journal of a run: appends to its store and to :attr:`LoadedRun.events`.
+
+    The first batch also stores a new execution, in the same commit: nobody knows its id earlier.
+    """
+
+    def __init__(self, store: RunStore, run: LoadedRun) -> None:
+        self._store, self._run = store, run
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        """Make a batch durable; see ``Journal``."""
+        run = self._run
+        if run.is_stored:
+            await self._store.append(execution_id, epoch, events)
+        else:
+            await self._store.create_execution(run.record, [*run.events, *events])
+            run.is_stored = True
+        run.events.extend(events)

@@ -1,0 +1,99 @@
+"""Where runs keep their events: a store of the caller, a directory, or memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from planwave.events import Event
+from planwave.providers.protocols import CallKey
+from planwave.storage.records import ExecutionRecord
+
+
+class RunStore(Protocol):
+    """The part of the ``Store`` port that runs use; every store satisfies it."""
+
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event]
+    ) -> object: ...
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None: ...
+    async def claim(self, execution_id: str) -> int: ...
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Event]: ...
+    async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
+
+
+StoreSource = RunStore | str | Path
+
+
+class EventLog:
+    """A :class:`RunStore` that holds the event objects themselves, as long as a run refers to it.
+
+    ``MemoryStore`` encodes what it stores as a database does; this does nothing but keep it.
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[str, ExecutionRecord] = {}
+        self._events: dict[str, list[Event]] = {}
+        self._calls: dict[CallKey, dict[str, Any]] = {}
+
+    async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
+        """Store a new execution and its first events."""
+        self._records[record.execution_id] = record
+        self._events[record.execution_id] = list(events)
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        """Store a batch of events."""
+        self._events[execution_id].extend(events)
+
+    async def claim(self, execution_id: str) -> int:
+        """Return the epoch; a log has one owner only."""
+        return 1
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Event]:
+        """Return the events of an execution with ``seq`` above ``after``, none if it is unknown."""
+        found = [event for event in self._events.get(execution_id, ()) if event.seq > after]
+        return found if limit is None else found[:limit]
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None:
+        """Return the record of an execution, or None."""
+        return self._records.get(execution_id)
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        """Return the recorded reply of a model call, or None."""
+        return self._calls.get(key)
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        """Record the reply of a model call."""
+        self._calls[key] = reply
+
+
+def _directory(path: str | Path) -> Path:
+    return Path(path).expanduser()
+
+
+@asynccontextmanager
+async def open_store(source: StoreSource) -> AsyncGenerator[RunStore]:
+    """Open the SQLite store of a directory, and close it again; any other store is the caller's.
+
+    Raises:
+        StoreError: The directory cannot be used, or another process writes to it.
+    """
+    if not isinstance(source, str | Path):
+        yield source
+        return
+    # SQLAlchemy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.storage.sqlite.store import SqliteStore
+
+    store = SqliteStore.open(_directory(source))
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -1,0 +1,60 @@
+"""Graphs built in Python: what is accepted, the message and the images of the entry node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.errors import InputError
+from planwave.graph.plan import Plan, graph_hash
+from planwave.graph.reading.documents import read_graph
+
+GRAPH = {"nodes": [{"id": "t", "type": "text", "data": {"text": "hello"}}], "edges": []}
+GOAL_HINT = "to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
+GRAPH_HINT = 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "hint"),
+    [
+        ("write a poem", "'write a poem' is not a graph", GOAL_HINT),
+        (None, "None is not a graph", GRAPH_HINT),
+        (3, "3 is not a graph", GRAPH_HINT),
+        ([1, 2], "[1, 2] is not a graph", GRAPH_HINT),
+        ("x" * 100, f"'{'x' * 59}… is not a graph", GOAL_HINT),
+    ],
+)
+def test_what_is_not_a_graph_is_refused_with_what_to_call(
+    spec: Any, message: str, hint: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        planwave.run_sync(spec)
+    assert (caught.value.code, caught.value.message) == ("not-a-graph", message)
+    assert caught.value.hint == hint
+
+
+def test_a_plan_is_run_with_its_goal_and_title() -> None:
+    graph, _ = read_graph(
+        {"nodes": [{"id": "t", "type": "text", "data": {"text": "for {{ goal }}"}}], "edges": []}
+    )
+    plan = Plan("p", "a reason", "A title", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
+    result = planwave.Executor().execute(plan).wait()
+    assert result.text == "for a reason"
+    assert (result.document["user_prompt"], result.document["title"]) == ("a reason", "A title")
+
+
+def test_images_come_in_beside_the_message() -> None:
+    entry = {"id": "u", "type": "user_input"}
+    url = "https://example.com/a.png"
+    built = planwave.build({"nodes": [entry], "edges": []}, "look", images=[url])
+    outputs = planwave.run_sync(built).outputs["u"]
+    assert (outputs["message"].value, outputs["images"].value) == ("look", [url])
+
+
+def test_images_for_an_entry_node_without_them_are_refused() -> None:
+    entry = {"id": "s", "type": "start"}
+    with pytest.raises(InputError, match="takes no images") as caught:
+        planwave.build({"nodes": [entry], "edges": []}, "look", images=["https://example.com/a"])
+    assert caught.value.hint == "use an entry node of the type 'user_input'"

@@ -1,0 +1,425 @@
+"""Runs from Python: one run and its result, its events, what it is given, how it is left."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.errors import InputError, StoreError
+from planwave.nodes.authoring.function import node
+from planwave.nodes.library import LIBRARY
+from planwave.storage.memory import MemoryStore
+
+FLOW = {"channel": "flow"}
+
+
+@pytest.fixture
+def registry() -> planwave.Registry:
+    return planwave.Registry(LIBRARY)
+
+
+def chain(*nodes: dict[str, Any]) -> dict[str, Any]:
+    edges = [{"source": a["id"], "target": b["id"], "data": FLOW} for a, b in pairwise(nodes)]
+    return {"nodes": list(nodes), "edges": edges}
+
+
+START = {"id": "s", "type": "start"}
+GREETING = chain(START, {"id": "t", "type": "text", "data": {"text": "got {{ input }}"}})
+
+
+async def test_a_run_is_awaited_any_number_of_times_and_runs_once(
+    registry: planwave.Registry,
+) -> None:
+    calls: list[str] = []
+
+    @node("count", registry=registry)
+    async def count(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        calls.append(input)
+        return input
+
+    graph = planwave.build(chain(START, {"id": "c", "type": "count"}), "x", registry=registry)
+    run = planwave.run(graph)
+    first, second = await run, await run
+    assert first == second
+    assert (first.status, first.text, calls) == ("completed", "x", ["x"])
+
+
+async def test_events_then_result_are_one_run_with_each_event_stored_once() -> None:
+    store = MemoryStore()
+    run = planwave.run(planwave.build(GREETING, "hi"), store=store)
+    seen = [event.seq async for event in run]
+    assert (await run).text == "got hi"
+    stored = [event.seq for event in await store.events(run.execution_id)]
+    assert stored == seen
+
+
+async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> None:
+    store = MemoryStore()
+    options = planwave.RunOptions(scheduling="waves")
+    run = planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
+    await run
+    created = (await store.events(run.execution_id))[0].data
+    assert created["options"] == {"scheduling": "waves"}
+    assert list(created["inputs"].values()) == [{"output": "hi"}]
+
+
+@pytest.mark.parametrize("begun_by", ["reading", "awaiting"])
+async def test_the_events_of_a_run_that_has_begun_are_refused(begun_by: str) -> None:
+    run = planwave.run(planwave.build(GREETING, "hi"))
+    if begun_by == "reading":
+        assert [event async for event in run]
+    else:
+        await run
+    with pytest.raises(RuntimeError, match="can be read once"):
+        await anext(aiter(run))
+
+
+async def test_leaving_the_events_early_cancels_the_run(registry: planwave.Registry) -> None:
+    ended = asyncio.Event()
+
+    @node("endless", registry=registry)
+    async def endless(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return input
+
+    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), registry=registry)
+    run = planwave.run(graph)
+    events = aiter(run)
+    async for event in events:
+        if event.path == "e":
+            break
+    await events.aclose()
+    assert ended.is_set()
+    assert run.result().status == "cancelled"
+
+
+async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
+    registry: planwave.Registry,
+) -> None:
+    started = asyncio.Event()
+
+    @node("endless", registry=registry)
+    async def endless(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        started.set()
+        await asyncio.Event().wait()
+        return input
+
+    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), registry=registry)
+    store = MemoryStore()
+    run = planwave.run(graph, store=store)
+
+    async def wait() -> planwave.RunResult:
+        return await run
+
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(wait())
+        await started.wait()
+        waiting.cancel()
+    assert waiting.cancelled()
+    last = (await store.events(run.execution_id))[-1]
+    assert last.type == "execution.cancelled"
+
+
+async def test_a_store_that_refuses_is_raised_to_every_caller() -> None:
+    class Full(MemoryStore):
+        async def create_execution(self, *args: Any, **kwargs: Any) -> Any:
+            raise StoreError("the disk is full")
+
+    run = planwave.run(planwave.build(GREETING, "hi"), store=Full())
+    for _ in range(2):
+        with pytest.raises(StoreError, match="disk is full"):
+            await run
+    with pytest.raises(StoreError, match="disk is full"):
+        await anext(aiter(planwave.run(planwave.build(GREETING, "hi"), store=Full())))
+
+
+async def test_run_sync_inside_a_loop_says_what_to_write() -> None:
+    with pytest.raises(RuntimeError, match=r"await planwave\.run"):
+        planwave.run_sync(GREETING)
+
+
+def test_a_built_graph_runs_in_one_loop_after_another() -> None:
+    graph = planwave.build(GREETING, "hi")
+    assert [planwave.run_sync(graph).text for _ in range(2)] == ["got hi", "got hi"]
+
+
+async def test_runs_of_one_built_graph_do_not_meet(registry: planwave.Registry) -> None:
+    both = asyncio.Barrier(2)
+
+    @node("meet", registry=registry)
+    async def meet(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        await both.wait()
+        return input
+
+    spec = chain(
+        START,
+        {"id": "m", "type": "meet"},
+        {"id": "t", "type": "text", "data": {"text": "{{ input }} {{ goal }}"}},
+    )
+    graph = planwave.build(spec, "hi", registry=registry)
+
+    async def one(goal: str) -> planwave.RunResult:
+        return await planwave.run(graph, goal=goal)
+
+    async with asyncio.TaskGroup() as group:
+        runs = [group.create_task(one(goal)) for goal in ("one", "two")]
+    assert [run.result().text for run in runs] == ["hi one", "hi two"]
+
+
+def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Registry) -> None:
+    @node("grow", registry=registry)
+    async def grow(input: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
+        input["list"].append(1)
+        return input
+
+    value = {"list": [0]}
+    start = {"id": "s", "type": "start", "data": {"initialInput": value}}
+    parser = {"id": "p", "type": "parser", "data": {"template": value}}
+    last = {"id": "g", "type": "grow"}
+    for spec, message in [
+        (chain(START, last), value),
+        (chain(start, last), None),
+        (chain(START, parser, last), None),
+    ]:
+        graph = planwave.build(spec, message, registry=registry)
+        assert [planwave.run_sync(graph).text for _ in range(2)] == ['{"list":[0,1]}'] * 2
+    assert value == {"list": [0]}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (["s"], "inputs must be an object, got list"),
+        ({"s": "hi"}, "inputs['s'] must be an object, got str"),
+        ({"s": {"output": {1, 2}}}, "inputs['s'] cannot be given to a node: /output is a Python"),
+        ({"s": {"output": float("nan")}}, "NaN"),
+        ({"s": {"output": "\ud800"}}, "surrogate"),
+    ],
+)
+def test_inputs_that_no_node_can_be_given_are_refused(inputs: Any, message: str) -> None:
+    graph = planwave.build(GREETING)
+    with pytest.raises(InputError) as caught:
+        planwave.run(graph, inputs=inputs)
+    assert caught.value.code == "invalid-inputs"
+    assert message in caught.value.message
+
+
+def test_a_message_for_an_entry_without_declared_outputs_leaves_through_output(
+    registry: planwave.Registry,
+) -> None:
+    @node("open", entry=True, outputs=(), registry=registry)
+    async def opened() -> str:  # pyright: ignore[reportUnusedFunction]
+        return ""
+
+    graph = planwave.build(
+        {"nodes": [{"id": "o", "type": "open"}], "edges": []}, "hi", registry=registry
+    )
+    assert graph.inputs == {"o": {"output": "hi"}}
+
+
+# -- failures
+
+
+def failing(registry: planwave.Registry, times: int = 1) -> dict[str, Any]:
+    """Return a chain whose second node fails so many times."""
+    left = [times]
+
+    @node("unreliable", registry=registry)
+    async def unreliable(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        if left[0] > 0:
+            left[0] -= 1
+            raise ValueError("no connection")
+        return f"{input}!"
+
+    return chain(START, {"id": "u", "type": "unreliable"})
+
+
+def test_a_failed_run_raises_with_its_result(registry: planwave.Registry) -> None:
+    graph = planwave.build(failing(registry), "hi", registry=registry)
+    with pytest.raises(planwave.ExecutionFailed, match="u: ValueError: no connection") as caught:
+        planwave.run_sync(graph)
+    result = caught.value.result
+    (failure,) = result.failures
+    assert (failure.path, failure.code, failure.attempt) == ("u", "node-failed", 1)
+    assert result.text == "failed: node 'u' failed: ValueError: no connection"
+    assert result.outputs["s"]["output"].value == "hi"
+
+
+def test_without_check_a_failed_run_returns_its_result(registry: planwave.Registry) -> None:
+    graph = planwave.build(failing(registry), "hi", registry=registry)
+    result = planwave.run_sync(graph, check=False)
+    assert (result.status, [each.path for each in result.failures]) == ("failed", ["u"])
+    with pytest.raises(planwave.ExecutionFailed):
+        result.raise_for_status()
+
+
+def test_a_retry_reuses_what_completed(registry: planwave.Registry) -> None:
+    graph = planwave.build(failing(registry), "hi", registry=registry)
+    failed = planwave.run_sync(graph, check=False)
+    again = failed.run.retry().wait()
+    assert (again.status, again.text) == ("completed", "hi!")
+    assert again.document["parent"]["execution_id"] == failed.execution_id
+    with pytest.raises(planwave.PlanwaveError) as caught:
+        again.run.retry().wait()
+    assert caught.value.code == "nothing-to-retry"
+
+
+def test_a_fork_runs_only_what_changed(registry: planwave.Registry) -> None:
+    calls: list[str] = []
+
+    @node("count", registry=registry)
+    async def count(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        calls.append(input)
+        return input.upper()
+
+    spec = chain(
+        START,
+        {"id": "c", "type": "count"},
+        {"id": "t", "type": "text", "data": {"text": "{{ input }}!"}},
+    )
+    first = planwave.run_sync(planwave.build(spec, "hi", registry=registry))
+    forked = first.run.fork(set={"t.text": "{{ input }}?"}).wait()
+    assert (first.text, forked.text, calls) == ("HI!", "HI?", ["hi"])
+    assert first.run.fork(rerun=["c"]).wait().text == "HI!"
+    assert calls == ["hi", "hi"]
+    with pytest.raises(InputError, match=r"'zz\.text' is not a field of a step"):
+        first.run.fork(set={"zz.text": "x"}).wait()
+
+
+# -- answers
+
+APPROVAL = {
+    "nodes": [
+        {"id": "draft", "type": "text", "data": {"text": "Dear Ann"}},
+        {"id": "ask", "type": "approval", "data": {"prompt": "Send?", "actions": ["send", "drop"]}},
+        {"id": "mail", "type": "text", "data": {"text": "sent: {{ input }}"}},
+    ],
+    "edges": [
+        {"source": "draft", "target": "ask", "data": FLOW},
+        {"source": "ask", "sourceHandle": "send", "target": "mail", "data": FLOW},
+    ],
+}
+
+
+def test_a_run_that_needs_an_answer_is_paused_and_continues_with_it() -> None:
+    paused = planwave.run_sync(APPROVAL)
+    (request,) = paused.requests
+    assert (paused.status, request.path, request.request["prompt"]) == ("paused", "ask", "Send?")
+    with pytest.raises(InputError, match="no decision 'keep' here"):
+        paused.run.answer(request.request_id, {"decision": "keep"})
+    with pytest.raises(planwave.PlanwaveError, match="has no request 'r1'"):
+        paused.run.answer("r1", {"decision": "send"})
+    result = paused.run.answer(request.request_id, {"decision": "send"}).wait()
+    assert (result.status, result.text, result.requests) == ("completed", "sent: Dear Ann", ())
+    with pytest.raises(planwave.PlanwaveError) as caught:
+        result.run.answer(request.request_id, {"decision": "send"})
+    assert caught.value.code == "request-answered"
+
+
+def test_a_paused_run_that_is_awaited_again_is_still_paused() -> None:
+    paused = planwave.run_sync(APPROVAL)
+    assert paused.run.wait().requests == paused.requests
+    with pytest.raises(planwave.PlanwaveError, match="waits for an answer to r"):
+        paused.run.resume().wait()
+
+
+async def test_an_answer_while_the_events_are_read_continues_the_same_iteration() -> None:
+    run = planwave.run(APPROVAL)
+    types: list[str] = []
+    async for event in run:
+        types.append(event.type)
+        if event.type == "execution.paused":
+            run.answer(run.result().requests[0].request_id, {"decision": "send"})
+    assert types[-1] == "execution.completed"
+    assert (await run).text == "sent: Dear Ann"
+
+
+async def test_a_run_is_cancelled_while_it_waits() -> None:
+    run = planwave.run(APPROVAL)
+    assert (await run).status == "paused"
+    run.cancel()
+    assert (await run).status == "cancelled"
+
+
+# -- stored runs
+
+
+def test_a_run_in_a_directory_is_opened_and_answered_later(tmp_path: Path) -> None:
+    paused = planwave.run_sync(APPROVAL, store=tmp_path / "runs")
+    opened = planwave.open(str(tmp_path / "runs"), paused.execution_id)
+    with pytest.raises(RuntimeError, match="await it first"):
+        opened.result()
+    (request,) = opened.wait().requests
+    opened.answer(request.request_id, {"decision": "drop"})
+    assert opened.wait().status == "completed"
+    again = planwave.open(tmp_path / "runs", paused.execution_id).wait()
+    assert (again.status, again.outputs["draft"]["output"].value) == ("completed", "Dear Ann")
+
+
+def test_an_unknown_execution_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(planwave.PlanwaveError) as caught:
+        planwave.open(tmp_path, "0199").wait()
+    assert caught.value.code == "not-found"
+
+
+async def test_an_interrupted_run_is_resumed_with_own_node_types(
+    registry: planwave.Registry,
+) -> None:
+    store, is_blocked = MemoryStore(), [True]
+    started = asyncio.Event()
+
+    @node("once_blocked", registry=registry)
+    async def once_blocked(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        started.set()
+        if is_blocked[0]:
+            await asyncio.Event().wait()
+        return f"{input}!"
+
+    spec = chain(START, {"id": "o", "type": "once_blocked"})
+    run = planwave.run(planwave.build(spec, "hi", registry=registry), store=store)
+
+    async def abandon() -> None:  # as a process that is killed: no terminal event is stored
+        async for event in run:
+            if event.type == "node.started" and event.path == "o":
+                break
+
+    task = asyncio.get_running_loop().create_task(abandon())
+    await started.wait()
+    events = list(await store.events(run.execution_id))
+    is_blocked[0] = False
+    other = MemoryStore()
+    record = await store.execution(run.execution_id)
+    assert record is not None
+    await other.create_execution(record, events)
+    opened = planwave.open(other, run.execution_id, registry=registry)
+    assert (await opened).status == "executing"
+    assert (await opened.resume()).text == "hi!"
+    await task
+
+
+async def test_leaving_the_events_of_a_paused_run_leaves_it_paused() -> None:
+    run = planwave.run(APPROVAL)
+    async for event in run:
+        if event.type == "execution.paused":
+            break
+    assert (await run).status == "paused"
+
+
+async def test_a_run_that_has_ended_takes_no_command(tmp_path: Path) -> None:
+    run = planwave.run(GREETING, store=tmp_path)
+    assert (await run).status == "completed"
+    run.cancel()
+    assert (await run).status == "completed"
+    for command in (planwave.Run.cancel, planwave.Run.resume):
+        opened = planwave.open(tmp_path, run.execution_id)
+        command(opened)
+        with pytest.raises(planwave.PlanwaveError, match="cannot be resumed"):
+            await opened

@@ -55,7 +55,7 @@ def graph_of(asker: str, provider: str) -> dict[str, Any]:
     }
 
 
-async def asked(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
+async def request_of(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
     """Run the graph; give the request that the provider got."""
     services = NodeServices(rig.client, ListedProviders({provider: [MODELS[provider]]}))
     built = planwave.build(graph_of(asker, provider), registry=REGISTRY)
@@ -67,9 +67,9 @@ async def asked(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedR
 
 @pytest.mark.parametrize("asker", ["agent", "llm"])
 @pytest.mark.parametrize("provider", ["openai", "box"])
-async def test_the_chat_protocol_gets_the_turns_that_fit(asker: str, provider: str) -> None:
-    async with model_client_harness(TextReply("A pixel.")) as rig:
-        system, *turns = (await asked(rig, asker, provider)).body["messages"]
+async def test_chat_protocol_gets_fitting_turns(asker: str, provider: str) -> None:
+    async with model_client_harness(TextReply("A pixel.")) as harness:
+        system, *turns = (await request_of(harness, asker, provider)).body["messages"]
         assert system["content"] == "Be brief."
         assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
         assert [turn["content"] for turn in turns[:2]] == ["Be quick.", "Yes."]
@@ -80,9 +80,9 @@ async def test_the_chat_protocol_gets_the_turns_that_fit(asker: str, provider: s
 
 
 @pytest.mark.parametrize("asker", ["agent", "llm"])
-async def test_the_messages_protocol_gets_the_turns_that_fit(asker: str) -> None:
-    async with model_client_harness(TextReply("A pixel.")) as rig:
-        body = (await asked(rig, asker, "anthropic")).body
+async def test_messages_protocol_gets_fitting_turns(asker: str) -> None:
+    async with model_client_harness(TextReply("A pixel.")) as harness:
+        body = (await request_of(harness, asker, "anthropic")).body
         system = body["system"]
         assert (system if isinstance(system, str) else system[0]["text"]) == "Be brief."
         turns = body["messages"]

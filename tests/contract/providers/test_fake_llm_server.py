@@ -24,7 +24,7 @@ from tests.support.llm.fake_llm_server import (
 )
 
 
-async def test_the_openai_sdk_understands_chat_and_responses_streamed_or_not() -> None:
+async def test_openai_sdk_reads_chat_and_responses() -> None:
     from openai import AsyncOpenAI
 
     async with (
@@ -40,7 +40,7 @@ async def test_the_openai_sdk_understands_chat_and_responses_streamed_or_not() -
     assert [request.path for request in llm.requests] == ["/v1/chat/completions", "/v1/responses"]
 
 
-async def test_the_anthropic_sdk_understands_messages_streamed_or_not() -> None:
+async def test_anthropic_sdk_reads_messages() -> None:
     from anthropic import AsyncAnthropic
 
     async with (
@@ -54,7 +54,7 @@ async def test_the_anthropic_sdk_understands_messages_streamed_or_not() -> None:
             assert await stream.get_final_text() == "two"
 
 
-async def test_steps_come_first_then_computed_replies() -> None:
+async def test_scripted_steps_precede_computed_replies() -> None:
     from openai import AsyncOpenAI, RateLimitError
 
     async with (
@@ -70,7 +70,7 @@ async def test_steps_come_first_then_computed_replies() -> None:
         assert whole.choices[0].message.content == "later"
 
 
-def test_the_server_in_a_thread_serves_code_that_owns_its_loop() -> None:
+def test_threaded_server_serves_other_loops() -> None:
     with fake_llm_in_thread(TextReply("hello")) as llm:
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
         request = urllib.request.Request(  # noqa: S310 - loopback
@@ -81,7 +81,7 @@ def test_the_server_in_a_thread_serves_code_that_owns_its_loop() -> None:
     assert schema_of(llm.requests[0].body) is None
 
 
-def test_a_header_sent_twice_is_kept_twice() -> None:
+def test_repeated_header_is_joined() -> None:
     with (
         fake_llm_in_thread() as llm,
         closing(HTTPConnection("127.0.0.1", llm.port, timeout=10)) as client,
@@ -95,7 +95,7 @@ def test_a_header_sent_twice_is_kept_twice() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-async def test_a_foreign_fake_agrees_on_replies_and_on_retries(provider: str) -> None:
+async def test_another_fake_server_gives_the_same_results(provider: str) -> None:
     from llmock.scenarios import Fail
     from llmock.testing import LLMockServer
 

@@ -61,7 +61,7 @@ class EmbeddedModel:
         ('"final"', ["title", "Assess X", "Assess Y", "Compare", "edge", "edge"]),
     ],
 )
-async def test_each_step_of_the_embedded_model_is_sent_while_it_writes_the_next(
+async def test_embedded_model_steps_are_streamed_while_it_writes(
     held_before: str, expected: list[str]
 ) -> None:
     goes_on = asyncio.Event()

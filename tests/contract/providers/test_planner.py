@@ -50,7 +50,7 @@ async def planning(llm: FakeLLMServer, **limits: Any) -> AsyncIterator[Planner]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_faulty_plan_is_repaired_by_every_kind_of_provider(provider: str) -> None:
+async def test_faulty_plan_is_repaired_with_every_provider(provider: str) -> None:
     heard: list[PlanProgress] = []
     async with (
         FakeLLMServer(TextReply(CYCLE, chunks=5), TextReply(DIAMOND_REPLY, chunks=20)) as llm,
@@ -69,7 +69,7 @@ async def test_a_faulty_plan_is_repaired_by_every_kind_of_provider(provider: str
     assert last == ["title", *["node"] * 4, *["edge"] * 4]
 
 
-async def test_a_hopeless_model_is_asked_three_times() -> None:
+async def test_unrepairable_model_is_asked_three_times() -> None:
     async with FakeLLMServer(reply_to=lambda _: TextReply(CYCLE)) as llm, planning(llm) as planner:
         with pytest.raises(PlanInvalid) as caught:
             await planner.create_plan("Do it", provider="openai")
@@ -78,7 +78,7 @@ async def test_a_hopeless_model_is_asked_three_times() -> None:
     assert [d.code for d in caught.value.diagnostics] == ["flow-cycle"]
 
 
-async def test_a_cut_off_reply_is_asked_for_again_and_told_why() -> None:
+async def test_truncated_reply_is_requested_again_with_the_reason() -> None:
     cut = TextReply(DIAMOND_REPLY[:60], finish="length", usage=(20, 300))
     async with FakeLLMServer(cut, TextReply(DIAMOND_REPLY)) as llm, planning(llm) as planner:
         plan = await planner.create_plan("Do it", provider="anthropic")
@@ -88,7 +88,7 @@ async def test_a_cut_off_reply_is_asked_for_again_and_told_why() -> None:
     assert second.body["max_tokens"] == first.body["max_tokens"], "the model's own limit stays"
 
 
-async def test_a_flood_is_stopped_at_the_limit_and_its_connection_closed() -> None:
+async def test_oversized_reply_is_stopped_and_disconnected() -> None:
     flood = TextReply("x" * 400_000, chunks=400)
     async with (
         FakeLLMServer(flood, TextReply(DIAMOND_REPLY)) as llm,
@@ -100,7 +100,7 @@ async def test_a_flood_is_stopped_at_the_limit_and_its_connection_closed() -> No
     assert len(plan.attempts[0]["reply"]) < 40_000
 
 
-async def test_a_refused_key_passes_through_as_it_is() -> None:
+async def test_refused_key_is_passed_on() -> None:
     async with FakeLLMServer(ErrorReply(401, "invalid_api_key")) as llm, planning(llm) as planner:
         with pytest.raises(ProviderError) as caught:
             await planner.create_plan("Do it", provider="openai")

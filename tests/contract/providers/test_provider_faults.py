@@ -65,71 +65,69 @@ async def run_of(rig: ModelClientHarness, graph: Graph) -> list[Event]:
 
 
 @EVERY
-async def test_f31_a_rate_limit_waits_as_long_as_asked_and_slows_other_calls_too(
+async def test_f31_rate_limit_waits_for_all_calls(
     provider: str,
 ) -> None:
     async with model_client_harness(
         ErrorReply(429, "rate_limit_error", headers={"retry-after": "2"})
-    ) as rig:
+    ) as harness:
         other_waited: list[float] = []
 
         async def other() -> None:
-            await until(lambda: rig.time.slept)
-            await rig.ask(provider, "other")
-            other_waited.append(rig.time.now)
+            await until(lambda: harness.time.slept)
+            await harness.ask(provider, "other")
+            other_waited.append(harness.time.now)
 
         async with asyncio.TaskGroup() as group:
             group.create_task(other())
-            request = group.create_task(rig.ask(provider))
+            request = group.create_task(harness.ask(provider))
         assert request.result().attempts == 2
-        assert rig.time.now - 1_000 >= 2
+        assert harness.time.now - 1_000 >= 2
         assert other_waited[0] - 1_000 >= 2
 
 
 @EVERY
 @pytest.mark.parametrize("asked", ["86400", "date"])
-async def test_f32_an_absurd_retry_after_is_capped_and_named_in_the_error(
-    provider: str, asked: str
-) -> None:
+async def test_f32_long_retry_after_is_capped_and_reported(provider: str, asked: str) -> None:
     late = format_datetime(START + timedelta(days=1), usegmt=True)
     header = {"retry-after": late if asked == "date" else asked}
     limited = ErrorReply(429, "rate_limit_error", headers=header)
-    async with model_client_harness(*[limited] * 3, limits=Limits(call_attempts=3)) as rig:
-        error = await expect_provider_error(rig, provider)
+    async with model_client_harness(*[limited] * 3, limits=Limits(call_attempts=3)) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.status, error.retryable) == ("rate-limited", 429, True)
         assert error.retry_after_s is not None
         assert error.retry_after_s > 80_000
-        assert len(rig.llm.requests) == 3
-        assert 100 <= rig.time.now - 1_000 <= 130
+        assert len(harness.llm.requests) == 3
+        assert 100 <= harness.time.now - 1_000 <= 130
     assert "asked to wait" in error.message
 
 
 @EVERY
 @pytest.mark.parametrize(("time_left_s", "requests"), [(59, 1), (60, 2)])
-async def test_f32_nobody_waits_for_longer_than_the_node_has_time(
+async def test_f32_wait_never_exceeds_the_time_of_the_node(
     provider: str, time_left_s: float, requests: int
 ) -> None:
     limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": "86400"})
-    async with model_client_harness(limited, ErrorReply(400)) as rig:
-        ends = rig.time.now + time_left_s
-        scope = CallScope("e", "n", 1, time_left_s=lambda: ends - rig.time.now)
-        error = await expect_provider_error(rig, provider, scope=scope)
-        assert len(rig.llm.requests) == requests
+    async with model_client_harness(limited, ErrorReply(400)) as harness:
+        ends = harness.time.now + time_left_s
+        scope = CallScope("e", "n", 1, time_left_s=lambda: ends - harness.time.now)
+        error = await expect_provider_error(harness, provider, scope=scope)
+        assert len(harness.llm.requests) == requests
         if requests == 1:
             assert (error.code, error.retry_after_s) == ("rate-limited", 86_400)
             assert "asked to wait 86400 s" in error.message
-            other = await expect_provider_error(rig, provider, scope=scope)
+            other = await expect_provider_error(harness, provider, scope=scope)
             assert (other.code, other.retry_after_s) == ("rate-limited", 60)
-            assert len(rig.llm.requests) == 1
+            assert len(harness.llm.requests) == 1
 
 
 @EVERY
 @pytest.mark.parametrize("junk", ["-5", "soon", "nan", "1e999", ""])
-async def test_f32_a_junk_retry_after_is_ignored(provider: str, junk: str) -> None:
+async def test_f32_invalid_retry_after_is_ignored(provider: str, junk: str) -> None:
     limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": junk})
-    async with model_client_harness(limited) as rig:
-        assert (await rig.ask(provider)).attempts == 2
-        assert rig.time.slept == [0.5]
+    async with model_client_harness(limited) as harness:
+        assert (await harness.ask(provider)).attempts == 2
+        assert harness.time.slept == [0.5]
 
 
 DRY = pytest.mark.parametrize(
@@ -144,113 +142,113 @@ DRY = pytest.mark.parametrize(
 
 @EVERY
 @DRY
-async def test_f33_used_up_quota_is_never_retried_and_its_account_asked_only_by_probes(
+async def test_f33_exhausted_quota_is_not_retried_and_probed(
     provider: str, status: int, kind: str
 ) -> None:
     dry = ErrorReply(status, kind)
     async with model_client_harness(
         dry, dry, ErrorReply(529), TextReply("paid"), TextReply("paid")
-    ) as rig:
+    ) as harness:
 
         async def refused(requests: int) -> ProviderError:
-            error = await expect_provider_error(rig, provider)
+            error = await expect_provider_error(harness, provider)
             assert (error.code, error.retryable) == ("quota-exhausted", False)
             assert "top up the account" in (error.hint or "")
-            assert (len(rig.llm.requests), rig.time.slept) == (requests, [])
+            assert (len(harness.llm.requests), harness.time.slept) == (requests, [])
             return error
 
         await refused(requests=1)
-        told = await refused(requests=1)
-        assert (told.retry_after_s, told.status) == (60, None)
-        assert "it is tried again in 60 s" in told.message
-        rig.time.now += 59
+        received = await refused(requests=1)
+        assert (received.retry_after_s, received.status) == (60, None)
+        assert "it is tried again in 60 s" in received.message
+        harness.time.now += 59
         await refused(requests=1)
-        rig.time.now += 1
+        harness.time.now += 1
         await refused(requests=2)
         assert (await refused(requests=2)).retry_after_s == 120, "the probe failed: it waits longer"
-        rig.time.now += 120
-        reply = await rig.ask(provider)
+        harness.time.now += 120
+        reply = await harness.ask(provider)
         assert (reply.text, reply.attempts) == ("paid", 2), "no verdict on the account in a 529"
-        assert (await rig.ask(provider)).text == "paid"
+        assert (await harness.ask(provider)).text == "paid"
 
 
-async def test_f33_another_key_of_the_same_provider_is_another_account() -> None:
+async def test_f33_another_key_is_another_account() -> None:
     keys = {"BOX_KEY": "first-key"}
     keyed = ProviderSettings(api_key_env="BOX_KEY")
     async with model_client_harness(
         ErrorReply(402, "billing_error"), box=keyed, environ=keys
-    ) as rig:
+    ) as harness:
         for _ in range(2):
-            assert (await expect_provider_error(rig, "box")).code == "quota-exhausted"
-        assert (await rig.ask("openai")).text == "ok"
+            assert (await expect_provider_error(harness, "box")).code == "quota-exhausted"
+        assert (await harness.ask("openai")).text == "ok"
         keys["BOX_KEY"] = "second-key"
-        assert (await rig.ask("box")).text == "ok"
+        assert (await harness.ask("box")).text == "ok"
         keys["BOX_KEY"] = "first-key"
-        assert (await expect_provider_error(rig, "box")).code == "quota-exhausted"
-        assert len(rig.llm.requests) == 3
+        assert (await expect_provider_error(harness, "box")).code == "quota-exhausted"
+        assert len(harness.llm.requests) == 3
 
 
-async def test_f33_an_execution_fails_and_its_other_nodes_do_not_call() -> None:
+async def test_f33_exhausted_quota_fails_the_execution() -> None:
     dry = ErrorReply(429, "insufficient_quota")
-    async with model_client_harness(reply_to=lambda _: dry) as rig:
+    async with model_client_harness(reply_to=lambda _: dry) as harness:
         again = {"policy": Policy(retry=Retry(attempts=3))}
-        events = await run_of(rig, make_graph(asking("a", **again), asking("b", **again)))
+        events = await run_of(harness, make_graph(asking("a", **again), asking("b", **again)))
         errors = [event.data["error"]["code"] for event in events if event.type == "node.failed"]
         assert errors == ["quota-exhausted"] * 2
         assert events[-1].type == "execution.failed"
-        assert 1 <= len(rig.llm.requests) <= 2, "the second may have been under way"
+        assert 1 <= len(harness.llm.requests) <= 2, "the second may have been under way"
 
 
 @pytest.mark.parametrize("asked", ["0", "0.01"])
-async def test_f32_a_server_that_asks_for_next_to_no_wait_is_still_not_hammered(asked: str) -> None:
+async def test_f32_tiny_retry_after_is_raised_to_the_backoff(asked: str) -> None:
     limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": asked})
-    async with model_client_harness(limited, limited) as rig:
-        assert (await rig.ask()).attempts == 3
-        assert rig.time.now - 1_000 == pytest.approx(0.5 + 1.0)
+    async with model_client_harness(limited, limited) as harness:
+        assert (await harness.ask()).attempts == 3
+        assert harness.time.now - 1_000 == pytest.approx(0.5 + 1.0)
 
 
 @EVERY
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
-async def test_f34_three_failures_then_success_is_four_attempts_in_one_layer(
+async def test_f34_three_failures_then_success_are_four_attempts(
     provider: str, status: int
 ) -> None:
-    async with model_client_harness(*[ErrorReply(status, "api_error")] * 3, jitter=1.0) as rig:
-        reply = await rig.ask(provider)
-        assert (reply.attempts, len(rig.llm.requests)) == (4, 4)
-        assert rig.time.slept == [1.0, 2.0, 4.0]
+    async with model_client_harness(*[ErrorReply(status, "api_error")] * 3, jitter=1.0) as harness:
+        reply = await harness.ask(provider)
+        assert (reply.attempts, len(harness.llm.requests)) == (4, 4)
+        assert harness.time.slept == [1.0, 2.0, 4.0]
 
 
 @EVERY
-async def test_f34_a_lasting_overload_gives_up_after_the_attempts_of_the_limits(
+async def test_f34_lasting_overload_ends_after_the_attempt_limit(
     provider: str,
 ) -> None:
     overloaded = [ErrorReply(529, "overloaded_error")] * 9
-    async with model_client_harness(*overloaded, limits=Limits(call_attempts=2)) as rig:
-        error = await expect_provider_error(rig, provider)
+    async with model_client_harness(*overloaded, limits=Limits(call_attempts=2)) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("provider-overloaded", True)
-        assert len(rig.llm.requests) == 2
+        assert len(harness.llm.requests) == 2
 
 
 @on_the_network
-async def test_f35_ten_minutes_of_overload_with_fifty_runs_meet_a_circuit_breaker() -> None:
+async def test_f35_long_overload_opens_the_circuit_breaker() -> None:
     loop = asyncio.get_running_loop()
     sent: list[float] = []
-    told: list[tuple[str, bool, float]] = []
+    received: list[tuple[str, bool, float]] = []
 
     def answer(_: dict[str, object]) -> ReplyStep:
         sent.append(loop.time())
         return ErrorReply(529, "overloaded_error") if loop.time() < 600 else TextReply("ok")
 
-    async with model_client_harness(reply_to=answer, time=LoopClock()) as rig:
+    async with model_client_harness(reply_to=answer, time=LoopClock()) as harness:
 
         async def run(number: int) -> float:
             """A run whose node is tried again as soon as it failed."""
             while True:
                 began = loop.time()
                 try:
-                    await rig.ask("box", scope=CallScope(f"run-{number}", "n", 1))
+                    await harness.ask("box", scope=CallScope(f"run-{number}", "n", 1))
                 except ProviderError as error:
-                    told.append((error.code, error.retryable, loop.time() - began))
+                    received.append((error.code, error.retryable, loop.time() - began))
                     await asyncio.sleep(error.retry_after_s or 0)
                 else:
                     return loop.time()
@@ -268,13 +266,13 @@ async def test_f35_ten_minutes_of_overload_with_fifty_runs_meet_a_circuit_breake
     for number, gap in enumerate(gaps):
         assert gap >= min(60, 2**number) - 0.01
     assert len(probes) <= 6 + 600 / 60
-    assert {error[:2] for error in told} == {("provider-overloaded", True)}
-    assert max(waited for *_, waited in told) <= 61
+    assert {error[:2] for error in received} == {("provider-overloaded", True)}
+    assert max(waited for *_, waited in received) <= 61
     assert all(600 <= run.result() <= 725 for run in runs)
 
 
 @on_the_network
-async def test_f35_second_tries_stay_a_small_part_of_what_a_provider_gets() -> None:
+async def test_f35_retries_are_a_small_part_of_requests() -> None:
     loop = asyncio.get_running_loop()
     seen: set[str] = set()
     sent: list[tuple[float, bool]] = []
@@ -289,11 +287,11 @@ async def test_f35_second_tries_stay_a_small_part_of_what_a_provider_gets() -> N
     limits = Limits(provider_failures=50)
     time = LoopClock()
     async with (
-        model_client_harness(reply_to=answer, limits=limits, time=time, jitter=0.0) as rig,
+        model_client_harness(reply_to=answer, limits=limits, time=time, jitter=0.0) as harness,
         asyncio.TaskGroup() as group,
     ):
         for number in range(150):
-            group.create_task(rig.ask("box", str(number)))
+            group.create_task(harness.ask("box", str(number)))
     assert sum(again for _, again in sent) == 50
     for ends, _ in sent:
         window = [again for at, again in sent if ends - 9.99 <= at <= ends]
@@ -301,12 +299,12 @@ async def test_f35_second_tries_stay_a_small_part_of_what_a_provider_gets() -> N
 
 
 @on_the_network
-async def test_f35_a_closed_port_opens_the_circuit_too_and_the_error_says_why() -> None:
+async def test_f35_closed_port_opens_the_circuit_with_its_reason() -> None:
     box = ProviderSettings(base_url="http://127.0.0.1:1/v1")
     limits = Limits(provider_wait_s=0, call_attempts=1)
-    async with model_client_harness(box=box, limits=limits, time=LoopClock()) as rig:
-        codes = [(await expect_provider_error(rig, "box")).code for _ in range(5)]
-        error = await expect_provider_error(rig, "box")
+    async with model_client_harness(box=box, limits=limits, time=LoopClock()) as harness:
+        codes = [(await expect_provider_error(harness, "box")).code for _ in range(5)]
+        error = await expect_provider_error(harness, "box")
         assert codes == ["provider-unreachable"] * 5
         assert (error.code, error.retry_after_s) == ("provider-overloaded", pytest.approx(1))
         assert "its last calls failed (provider-unreachable); it is tried again" in error.message
@@ -325,58 +323,60 @@ async def test_f35_a_closed_port_opens_the_circuit_too_and_the_error_says_why() 
         (422, "invalid_request_error", "bad-request"),
     ],
 )
-async def test_f36_other_client_errors_are_not_retried(
+async def test_f36_client_errors_are_not_retried(
     provider: str, status: int, kind: str, code: str
 ) -> None:
     async with model_client_harness(
         ErrorReply(status, kind, message="no: sk-canary-openai-0123456789")
-    ) as rig:
-        error = await expect_provider_error(rig, provider)
+    ) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.status, error.retryable) == (code, status, False)
-        assert (len(rig.llm.requests), rig.time.slept) == (1, [])
+        assert (len(harness.llm.requests), harness.time.slept) == (1, [])
 
 
-async def test_f36_a_key_that_an_endpoint_says_back_is_not_in_the_error() -> None:
+async def test_f36_echoed_key_is_not_in_the_error() -> None:
     keyed = ProviderSettings(api_key_env="BOX_KEY")
-    said = ErrorReply(401, "authentication_error", message="no such key: 7f3/plain+word")
-    async with model_client_harness(said, box=keyed, environ={"BOX_KEY": "7f3/plain+word"}) as rig:
-        error = await expect_provider_error(rig, "box")
-        assert rig.llm.requests[0].headers["authorization"] == "Bearer 7f3/plain+word"
+    output = ErrorReply(401, "authentication_error", message="no such key: 7f3/plain+word")
+    async with model_client_harness(
+        output, box=keyed, environ={"BOX_KEY": "7f3/plain+word"}
+    ) as harness:
+        error = await expect_provider_error(harness, "box")
+        assert harness.llm.requests[0].headers["authorization"] == "Bearer 7f3/plain+word"
         assert "plain" not in str(error.as_json())
 
 
 @EVERY
-async def test_f36_a_prompt_past_the_context_has_its_own_code(provider: str) -> None:
+async def test_f36_context_overflow_has_its_own_code(provider: str) -> None:
     kind = "invalid_request_error" if provider == "anthropic" else "context_length_exceeded"
     async with model_client_harness(
         ErrorReply(400, kind, message="prompt is too long: 9 > 8")
-    ) as rig:
-        assert (await expect_provider_error(rig, provider)).code == "context-too-long"
+    ) as harness:
+        assert (await expect_provider_error(harness, provider)).code == "context-too-long"
 
 
 @EVERY
-async def test_f37_a_closed_port_is_retried_as_unreachable(provider: str) -> None:
-    async with model_client_harness() as rig:
-        server, port = rig.llm._server, rig.llm.port
+async def test_f37_closed_port_is_retried_as_unreachable(provider: str) -> None:
+    async with model_client_harness() as harness:
+        server, port = harness.llm._server, harness.llm.port
         assert server is not None
         server.close()
         await server.wait_closed()
         with socket.socket() as taken:  # nobody else listens there meanwhile
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(("127.0.0.1", port))
-            error = await expect_provider_error(rig, provider)
+            error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("provider-unreachable", True)
-        assert len(rig.time.slept) == 3
+        assert len(harness.time.slept) == 3
 
 
 @EVERY
-async def test_f37_a_connection_that_closes_before_an_answer_is_retried(provider: str) -> None:
-    async with model_client_harness(DroppedConnection()) as rig:
-        assert (await rig.ask(provider)).attempts == 2
+async def test_f37_dropped_connection_is_retried(provider: str) -> None:
+    async with model_client_harness(DroppedConnection()) as harness:
+        assert (await harness.ask(provider)).attempts == 2
 
 
 @EVERY
-async def test_f37_an_endpoint_without_tls_behind_an_https_address_is_unreachable(
+async def test_f37_missing_tls_is_unreachable(
     provider: str,
 ) -> None:
     heard: list[bytes] = []
@@ -388,97 +388,93 @@ async def test_f37_an_endpoint_without_tls_behind_an_https_address_is_unreachabl
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, model_client_harness(urls=url) as rig:
-        error = await expect_provider_error(rig, provider)
+    async with server, model_client_harness(urls=url) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("provider-unreachable", True)
         assert len(heard) == 4
 
 
-async def test_f37_a_name_nobody_knows_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_f37_unknown_host_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(host: object, *_: object, **__: object) -> None:
         assert host in ("nowhere.invalid", b"nowhere.invalid")
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    async with model_client_harness(urls="http://nowhere.invalid") as rig:
+    async with model_client_harness(urls="http://nowhere.invalid") as harness:
         monkeypatch.setattr(socket, "getaddrinfo", unknown)
-        error = await expect_provider_error(rig, "box")
+        error = await expect_provider_error(harness, "box")
         monkeypatch.undo()
-        assert (error.code, len(rig.time.slept)) == ("provider-unreachable", 3)
+        assert (error.code, len(harness.time.slept)) == ("provider-unreachable", 3)
 
 
 @EVERY
-async def test_f38_a_server_that_never_answers_meets_the_first_byte_deadline(
+async def test_f38_silent_server_meets_the_first_byte_deadline(
     provider: str,
 ) -> None:
-    async with model_client_harness(NoReply()) as rig:
+    async with model_client_harness(NoReply()) as harness:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(expect_provider_error(rig, provider))
-            await until(lambda: rig.llm.requests)
-            assert await rig.time.pass_deadline() == 60
+            call = group.create_task(expect_provider_error(harness, provider))
+            await until(lambda: harness.llm.requests)
+            assert await harness.time.pass_deadline() == 60
         assert (call.result().code, call.result().retryable) == ("first-byte-timeout", True)
-        assert len(rig.llm.requests) == 1
+        assert len(harness.llm.requests) == 1
 
 
 @EVERY
-async def test_f39_a_trickle_meets_the_deadline_of_the_whole_call(provider: str) -> None:
+async def test_f39_slow_stream_meets_the_call_deadline(provider: str) -> None:
     first, second = asyncio.Event(), asyncio.Event()
     async with model_client_harness(
         TextReply("abcdefgh", chunks=8, gates={4: first, 6: second})
-    ) as rig:
+    ) as harness:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(expect_provider_error(rig, provider))
-            await until(lambda: rig.deltas)
-            rig.time.now += 290  # every gap is short enough, the sum is not
+            call = group.create_task(expect_provider_error(harness, provider))
+            await until(lambda: harness.deltas)
+            harness.time.now += 290  # every gap is short enough, the sum is not
             first.set()
-            assert await rig.time.pass_deadline() == 10
+            assert await harness.time.pass_deadline() == 10
         assert call.result().code == "call-timeout"
 
 
 @EVERY
-async def test_f39_silence_in_the_middle_meets_the_gap_deadline(provider: str) -> None:
+async def test_f39_silent_stream_meets_the_gap_deadline(provider: str) -> None:
     async with model_client_harness(
         TextReply("abcdef", chunks=6, gates={4: asyncio.Event()})
-    ) as rig:
+    ) as harness:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(expect_provider_error(rig, provider))
-            await until(lambda: rig.deltas)
-            assert await rig.time.pass_deadline() == 30
+            call = group.create_task(expect_provider_error(harness, provider))
+            await until(lambda: harness.deltas)
+            assert await harness.time.pass_deadline() == 30
         assert call.result().code == "chunk-timeout"
 
 
 @EVERY
 @pytest.mark.parametrize("by", ["fin", "rst"])
-async def test_f40_a_stream_cut_after_a_delta_fails_and_is_not_retried_here(
-    provider: str, by: str
-) -> None:
+async def test_f40_stream_cut_after_a_delta_is_not_retried(provider: str, by: str) -> None:
     gate = asyncio.Event()
     cut = TextReply("abcdef", chunks=6, cut_after=4, cut_by=by, gates={4: gate})  # type: ignore[arg-type]
-    async with model_client_harness(cut) as rig:
+    async with model_client_harness(cut) as harness:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(expect_provider_error(rig, provider))
-            await until(lambda: rig.deltas)
+            call = group.create_task(expect_provider_error(harness, provider))
+            await until(lambda: harness.deltas)
             gate.set()
         assert (call.result().code, call.result().retryable) == ("stream-truncated", True)
-        assert rig.text
-        assert len(rig.llm.requests) == 1
+        assert harness.text
+        assert len(harness.llm.requests) == 1
 
 
 @EVERY
 @pytest.mark.parametrize("by", ["fin", "rst"])
-async def test_f40_a_stream_cut_before_the_first_delta_is_tried_again(
-    provider: str, by: str
-) -> None:
+async def test_f40_stream_cut_before_a_delta_is_retried(provider: str, by: str) -> None:
     cut = TextReply("abcdef", cut_after=1, cut_by=by)  # type: ignore[arg-type]
-    async with model_client_harness(cut, TextReply("whole")) as rig:
-        reply = await rig.ask(provider)
-        assert (reply.text, reply.attempts, rig.text) == ("whole", 2, "whole")
+    async with model_client_harness(cut, TextReply("whole")) as harness:
+        reply = await harness.ask(provider)
+        assert (reply.text, reply.attempts, harness.text) == ("whole", 2, "whole")
 
 
-async def test_f40_the_text_of_a_cut_stream_reaches_nobody_as_a_result() -> None:
+async def test_f40_text_of_a_cut_stream_is_no_result() -> None:
     cut = TextReply("abcdef", chunks=6, cut_after=4)
-    async with model_client_harness(cut) as rig:
+    async with model_client_harness(cut) as harness:
         graph = make_graph(asking("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
-        events = await run_of(rig, graph)
+        events = await run_of(harness, graph)
     by_node = {event.path: event for event in events if event.type.startswith("node.")}
     assert by_node["a"].type == "node.failed"
     assert by_node["a"].data["error"]["code"] == "stream-truncated"
@@ -488,40 +484,40 @@ async def test_f40_the_text_of_a_cut_stream_reaches_nobody_as_a_result() -> None
 
 
 @EVERY
-async def test_f41_a_stream_without_a_finish_reason_is_truncated(provider: str) -> None:
-    async with model_client_harness(TextReply("half", finish=None)) as rig:
-        error = await expect_provider_error(rig, provider)
-        assert (error.code, len(rig.llm.requests)) == ("stream-truncated", 1)
+async def test_f41_stream_without_finish_reason_is_truncated(provider: str) -> None:
+    async with model_client_harness(TextReply("half", finish=None)) as harness:
+        error = await expect_provider_error(harness, provider)
+        assert (error.code, len(harness.llm.requests)) == ("stream-truncated", 1)
 
 
 @EVERY
-async def test_f41_a_missing_end_marker_is_a_cut_where_the_protocol_promises_one(
+async def test_f41_missing_end_marker_is_a_cut_where_required(
     provider: str,
 ) -> None:
-    async with model_client_harness(TextReply("whole", end_marker=False)) as rig:
+    async with model_client_harness(TextReply("whole", end_marker=False)) as harness:
         if provider == "box":
-            assert (await rig.ask(provider)).text == "whole"
+            assert (await harness.ask(provider)).text == "whole"
         else:
-            assert (await expect_provider_error(rig, provider)).code == "stream-truncated"
+            assert (await expect_provider_error(harness, provider)).code == "stream-truncated"
 
 
 @EVERY
-async def test_f42_an_error_event_at_the_start_of_a_stream_is_retried_like_529(
+async def test_f42_error_event_before_a_delta_is_retried(
     provider: str,
 ) -> None:
-    async with model_client_harness(TextReply("x", error_after=1), TextReply("fine")) as rig:
-        reply = await rig.ask(provider)
+    async with model_client_harness(TextReply("x", error_after=1), TextReply("fine")) as harness:
+        reply = await harness.ask(provider)
         assert (reply.text, reply.attempts) == ("fine", 2)
 
 
 @EVERY
-async def test_f42_an_error_event_after_a_delta_is_an_overload_the_node_may_retry(
+async def test_f42_error_event_after_a_delta_is_a_retryable_error(
     provider: str,
 ) -> None:
-    async with model_client_harness(TextReply("abcdef", chunks=3, error_after=4)) as rig:
-        error = await expect_provider_error(rig, provider)
+    async with model_client_harness(TextReply("abcdef", chunks=3, error_after=4)) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("provider-overloaded", True)
-        assert len(rig.llm.requests) == 1
+        assert len(harness.llm.requests) == 1
 
 
 ODD = b'event: message_delta\ndata: {"type": "message_delta", "delta": {}, "usage": 5}\n\n'
@@ -538,33 +534,33 @@ GARBAGE: dict[str, ReplyStep] = {
 
 @EVERY
 @pytest.mark.parametrize("garbage", GARBAGE)
-async def test_f43_garbage_is_an_error_and_not_retried_here(provider: str, garbage: str) -> None:
-    async with model_client_harness(GARBAGE[garbage]) as rig:
-        error = await expect_provider_error(rig, provider)
+async def test_f43_garbage_is_an_error(provider: str, garbage: str) -> None:
+    async with model_client_harness(GARBAGE[garbage]) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("stream-garbage", True)
-        assert len(rig.llm.requests) == 1
+        assert len(harness.llm.requests) == 1
 
 
 @EVERY
-async def test_f43_lines_that_no_blank_line_ends_are_a_stream_cut_off(provider: str) -> None:
+async def test_f43_unterminated_lines_are_a_cut_stream(provider: str) -> None:
     unended = RawReply(b'data: {"choices": [], "type": "message_stop"}\ndata: [DONE]\n')
-    async with model_client_harness(unended, limits=Limits(call_attempts=1)) as rig:
-        assert (await expect_provider_error(rig, provider)).code == "stream-truncated"
+    async with model_client_harness(unended, limits=Limits(call_attempts=1)) as harness:
+        assert (await expect_provider_error(harness, provider)).code == "stream-truncated"
 
 
 @EVERY
-async def test_f43_comments_and_mixed_line_ends_are_legal(provider: str) -> None:
+async def test_f43_comments_and_mixed_line_ends_are_accepted(provider: str) -> None:
     legal = TextReply("whole", chunks=2, insert={1: b": a comment\r\n\r\n", 2: b":\n\n"})
-    async with model_client_harness(legal) as rig:
-        assert (await rig.ask(provider)).text == "whole"
+    async with model_client_harness(legal) as harness:
+        assert (await harness.ask(provider)).text == "whole"
 
 
 @EVERY
-async def test_f43_a_split_character_is_put_together_again(provider: str) -> None:
+async def test_f43_split_character_is_joined(provider: str) -> None:
     async with model_client_harness(
         TextReply("grüße 你好 🎉", chunks=3, split_characters=True)
-    ) as rig:
-        assert (await rig.ask(provider)).text == "grüße 你好 🎉" == rig.text
+    ) as harness:
+        assert (await harness.ask(provider)).text == "grüße 你好 🎉" == harness.text
 
 
 @EVERY
@@ -577,90 +573,86 @@ async def test_f43_a_split_character_is_put_together_again(provider: str) -> Non
         (TextReply(None, refusal="I will not", finish="stop"), "refused"),
     ],
 )
-async def test_f44_a_reply_without_a_usable_text_has_its_own_code(
+async def test_f44_reply_without_text_has_its_own_code(
     provider: str, step: TextReply, code: str
 ) -> None:
-    async with model_client_harness(step) as rig:
-        assert (await expect_provider_error(rig, provider)).code == code
-        assert len(rig.llm.requests) == 1
+    async with model_client_harness(step) as harness:
+        assert (await expect_provider_error(harness, provider)).code == code
+        assert len(harness.llm.requests) == 1
 
 
 @pytest.mark.parametrize("provider", ["openai", "box"])
-async def test_f44_a_filtered_reply_is_not_a_reply_even_with_text(provider: str) -> None:
-    async with model_client_harness(TextReply("abc", finish="content_filter")) as rig:
-        assert (await expect_provider_error(rig, provider)).code == "content-filtered"
+async def test_f44_filtered_reply_is_an_error(provider: str) -> None:
+    async with model_client_harness(TextReply("abc", finish="content_filter")) as harness:
+        assert (await expect_provider_error(harness, provider)).code == "content-filtered"
 
 
 @EVERY
-async def test_f44_empty_choices_are_not_a_reply(provider: str) -> None:
+async def test_f44_empty_choices_are_an_error(provider: str) -> None:
     empty = TextReply("x", empty_choices=True)
-    async with model_client_harness(*[empty] * 4) as rig:
-        error = await expect_provider_error(rig, provider)
+    async with model_client_harness(*[empty] * 4) as harness:
+        error = await expect_provider_error(harness, provider)
         # Of a stream that promises no end marker nobody can say that it was whole: it is tried again.
         is_cut = provider == "box"
         assert error.code == ("stream-truncated" if is_cut else "empty-reply")
-        assert len(rig.llm.requests) == (4 if is_cut else 1)
+        assert len(harness.llm.requests) == (4 if is_cut else 1)
 
 
 @EVERY
-async def test_f44_a_reply_that_ran_into_the_token_limit_says_so(provider: str) -> None:
-    async with model_client_harness(TextReply("a long sto", finish="length")) as rig:
-        reply = await rig.ask(provider)
+async def test_f44_token_limit_is_the_finish_reason(provider: str) -> None:
+    async with model_client_harness(TextReply("a long sto", finish="length")) as harness:
+        reply = await harness.ask(provider)
         assert (reply.text, reply.finish_reason) == ("a long sto", "length")
 
 
 @EVERY
 @pytest.mark.parametrize("arguments", ['{"q": "x"}', '{"q": "x', "not JSON"])
-async def test_f45_a_tool_call_nobody_asked_for_is_an_error_and_calls_nothing(
-    provider: str, arguments: str
-) -> None:
+async def test_f45_unrequested_tool_call_is_an_error(provider: str, arguments: str) -> None:
     """No node offers tools to a model yet, so any call of one is unasked, well formed or not."""
     called = TextReply("Let me look.", tool_call=("search", arguments), finish="tool_calls")
-    async with model_client_harness(called) as rig:
-        error = await expect_provider_error(rig, provider)
+    async with model_client_harness(called) as harness:
+        error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("unasked-tool-call", True)
-        assert len(rig.llm.requests) == 1
-        assert rig.text == "Let me look.", "the arguments are no text"
+        assert len(harness.llm.requests) == 1
+        assert harness.text == "Let me look.", "the arguments are no text"
 
 
 @EVERY
 @pytest.mark.parametrize("cut", [True, False])
-async def test_f45_a_reply_as_a_tool_call_is_given_as_it_came_and_said_to_be_cut(
-    provider: str, cut: bool
-) -> None:
+async def test_f45_structured_reply_is_returned_as_received(provider: str, cut: bool) -> None:
     """The one tool there is carries a reply asked for as JSON; who asked reads it strictly."""
     schema = {"type": "object", "properties": {"data": {"type": "object"}}}
     finish = "length" if cut else "stop"
-    async with model_client_harness(TextReply('{"data": {"a', finish=finish)) as rig:
-        reply = await rig.ask(provider, schema=schema)
+    async with model_client_harness(TextReply('{"data": {"a', finish=finish)) as harness:
+        reply = await harness.ask(provider, schema=schema)
         assert (reply.text, reply.finish_reason) == ('{"data": {"a', finish)
 
 
-async def test_f46_a_model_that_calls_tools_for_ever_is_asked_once() -> None:
+async def test_f46_endless_tool_calls_are_requested_once() -> None:
     """No node offers tools to a model yet: there is no loop to bound, and none comes to be."""
     step = TextReply(None, tool_call=("search", '{"q": "x"}'), finish="tool_calls")
-    async with model_client_harness(reply_to=lambda _: step) as rig:
-        events = await run_of(rig, make_graph(asking("a")))
+    async with model_client_harness(reply_to=lambda _: step) as harness:
+        events = await run_of(harness, make_graph(asking("a")))
         (failed,) = [event for event in events if event.type == "node.failed"]
         assert failed.data["error"]["code"] == "unasked-tool-call"
         assert not [event for event in events if event.type == "usage"]
-        assert len(rig.llm.requests) == 1
+        assert len(harness.llm.requests) == 1
 
 
 @EVERY
 @pytest.mark.parametrize("usage", [None, (-5, 7), (11, -7), (10**15, 7), (0, 0)])
-async def test_f47_a_usage_that_cannot_be_true_is_estimated_and_marked(
+async def test_f47_implausible_usage_is_estimated(
     provider: str, usage: tuple[int, int] | None
 ) -> None:
-    async with model_client_harness(TextReply("x" * 400, usage=usage)) as rig:
-        reply = await rig.ask(provider, prompt="y" * 800)
+    async with model_client_harness(TextReply("x" * 400, usage=usage)) as harness:
+        reply = await harness.ask(provider, prompt="y" * 800)
         assert reply.usage.estimated
         assert (reply.usage.input_tokens, reply.usage.output_tokens) == (200, 100)
 
 
-async def test_f47_a_usage_of_an_execution_is_a_count_that_can_be_true() -> None:
-    async with model_client_harness(TextReply("x" * 400, usage=(-5, 10**15))) as rig:
-        events = await run_of(rig, make_graph(asking("a", prompt="y" * 800)))
+async def test_f47_implausible_usage_of_an_execution_is_estimated() -> None:
+    async with model_client_harness(TextReply("x" * 400, usage=(-5, 10**15))) as harness:
+        events = await run_of(harness, make_graph(asking("a", prompt="y" * 800)))
     (usage,) = [event.data for event in events if event.type == "usage"]
     assert (usage["input_tokens"], usage["output_tokens"]) == (200, 100)
     assert usage["estimated"]

@@ -21,11 +21,11 @@ Read = Callable[[], list[Event]]
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    made: Store = MemoryStore()
+    created: Store = MemoryStore()
     if request.param == "sqlite":
-        made = SqliteStore.open(tmp_path, artifact_bytes=1_000)
-    yield made
-    await made.close()
+        created = SqliteStore.open(tmp_path, artifact_bytes=1_000)
+    yield created
+    await created.close()
 
 
 async def keep(store: Store, name: str, kind: str) -> None:
@@ -39,26 +39,26 @@ async def keep(store: Store, name: str, kind: str) -> None:
     await store.create_execution(ExecutionRecord(name, None, "t", "g", "starting", AT), events)
 
 
-async def test_those_behind_their_events_are_projected_in_a_thread(store: Store) -> None:
+async def test_lagging_documents_are_projected_in_a_thread(store: Store) -> None:
     kinds = ("started", "paused", "completed", "failed", "cancelled", "shown")
     for kind in kinds:
         await keep(store, kind, "completed" if kind == "shown" else kind)
     await store.set_document_seqs({"shown": 3, "failed": 2})
-    asked = ["nobody", *reversed(kinds), "paused"]
+    requested = ["nobody", *reversed(kinds), "paused"]
 
     def project(record: ExecutionRecord, read: Read) -> tuple[str, int, str, threading.Thread]:
         events = read()
         value = events[1].data["outputs"]["output"]["value"]
         return record.status, len(events), value, threading.current_thread()
 
-    found = await store.project_each(asked, project)
+    found = await store.project_each(requested, project)
     assert {name: each[:3] for name, each in found.items()} == {
         name: (name, 3, LARGE) for name in ("cancelled", "failed", "completed", "paused")
     }
     assert threading.main_thread() not in {each[3] for each in found.values()}
 
 
-async def test_what_projecting_raises_is_raised(store: Store) -> None:
+async def test_projection_error_is_raised(store: Store) -> None:
     await keep(store, "x1", "completed")
 
     def project(record: ExecutionRecord, _: Read) -> None:
@@ -68,7 +68,7 @@ async def test_what_projecting_raises_is_raised(store: Store) -> None:
         await store.project_each(["x1"], project)
 
 
-async def test_a_closed_store_projects_nothing(store: Store) -> None:
+async def test_closed_store_projects_nothing(store: Store) -> None:
     await keep(store, "x1", "completed")
     await store.close()
     with pytest.raises(StoreError):

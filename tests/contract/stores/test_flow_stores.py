@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from planwave.errors import Conflict, NotFound, StoreError
 from planwave.events import Event
-from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, FlowRecord, FlowVersion, PageCursor, Store
 from planwave.storage.sqlite.store import SqliteStore
 
@@ -20,13 +18,6 @@ GRAPH: dict[str, Any] = {
     "nodes": [{"id": "a", "type": "t", "ui": {"x": 1.5, "none": None, "text": "ü\u0000\ud800"}}],
     "edges": [{"source": "a", "target": "a", "data": {"channel": "flow", "more": [1, [2]]}}],
 }
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else SqliteStore.open(tmp_path)
-    yield made
-    await made.close()
 
 
 def at(second: int) -> str:
@@ -52,7 +43,7 @@ async def save(store: Store, *flows: FlowRecord) -> None:
         assert await store.flows.save(each, GRAPH)
 
 
-async def test_a_flow_comes_back_as_it_was_saved(store: Store) -> None:
+async def test_flow_round_trips(store: Store) -> None:
     await save(store, flow())
     assert await store.flows.get("f1") == flow()
     assert await store.flows.version("f1", "v1") == FlowVersion("f1", "v1", 1, at(0), 1, GRAPH)
@@ -61,16 +52,16 @@ async def test_a_flow_comes_back_as_it_was_saved(store: Store) -> None:
     assert await store.flows.version("other", "v1") is None
 
 
-async def test_what_was_saved_does_not_change_with_its_maker(store: Store) -> None:
+async def test_saved_graph_is_copied(store: Store) -> None:
     graph = {"nodes": [{"id": "a", "ui": {"x": 1}}], "edges": []}
     assert await store.flows.save(flow(), graph)
     graph["nodes"][0]["ui"]["x"] = 2
-    kept = await store.flows.version("f1", "v1")
-    assert kept is not None
-    assert kept.graph == {"nodes": [{"id": "a", "ui": {"x": 1}}], "edges": []}
+    stored = await store.flows.version("f1", "v1")
+    assert stored is not None
+    assert stored.graph == {"nodes": [{"id": "a", "ui": {"x": 1}}], "edges": []}
 
 
-async def test_every_content_stays_and_the_same_content_is_there_once(store: Store) -> None:
+async def test_every_version_is_kept_once(store: Store) -> None:
     first = flow()
     second = replace(first, version="v2", revision=2, updated_at=at(2), node_count=7)
     back = replace(first, revision=3, updated_at=at(3))
@@ -88,7 +79,7 @@ async def test_every_content_stays_and_the_same_content_is_there_once(store: Sto
     assert again.graph == {**GRAPH, "edges": []}, "what its hash does not cover is that of the last"
 
 
-async def test_a_change_without_a_graph_leaves_the_graph(store: Store) -> None:
+async def test_update_without_graph_keeps_the_graph(store: Store) -> None:
     await save(store, flow())
     renamed = replace(flow(), name="New", description="", revision=2, updated_at=at(1))
     assert await store.flows.save(renamed, after=1)
@@ -96,7 +87,7 @@ async def test_a_change_without_a_graph_leaves_the_graph(store: Store) -> None:
     assert [each.revision for each in await store.flows.versions("f1")] == [1]
 
 
-async def test_a_change_that_another_one_came_before_is_not_made(store: Store) -> None:
+async def test_stale_update_is_not_saved(store: Store) -> None:
     await save(store, flow())
     next_one = replace(flow(), version="v2", revision=2)
     assert await store.flows.save(next_one, GRAPH, after=1)
@@ -109,16 +100,16 @@ async def test_a_change_that_another_one_came_before_is_not_made(store: Store) -
     assert await store.flows.version("f1", "v3") is None
 
 
-async def test_of_many_changes_at_once_one_is_made(store: Store) -> None:
+async def test_one_of_concurrent_updates_is_saved(store: Store) -> None:
     await save(store, flow())
     changes = [replace(flow(), name=f"n{n}", revision=2) for n in range(10)]
     async with asyncio.TaskGroup() as group:
         saved = [group.create_task(store.flows.save(change, after=1)) for change in changes]
-    (kept,) = [n for n, each in enumerate(saved) if each.result()]
-    assert await store.flows.get("f1") == changes[kept]
+    (stored,) = [n for n, each in enumerate(saved) if each.result()]
+    assert await store.flows.get("f1") == changes[stored]
 
 
-async def test_flows_come_newest_first_in_stable_pages(store: Store) -> None:
+async def test_flows_are_listed_newest_first_in_stable_pages(store: Store) -> None:
     await save(store, flow("a", 1), flow("c", 2), flow("b", 2), flow("d", 0))
     pages: list[list[str]] = []
     before = None
@@ -126,15 +117,15 @@ async def test_flows_come_newest_first_in_stable_pages(store: Store) -> None:
         pages.append(page)
         before = page[-1]
     assert pages == [["c", "b"], ["a", "d"]]
-    place = PageCursor(at(2), "bb")
-    assert [each.flow_id for each in await store.flows.page(before=place)] == ["b", "a", "d"]
+    location = PageCursor(at(2), "bb")
+    assert [each.flow_id for each in await store.flows.page(before=location)] == ["b", "a", "d"]
     assert await store.flows.page(limit=0) == []
     with pytest.raises(NotFound, match="'nobody'"):
         await store.flows.page(before="nobody")
 
 
 @pytest.mark.parametrize("text", ["ÜBERSICHT", "übersicht", "50%_off", "STRASSE"])
-async def test_search_ignores_case_and_knows_no_wildcards(store: Store, text: str) -> None:
+async def test_search_ignores_case_and_wildcards(store: Store, text: str) -> None:
     await save(store, flow("hit", name="Übersicht", description="50%_off in der Straße"))
     await save(store, flow("miss", name="Ubersicht", description="50 off Strase"))
     assert [each.flow_id for each in await store.flows.page(text=text)] == ["hit"]
@@ -143,14 +134,14 @@ async def test_search_ignores_case_and_knows_no_wildcards(store: Store, text: st
     assert await store.flows.page(text=text) == []
 
 
-async def test_versions_come_in_pages_of_one_flow(store: Store) -> None:
+async def test_versions_are_paged(store: Store) -> None:
     await save(store, flow(), flow("f2", version="other"))
     for revision in (2, 3, 4):
         record = flow(version=f"v{revision}", revision=revision, updated_at=at(revision))
         assert await store.flows.save(record, GRAPH, after=revision - 1)
     first = await store.flows.versions("f1", limit=2)
-    place = PageCursor(first[-1].created_at, first[-1].version)
-    rest = await store.flows.versions("f1", before=place)
+    location = PageCursor(first[-1].created_at, first[-1].version)
+    rest = await store.flows.versions("f1", before=location)
     assert [each.version for each in [*first, *rest]] == ["v4", "v3", "v2", "v1"]
     assert await store.flows.versions("nobody") == []
 
@@ -159,14 +150,14 @@ async def run_of(store: Store, name: str, flow_id: str | None, *kinds: str) -> N
     record = ExecutionRecord(
         name, None, "t", "g", "starting", at(0), flow_id=flow_id, flow_version="v1"
     )
-    told = [
+    received = [
         Event(name, seq, at(seq), f"execution.{kind}", None, None, {})
         for seq, kind in enumerate(("created", *kinds), 1)
     ]
-    await store.create_execution(record, told)
+    await store.create_execution(record, received)
 
 
-async def test_an_execution_says_which_flow_it_runs_and_is_found_by_it(store: Store) -> None:
+async def test_execution_has_flow_and_is_found_by_it(store: Store) -> None:
     for name, of in {"a": "f1", "b": "f2", "c": "f1", "d": None}.items():
         await run_of(store, name, of)
     record = await store.execution("a")
@@ -177,7 +168,7 @@ async def test_an_execution_says_which_flow_it_runs_and_is_found_by_it(store: St
     assert await store.executions(flow_id="f1", status="completed") == []
 
 
-async def test_a_deleted_flow_is_gone_with_its_versions_and_its_executions_stay(
+async def test_deleted_flow_is_gone_and_its_executions_stay(
     store: Store,
 ) -> None:
     await save(store, flow(), flow("f2"))
@@ -193,9 +184,7 @@ async def test_a_deleted_flow_is_gone_with_its_versions_and_its_executions_stay(
 
 
 @pytest.mark.parametrize("kinds", [(), ("started",), ("started", "paused")])
-async def test_a_flow_is_not_deleted_under_an_execution(
-    store: Store, kinds: tuple[str, ...]
-) -> None:
+async def test_flow_in_use_is_not_deleted(store: Store, kinds: tuple[str, ...]) -> None:
     await save(store, flow())
     await run_of(store, "done", "f1", "completed")
     await run_of(store, "x1", "f1", *kinds)
@@ -210,21 +199,21 @@ async def test_a_flow_is_not_deleted_under_an_execution(
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), b"x"])
-async def test_what_is_not_json_is_refused(store: Store, value: Any) -> None:
+async def test_invalid_json_is_rejected(store: Store, value: Any) -> None:
     with pytest.raises(StoreError) as refused:
         await store.flows.save(flow(), {"nodes": [value], "edges": []})
     assert refused.value.code == "not-json"
     assert await store.flows.get("f1") is None
 
 
-async def test_what_utf8_cannot_hold_is_replaced_in_names(store: Store) -> None:
+async def test_invalid_unicode_in_names_is_replaced(store: Store) -> None:
     await save(store, flow(name="a\ud800b", description="\ud83c\udf0a"))
-    kept = await store.flows.get("f1")
-    assert kept is not None
-    assert (kept.name, kept.description) == ("a\ufffdb", "\U0001f30a")
+    stored = await store.flows.get("f1")
+    assert stored is not None
+    assert (stored.name, stored.description) == ("a\ufffdb", "\U0001f30a")
 
 
-async def test_a_closed_store_takes_no_flow(store: Store) -> None:
+async def test_closed_store_rejects_flows(store: Store) -> None:
     await store.close()
     for refusing in (store.flows.save(flow(), GRAPH), store.flows.delete("f1")):
         with pytest.raises(StoreError) as refused:
@@ -232,14 +221,14 @@ async def test_a_closed_store_takes_no_flow(store: Store) -> None:
         assert refused.value.code == "store-closed"
 
 
-async def test_flows_outlive_the_store(tmp_path: Path) -> None:
+async def test_flows_are_there_after_reopening(tmp_path: Path) -> None:
     before = SqliteStore.open(tmp_path)
     await save(before, flow())
     await before.close()
     again = SqliteStore.open(tmp_path, read_only=True)
-    kept = await again.flows.version("f1", "v1")
-    assert kept is not None
-    assert (await again.flows.page(), kept.graph) == ([flow()], GRAPH)
+    stored = await again.flows.version("f1", "v1")
+    assert stored is not None
+    assert (await again.flows.page(), stored.graph) == ([flow()], GRAPH)
     with pytest.raises(StoreError) as refused:
         await again.flows.delete("f1")
     assert refused.value.code == "store-read-only"

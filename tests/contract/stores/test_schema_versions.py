@@ -73,8 +73,10 @@ def shape(path: Path) -> dict[str, Any]:
 def differs(written: Any, read: Any, where: str = "") -> list[str]:
     """Name what was written and is not read; there may be more fields and sentences by now."""
     if where == "/execution_logs":
-        said = iter(read)
-        return [f"{where}: {line!r} is gone, or elsewhere" for line in written if line not in said]
+        output = iter(read)
+        return [
+            f"{where}: {line!r} is gone, or elsewhere" for line in written if line not in output
+        ]
     if isinstance(written, dict) and isinstance(read, dict):
         return [
             found
@@ -103,7 +105,7 @@ def test_every_schema_version_has_its_golden_database() -> None:
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_f30_everything_an_older_planwave_wrote_is_read_as_it_was(
+async def test_f30_data_of_every_version_is_read(
     tmp_path: Path, version: int, read_only: bool
 ) -> None:
     store = SqliteStore.open(placed(tmp_path, version), read_only, artifact_bytes=1_000)
@@ -116,8 +118,8 @@ async def test_f30_everything_an_older_planwave_wrote_is_read_as_it_was(
     assert differs(written.get("flows", []), await flows_of(store)) == []
     for record in executions:
         events = await store.events(record.execution_id)
-        told = [event._asdict() for event in events]
-        assert told == written["events"][record.execution_id]
+        received = [event._asdict() for event in events]
+        assert received == written["events"][record.execution_id]
         document = json.loads(json.dumps(build_document(events, record)))
         assert differs(written["documents"][record.execution_id], document) == []
     assert await store.recorded(CALL) == written["call"]
@@ -128,9 +130,7 @@ async def test_f30_everything_an_older_planwave_wrote_is_read_as_it_was(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_f30_a_database_of_an_older_planwave_goes_on_where_it_stood(
-    tmp_path: Path, version: int
-) -> None:
+async def test_f30_database_of_every_version_is_continued(tmp_path: Path, version: int) -> None:
     store = SqliteStore.open(placed(tmp_path, version), artifact_bytes=1_000)
     found = await store.open_executions()
     names = {x.user_prompt if x.plan_id else x.execution_id: x for x in found}
@@ -150,9 +150,7 @@ async def test_f30_a_database_of_an_older_planwave_goes_on_where_it_stood(
 
 
 @pytest.mark.parametrize("version", OLDER)
-async def test_f30_a_database_brought_up_to_date_has_the_schema_of_a_new_one(
-    tmp_path: Path, version: int
-) -> None:
+async def test_f30_migrated_schema_equals_new_schema(tmp_path: Path, version: int) -> None:
     (tmp_path / "old").mkdir()
     await SqliteStore.open(placed(tmp_path / "old", version)).close()
     await SqliteStore.open(tmp_path / "new").close()
@@ -161,7 +159,7 @@ async def test_f30_a_database_brought_up_to_date_has_the_schema_of_a_new_one(
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
 @pytest.mark.parametrize("version", OLDER)
-async def test_f30_an_older_database_is_copied_before_it_is_changed(
+async def test_f30_older_database_is_copied_before_migration(
     tmp_path: Path, version: int, read_only: bool
 ) -> None:
     before = dump(placed(tmp_path, version) / DATABASE_NAME)
@@ -175,9 +173,7 @@ async def test_f30_an_older_database_is_copied_before_it_is_changed(
 
 
 @pytest.mark.parametrize("version", [0, SCHEMA_VERSION])
-async def test_a_database_that_is_new_or_up_to_date_is_not_copied(
-    tmp_path: Path, version: int
-) -> None:
+async def test_current_database_is_not_copied(tmp_path: Path, version: int) -> None:
     if version:
         placed(tmp_path, version)
     await SqliteStore.open(tmp_path).close()
@@ -189,7 +185,7 @@ def _fails(*_: object) -> None:
 
 
 @pytest.mark.parametrize("version", OLDER)
-async def test_f30_a_migration_that_fails_leaves_the_database_as_it_was(
+async def test_f30_failed_migration_leaves_database_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     before = dump(placed(tmp_path, version) / DATABASE_NAME)
@@ -204,7 +200,7 @@ async def test_f30_a_migration_that_fails_leaves_the_database_as_it_was(
 
 
 @pytest.mark.parametrize("fails", ["fsync", "sync_directory"])
-async def test_without_room_for_the_copy_nothing_is_changed(
+async def test_migration_without_room_for_the_copy_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     before = dump(placed(tmp_path, 1) / DATABASE_NAME)
@@ -222,7 +218,7 @@ async def test_without_room_for_the_copy_nothing_is_changed(
     await SqliteStore.open(tmp_path).close()
 
 
-async def test_a_copy_that_a_crash_cut_off_is_swept_at_the_next_start(tmp_path: Path) -> None:
+async def test_partial_copy_is_removed_at_start(tmp_path: Path) -> None:
     (placed(tmp_path, 1) / "backups").mkdir()
     (tmp_path / "backups" / ".planwave-v1-now.db.tmp").write_text("half")
     await SqliteStore.open(tmp_path).close()
@@ -230,13 +226,13 @@ async def test_a_copy_that_a_crash_cut_off_is_swept_at_the_next_start(tmp_path: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_f30_a_backup_of_an_older_database_is_of_the_present_schema(
+async def test_f30_backup_of_older_database_has_current_schema(
     tmp_path: Path, version: int
 ) -> None:
     (tmp_path / "kept").mkdir()
     before = dump(placed(tmp_path / "kept", version) / DATABASE_NAME)
-    made = back_up(tmp_path / "kept", tmp_path / "b.tar")
-    assert (made.executions, made.plans, made.damaged) == (
+    created = back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert (created.executions, created.plans, created.damaged) == (
         len(read_by(version)["executions"]),
         3,
         (),
@@ -247,9 +243,7 @@ async def test_f30_a_backup_of_an_older_database_is_of_the_present_schema(
 
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
-async def test_f30_a_newer_database_is_refused_and_left_alone(
-    tmp_path: Path, read_only: bool
-) -> None:
+async def test_f30_newer_database_is_rejected_unchanged(tmp_path: Path, read_only: bool) -> None:
     placed(tmp_path, SCHEMA_VERSION)
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
         raw.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from planwave.errors import Conflict, NotFound, StaleEpoch, StoreError
 from planwave.events import Event, fold
 from planwave.providers.protocols import CallKey
-from planwave.storage.memory import MemoryStore
 from planwave.storage.records import (
     ExecutionRecord,
     IdempotencyRecord,
@@ -21,14 +19,6 @@ from planwave.storage.records import (
     PlanRecord,
     Store,
 )
-from planwave.storage.sqlite.store import SqliteStore
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else SqliteStore.open(tmp_path)
-    yield made
-    await made.close()
 
 
 def at(second: int) -> str:
@@ -77,20 +67,20 @@ async def create(store: Store, name: str = "x1", second: int = 0, **changes: Any
     await store.create_execution(execution(name, second, **changes), [first])
 
 
-async def test_a_plan_comes_back_as_it_was_saved(store: Store) -> None:
+async def test_plan_round_trips(store: Store) -> None:
     saved = plan("p1", document={"nodes": [{"id": "a"}], "n": 1.5, "none": None})
     await store.save_plan(saved)
     assert await store.plan("p1") == saved
     assert await store.plan("other") is None
 
 
-async def test_saving_a_plan_again_replaces_it(store: Store) -> None:
+async def test_saved_plan_is_replaced(store: Store) -> None:
     await store.save_plan(plan("p1"))
     await store.save_plan(plan("p1", title="New", document={"revision": 2}))
     assert [(p.title, p.document) for p in await store.plans()] == [("New", {"revision": 2})]
 
 
-async def test_a_plan_is_kept_with_its_execution_or_not_at_all(store: Store) -> None:
+async def test_plan_and_execution_are_created_together(store: Store) -> None:
     new = plan("p1", document={"nodes": [], "none": None})
     await store.create_execution(execution("x1", plan_id="p1"), [], new)
     assert await store.plan("p1") == new
@@ -105,13 +95,13 @@ async def test_a_plan_is_kept_with_its_execution_or_not_at_all(store: Store) -> 
     assert await store.execution("x3") is None
 
 
-async def test_a_plan_kept_before_stays_as_it_is(store: Store) -> None:
+async def test_existing_plan_is_kept_by_its_execution(store: Store) -> None:
     await store.save_plan(plan("p1", title="Old"))
     await store.create_execution(execution("x1", plan_id="p1"), [], plan("p1", title="New"))
     assert [each.title for each in await store.plans()] == ["Old"]
 
 
-async def test_plans_come_newest_first_in_stable_pages(store: Store) -> None:
+async def test_plans_are_listed_newest_first_in_stable_pages(store: Store) -> None:
     for name, second in (("a", 1), ("c", 2), ("b", 2), ("d", 0)):
         await store.save_plan(plan(name, second))
     pages: list[list[str]] = []
@@ -122,20 +112,20 @@ async def test_plans_come_newest_first_in_stable_pages(store: Store) -> None:
     assert pages == [["c", "b"], ["a", "d"]]
 
 
-async def test_a_page_follows_a_place_whose_plan_or_execution_is_gone(store: Store) -> None:
+async def test_page_follows_a_deleted_item(store: Store) -> None:
     for name, second in (("a", 1), ("c", 2), ("b", 2), ("d", 0)):
         await store.save_plan(plan(name, second))
         await create(store, name, second)
     gone = await store.plan("b")
     assert gone is not None
     await store.delete_plan("b")
-    place = PageCursor(gone.created_at, "b")
-    assert [p.plan_id for p in await store.plans(before=place, limit=1)] == ["a"]
-    found = await store.executions(before=place._replace(id="bb"))
+    location = PageCursor(gone.created_at, "b")
+    assert [p.plan_id for p in await store.plans(before=location, limit=1)] == ["a"]
+    found = await store.executions(before=location._replace(id="bb"))
     assert [r.execution_id for r in found] == ["b", "a", "d"]
 
 
-async def test_a_page_after_an_unknown_id_is_refused(store: Store) -> None:
+async def test_page_after_unknown_id_is_rejected(store: Store) -> None:
     with pytest.raises(NotFound, match="'nobody'"):
         await store.plans(before="nobody")
     with pytest.raises(NotFound, match="'nobody'"):
@@ -143,7 +133,7 @@ async def test_a_page_after_an_unknown_id_is_refused(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["ÜBERSICHT", "übersicht", "50%_off", "Straße", "STRASSE"])
-async def test_search_ignores_case_and_knows_no_wildcards(store: Store, text: str) -> None:
+async def test_search_ignores_case_and_wildcards(store: Store, text: str) -> None:
     await store.save_plan(plan("hit", title="Übersicht", user_prompt="50%_off in der Straße"))
     await store.save_plan(plan("miss", title="Ubersicht", user_prompt="50 off Strase"))
     await create(store, "hit", title="Übersicht", user_prompt="50%_off in der Straße")
@@ -152,7 +142,7 @@ async def test_search_ignores_case_and_knows_no_wildcards(store: Store, text: st
     assert [x.execution_id for x in await store.executions(text=text)] == ["hit"]
 
 
-async def test_an_execution_is_kept_with_its_first_events(store: Store) -> None:
+async def test_execution_is_created_with_its_first_events(store: Store) -> None:
     await store.create_execution(
         execution(plan_id="p1"),
         [event(1, "execution.created", goal="g"), event(2, "execution.started", waves=1)],
@@ -162,13 +152,13 @@ async def test_an_execution_is_kept_with_its_first_events(store: Store) -> None:
     assert [e.type for e in await store.events("x1")] == ["execution.created", "execution.started"]
 
 
-async def test_an_execution_may_begin_without_events(store: Store) -> None:
+async def test_execution_can_be_created_without_events(store: Store) -> None:
     await store.create_execution(execution(), [])
     assert await store.execution("x1") == execution()
     assert await store.execution("x2") is None
 
 
-async def test_an_execution_is_created_once(store: Store) -> None:
+async def test_duplicate_execution_is_rejected(store: Store) -> None:
     await create(store)
     with pytest.raises(StoreError) as refused:
         await create(store)
@@ -176,7 +166,7 @@ async def test_an_execution_is_created_once(store: Store) -> None:
     assert len(await store.events("x1")) == 1
 
 
-async def test_events_come_back_as_they_were_appended(store: Store) -> None:
+async def test_events_round_trip(store: Store) -> None:
     await create(store)
     sent = [
         event(2, "node.started", path="a", attempt=1, wave=1),
@@ -196,7 +186,7 @@ async def test_events_come_back_as_they_were_appended(store: Store) -> None:
     assert await store.events("nobody") == []
 
 
-async def test_events_can_be_read_from_anywhere_however_they_came(store: Store) -> None:
+async def test_events_are_read_from_any_cursor(store: Store) -> None:
     sent = [event(seq, message=str(seq)) for seq in range(1, 13)]
     await store.create_execution(execution(), sent[:1])
     for first, last in ((1, 2), (2, 7), (7, 8), (8, 12)):
@@ -208,7 +198,7 @@ async def test_events_can_be_read_from_anywhere_however_they_came(store: Store) 
             assert page == sent[after : after + limit]
 
 
-async def test_what_was_appended_does_not_change_with_its_maker(store: Store) -> None:
+async def test_appended_events_are_copied(store: Store) -> None:
     await create(store)
     data = {"outputs": {"output": {"type": "any", "value": [1]}}}
     await store.append("x1", 1, [Event("x1", 2, at(2), "node.completed", "a", 1, data)])
@@ -218,7 +208,7 @@ async def test_what_was_appended_does_not_change_with_its_maker(store: Store) ->
     assert (await store.events("x1", after=1))[0].data == stored
 
 
-async def test_status_and_times_follow_the_events(store: Store) -> None:
+async def test_status_and_times_follow_events(store: Store) -> None:
     await create(store)
     seen: list[tuple[str, str | None, str | None]] = []
     kinds = ["started", "paused", "resumed", "failed"]
@@ -236,7 +226,7 @@ async def test_status_and_times_follow_the_events(store: Store) -> None:
     ]
 
 
-async def test_one_batch_may_hold_a_whole_run(store: Store) -> None:
+async def test_one_batch_can_hold_a_whole_run(store: Store) -> None:
     await create(store)
     kinds = ["execution.started", "node.log", "execution.completed"]
     await store.append("x1", 1, [event(seq, kind) for seq, kind in enumerate(kinds, 2)])
@@ -262,9 +252,7 @@ async def test_deltas_are_not_stored(store: Store) -> None:
         ([0], "duplicate-seq"),
     ],
 )
-async def test_numbers_must_follow_without_gap_or_repeat(
-    store: Store, seqs: list[int], code: str
-) -> None:
+async def test_sequence_numbers_are_contiguous(store: Store, seqs: list[int], code: str) -> None:
     await create(store)
     with pytest.raises(StoreError) as refused:
         await store.append("x1", 1, [event(seq) for seq in seqs])
@@ -274,7 +262,7 @@ async def test_numbers_must_follow_without_gap_or_repeat(
     assert [e.seq for e in await store.events("x1")] == [1, 2]
 
 
-async def test_an_append_to_a_stranger_is_refused(store: Store) -> None:
+async def test_append_to_unknown_execution_is_rejected(store: Store) -> None:
     with pytest.raises(StoreError) as refused:
         await store.append("x1", 1, [event(1)])
     assert refused.value.code == "unknown-execution"
@@ -284,7 +272,7 @@ async def test_an_append_to_a_stranger_is_refused(store: Store) -> None:
     assert refused.value.code == "wrong-execution"
 
 
-async def test_an_owner_whose_epoch_is_over_may_not_write(store: Store) -> None:
+async def test_stale_epoch_is_rejected(store: Store) -> None:
     await create(store)
     await store.append("x1", 1, [event(2)])
     assert await store.claim("x1") == 2
@@ -296,7 +284,7 @@ async def test_an_owner_whose_epoch_is_over_may_not_write(store: Store) -> None:
     assert (record.epoch, record.last_seq) == (2, 3)
 
 
-async def test_a_claim_notes_whether_the_execution_is_queued(store: Store) -> None:
+async def test_claim_sets_queued(store: Store) -> None:
     await create(store, "x1")
     await create(store, "x2", queued=True)
     for name, queued, expected in (
@@ -312,7 +300,7 @@ async def test_a_claim_notes_whether_the_execution_is_queued(store: Store) -> No
         assert found.queued is expected, (name, queued)
 
 
-async def test_open_executions_are_what_a_start_takes_up_oldest_first(store: Store) -> None:
+async def test_open_executions_are_listed_oldest_first(store: Store) -> None:
     ways = {
         "executing": ["execution.started"],
         "paused": ["execution.started", "execution.paused"],
@@ -341,13 +329,13 @@ async def test_open_executions_are_what_a_start_takes_up_oldest_first(store: Sto
     assert found == [await store.execution(x.execution_id) for x in found]
 
 
-async def test_claiming_a_stranger_is_refused(store: Store) -> None:
+async def test_claim_of_unknown_execution_is_rejected(store: Store) -> None:
     with pytest.raises(NotFound):
         await store.claim("x1")
     assert await store.set_document_seqs({"x1": 1}) == ["x1"]
 
 
-async def test_fifty_executions_append_at_once(store: Store) -> None:
+async def test_fifty_executions_append_concurrently(store: Store) -> None:
     async def run(name: str) -> None:
         await create(store, name)
         for seq in range(2, 12, 2):
@@ -361,7 +349,7 @@ async def test_fifty_executions_append_at_once(store: Store) -> None:
         assert [e.seq for e in await store.events(name)] == list(range(1, 12))
 
 
-async def test_fifty_tasks_append_to_one_execution_in_order(store: Store) -> None:
+async def test_concurrent_appends_keep_their_order(store: Store) -> None:
     await create(store)
     async with asyncio.TaskGroup() as group:
         for seq in range(2, 52):
@@ -370,7 +358,7 @@ async def test_fifty_tasks_append_to_one_execution_in_order(store: Store) -> Non
     assert [(e.seq, e.data["message"]) for e in found] == [(n, str(n)) for n in range(2, 52)]
 
 
-async def test_one_bad_append_fails_alone(store: Store) -> None:
+async def test_failed_append_fails_alone(store: Store) -> None:
     for name in ("x1", "x2", "x3"):
         await create(store, name)
     results: dict[str, str] = {}
@@ -393,7 +381,7 @@ async def test_one_bad_append_fails_alone(store: Store) -> None:
     assert [e.seq for e in await store.events("x2")] == [1, 2]
 
 
-async def test_writes_at_once_are_done_in_their_order(store: Store) -> None:
+async def test_concurrent_writes_keep_their_order(store: Store) -> None:
     async def told(write: Coroutine[Any, Any, object]) -> object:
         try:
             return await write
@@ -427,7 +415,7 @@ async def test_writes_at_once_are_done_in_their_order(store: Store) -> None:
     )
 
 
-async def test_a_cancelled_append_is_kept_all_the_same(store: Store) -> None:
+async def test_cancelled_append_is_stored(store: Store) -> None:
     await create(store)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(store.append("x1", 1, [event(2)]))
@@ -442,30 +430,30 @@ async def test_a_cancelled_append_is_kept_all_the_same(store: Store) -> None:
     ["日本語 🎉", "nul \x00 in it", "lone \ud800 surrogate", "\u2028\u2029", "x" * 300_000],
     ids=["unicode", "nul", "surrogate", "separators", "huge"],
 )
-async def test_any_text_survives(store: Store, text: str) -> None:
+async def test_any_text_round_trips(store: Store, text: str) -> None:
     await create(store)
     await store.append("x1", 1, [event(2, message=text)])
     await store.save_plan(plan("p1", document={"text": text}))
     key = CallKey("x1", "a", 1, 0, "h")
     await store.record(key, {"text": text})
     assert (await store.events("x1", after=1))[0].data == {"message": text}
-    kept = await store.plan("p1")
-    assert kept is not None
-    assert kept.document == {"text": text}
+    stored = await store.plan("p1")
+    assert stored is not None
+    assert stored.document == {"text": text}
     assert await store.recorded(key) == {"text": text}
 
 
-async def test_what_utf8_cannot_hold_is_replaced_in_titles(store: Store) -> None:
+async def test_invalid_unicode_in_titles_is_replaced(store: Store) -> None:
     await store.save_plan(plan("p1", title="a\ud800b", user_prompt="smile \ud83d\ude00"))
     await create(store, title="a\ud800b", user_prompt="smile \ud83d\ude00")
-    (kept,) = await store.plans(text="SMILE \ud83d\ude00")
-    assert (kept.title, kept.user_prompt) == ("a\ufffdb", "smile 😀")
+    (stored,) = await store.plans(text="SMILE \ud83d\ude00")
+    assert (stored.title, stored.user_prompt) == ("a\ufffdb", "smile 😀")
     (run,) = await store.executions(text="a\ud800B")
     assert (run.title, run.user_prompt) == ("a\ufffdb", "smile 😀")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), b"bytes", {1, 2}])
-async def test_what_is_not_json_is_refused(store: Store, value: Any) -> None:
+async def test_invalid_json_is_rejected(store: Store, value: Any) -> None:
     await create(store)
     with pytest.raises(StoreError) as refused:
         await store.append("x1", 1, [event(2, value=value)])
@@ -477,7 +465,7 @@ async def test_what_is_not_json_is_refused(store: Store, value: Any) -> None:
     await store.append("x1", 1, [event(2)])
 
 
-async def test_json_nested_past_reason_is_refused(store: Store) -> None:
+async def test_deeply_nested_json_is_rejected(store: Store) -> None:
     await create(store)
     deep: list[Any] = []
     for _ in range(100_000):
@@ -487,7 +475,7 @@ async def test_json_nested_past_reason_is_refused(store: Store) -> None:
     await store.append("x1", 1, [event(2)])
 
 
-async def test_executions_are_found_by_status_age_and_page(store: Store) -> None:
+async def test_executions_are_filtered_by_status_and_time(store: Store) -> None:
     for second, name in enumerate(("a", "b", "c", "d")):
         await create(store, name, second)
     await store.append("b", 1, [event(2, "execution.started", of="b")])
@@ -503,7 +491,7 @@ async def test_executions_are_found_by_status_age_and_page(store: Store) -> None
     assert await ids(limit=0) == []
 
 
-async def test_documents_lag_until_they_show_the_last_event(store: Store) -> None:
+async def test_documents_lag_until_the_last_event_is_written(store: Store) -> None:
     for second, (name, kind) in enumerate(
         {"run": "started", "wait": "paused", "end": "completed"}.items()
     ):
@@ -518,7 +506,7 @@ async def test_documents_lag_until_they_show_the_last_event(store: Store) -> Non
     assert record.document_seq == 2
 
 
-async def test_executions_are_found_by_their_plan(store: Store) -> None:
+async def test_executions_are_filtered_by_plan(store: Store) -> None:
     for second, (name, of) in enumerate({"a": "p1", "b": "p2", "c": "p1", "d": None}.items()):
         await create(store, name, second, plan_id=of)
     assert [x.execution_id for x in await store.executions(plan_id="p1")] == ["c", "a"]
@@ -526,7 +514,7 @@ async def test_executions_are_found_by_their_plan(store: Store) -> None:
     assert await store.executions(plan_id="p1", status="completed") == []
 
 
-async def test_a_plan_has_the_status_of_its_newest_execution(store: Store) -> None:
+async def test_plan_status_follows_its_newest_execution(store: Store) -> None:
     for second, name in ((3, "new"), (1, "old"), (2, "same"), (2, "sane")):
         await create(store, name, second, plan_id="p2" if name.startswith("s") else "p1")
     await store.append("new", 1, [event(2, "execution.started", of="new")])
@@ -537,15 +525,15 @@ async def test_a_plan_has_the_status_of_its_newest_execution(store: Store) -> No
     assert await store.plan_statuses([]) == {}
 
 
-async def ended(store: Store, name: str, second: int = 0, **changes: Any) -> None:
+async def create_ended(store: Store, name: str, second: int = 0, **changes: Any) -> None:
     """Keep an execution that ended two seconds into the day."""
     await create(store, name, second, **changes)
     await store.append(name, 1, [event(2, "execution.completed", of=name)])
 
 
-async def test_a_deleted_plan_leaves_its_executions(store: Store) -> None:
+async def test_deleted_plan_leaves_its_executions(store: Store) -> None:
     await store.save_plan(plan("p1"))
-    await ended(store, "x1", plan_id="p1")
+    await create_ended(store, "x1", plan_id="p1")
     await store.delete_plan("p1")
     assert await store.plan("p1") is None
     assert await store.plans() == []
@@ -555,9 +543,9 @@ async def test_a_deleted_plan_leaves_its_executions(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["created", "started", "paused", "resumed"])
-async def test_a_plan_is_not_deleted_under_an_execution(store: Store, kind: str) -> None:
+async def test_plan_in_use_is_not_deleted(store: Store, kind: str) -> None:
     await store.save_plan(plan("p1"))
-    await ended(store, "done", plan_id="p1")
+    await create_ended(store, "done", plan_id="p1")
     await create(store, "x1", plan_id="p1")
     await store.append("x1", 1, [event(2, f"execution.{kind}")])
     with pytest.raises(Conflict, match="x1") as refused:
@@ -567,9 +555,9 @@ async def test_a_plan_is_not_deleted_under_an_execution(store: Store, kind: str)
     await store.delete_plan("p1")
 
 
-async def test_a_deleted_execution_leaves_nothing_behind(store: Store) -> None:
-    await ended(store, "x1", plan_id="p1")
-    await ended(store, "x2")
+async def test_deleted_execution_leaves_nothing_behind(store: Store) -> None:
+    await create_ended(store, "x1", plan_id="p1")
+    await create_ended(store, "x2")
     own, other = CallKey("x1", "a", 1, 0, "h"), CallKey("x2", "a", 1, 0, "h")
     for key in (own, other):
         await store.record(key, {"text": "said"})
@@ -587,7 +575,7 @@ async def test_a_deleted_execution_leaves_nothing_behind(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["created", "started", "paused"])
-async def test_only_what_has_ended_is_deleted(store: Store, kind: str) -> None:
+async def test_running_execution_is_not_deleted(store: Store, kind: str) -> None:
     await create(store)
     await store.append("x1", 1, [event(2, f"execution.{kind}")])
     with pytest.raises(Conflict) as refused:
@@ -596,8 +584,8 @@ async def test_only_what_has_ended_is_deleted(store: Store, kind: str) -> None:
     assert len(await store.events("x1")) == 2
 
 
-async def test_an_append_to_a_deleted_execution_finds_no_other(store: Store) -> None:
-    await ended(store, "x1")
+async def test_append_to_deleted_execution_is_rejected(store: Store) -> None:
+    await create_ended(store, "x1")
     await store.append("x1", 1, [event(3)])
     await store.delete_execution("x1")
     await create(store, "x2")
@@ -607,7 +595,7 @@ async def test_an_append_to_a_deleted_execution_finds_no_other(store: Store) -> 
     assert len(await store.events("x2")) == 1
 
 
-async def test_pruning_takes_the_oldest_that_ended_before_a_time(store: Store) -> None:
+async def test_prune_removes_oldest_ended_executions(store: Store) -> None:
     for second, name in enumerate(("a", "b", "c", "open")):
         await create(store, name, second)
         kind = "paused" if name == "open" else "completed"
@@ -622,7 +610,7 @@ async def test_pruning_takes_the_oldest_that_ended_before_a_time(store: Store) -
     assert [x.execution_id for x in await store.executions()] == ["open"]
 
 
-async def test_an_idempotency_key_is_given_to_one_of_many(store: Store) -> None:
+async def test_idempotency_key_is_claimed_once(store: Store) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(store.claim_idempotency_key("k", "d", at(1), expired=at(0)))
@@ -634,20 +622,20 @@ async def test_an_idempotency_key_is_given_to_one_of_many(store: Store) -> None:
     assert len({each.subject for each in found}) == 1
 
 
-async def test_an_answer_is_kept_under_its_key(store: Store) -> None:
+async def test_response_is_stored_under_its_key(store: Store) -> None:
     assert await store.idempotency_record("k") is None
     taken = await store.claim_idempotency_key("k", "d", at(1), expired=at(0))
     await store.store_response("k", 201, '{"é": "\\u0000"}')
-    kept = IdempotencyRecord("d", at(1), taken.subject, 201, '{"é": "\\u0000"}')
-    assert await store.idempotency_record("k") == kept
-    assert await store.claim_idempotency_key("k", "other", at(2), expired=at(0)) == kept
+    stored = IdempotencyRecord("d", at(1), taken.subject, 201, '{"é": "\\u0000"}')
+    assert await store.idempotency_record("k") == stored
+    assert await store.claim_idempotency_key("k", "other", at(2), expired=at(0)) == stored
     await store.store_response("k", 500, "late")
     await store.release_idempotency_key("k")
-    assert await store.idempotency_record("k") == kept
+    assert await store.idempotency_record("k") == stored
     assert (await store.claim_idempotency_key("K", "d", at(2), expired=at(0))).is_new
 
 
-async def test_a_key_whose_request_came_to_nothing_is_free_again(store: Store) -> None:
+async def test_released_key_can_be_claimed_again(store: Store) -> None:
     first = await store.claim_idempotency_key("k", "d", at(1), expired=at(0))
     await store.release_idempotency_key("k")
     again = await store.claim_idempotency_key("k", "other", at(2), expired=at(0))
@@ -655,7 +643,7 @@ async def test_a_key_whose_request_came_to_nothing_is_free_again(store: Store) -
     assert again.subject != first.subject
 
 
-async def test_a_key_is_kept_for_its_time_and_while_what_it_made_is_under_way(
+async def test_key_is_kept_until_expired_and_its_execution_ended(
     store: Store,
 ) -> None:
     taken = await store.claim_idempotency_key("k", "d", at(1), expired=at(0))
@@ -672,7 +660,7 @@ async def test_a_key_is_kept_for_its_time_and_while_what_it_made_is_under_way(
     assert again.subject != taken.subject
 
 
-async def test_a_recorded_call_is_served_by_its_whole_key(store: Store) -> None:
+async def test_recorded_call_is_found_by_its_whole_key(store: Store) -> None:
     key = CallKey("x1", "a[0]/b", 1, 0, "hash")
     await store.record(key, {"text": "first"})
     await store.record(key, {"text": "second"})
@@ -687,7 +675,7 @@ async def test_a_recorded_call_is_served_by_its_whole_key(store: Store) -> None:
     assert [await store.recorded(other) for other in others] == [None] * 5
 
 
-async def test_the_state_folded_from_the_store_is_that_of_the_events(store: Store) -> None:
+async def test_stored_events_fold_to_the_same_state(store: Store) -> None:
     graph = {"nodes": [{"id": "a", "type": "t", "name": "A", "data": {}}], "edges": []}
     events = [
         event(1, "execution.created", goal="g", title="t", graph=graph),
@@ -701,7 +689,7 @@ async def test_the_state_folded_from_the_store_is_that_of_the_events(store: Stor
     assert fold(await store.events("x1")).as_json() == fold(events).as_json()
 
 
-async def test_a_closed_store_takes_nothing_more(store: Store) -> None:
+async def test_closed_store_rejects_writes(store: Store) -> None:
     await create(store)
     await store.close()
     await store.close()

@@ -18,7 +18,7 @@ GOAL = "Compare three ways to store time series data and recommend one"
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_goal_becomes_a_stored_execution_without_any_key(tmp_path: Path) -> None:
+def test_goal_is_planned_and_run_without_any_key(tmp_path: Path) -> None:
     available, reason, way = LocalModelServers(Settings()).availability()
     if not available:
         pytest.skip(f"{reason}; {way}")
@@ -39,11 +39,13 @@ def test_a_goal_becomes_a_stored_execution_without_any_key(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert shown["status"] == "completed"
-    kept = json.loads(Path(tmp_path, "storage", f"{shown['execution_id']}.json").read_text("utf-8"))
-    assert kept["user_prompt"] == GOAL
-    assert {node["provider"] for node in kept["nodes"]} == {"local"}
-    assert all(node["status"] == "completed" and node["result"] for node in kept["nodes"])
-    assert max(node["wave"] for node in kept["nodes"]) >= 2, "steps follow one another"
-    assert any(len(node["dependencies"]) > 1 for node in kept["nodes"]), "results come together"
-    prompts = [node["prompt"]["prompt"] for node in kept["nodes"] if node["dependencies"]]
+    stored = json.loads(
+        Path(tmp_path, "storage", f"{shown['execution_id']}.json").read_text("utf-8")
+    )
+    assert stored["user_prompt"] == GOAL
+    assert {node["provider"] for node in stored["nodes"]} == {"local"}
+    assert all(node["status"] == "completed" and node["result"] for node in stored["nodes"])
+    assert max(node["wave"] for node in stored["nodes"]) >= 2, "steps follow one another"
+    assert any(len(node["dependencies"]) > 1 for node in stored["nodes"]), "results come together"
+    prompts = [node["prompt"]["prompt"] for node in stored["nodes"] if node["dependencies"]]
     assert all("From " in prompt for prompt in prompts), "results are passed on in words"

@@ -6,8 +6,6 @@ Everything is asked through the command line with ``--json``, as a program would
 from __future__ import annotations
 
 import json
-import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typer.testing import CliRunner
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
+from tests.support.cli.command_process import isolated_directory
 from tests.support.llm.fake_llm_server import (
     DroppedConnection,
     ErrorReply,
@@ -35,15 +34,9 @@ PLAN: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty directory, with no provider but what a test configures."""
-    for name in list(os.environ):
-        if name.startswith(("PLANWAVE_", "OPENAI_", "ANTHROPIC_")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PLANWAVE_MODEL_DIR", str(tmp_path / "models"))
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_LIMIT_CALL_ATTEMPTS", "1")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 def answer(body: dict[str, Any]) -> str | ReplyStep:
@@ -65,7 +58,7 @@ def printed_by(*args: str) -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def test_an_unknown_provider_is_told_apart_and_what_there_is_is_listed(llm: FakeLLMServer) -> None:
+def test_unknown_provider_lists_providers(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by("run", "Compare", "--provider", "nobody")
     error = shown["error"]
     assert (exit_code, error["code"]) == (4, "unknown-provider")
@@ -78,7 +71,7 @@ def test_an_unknown_provider_is_told_apart_and_what_there_is_is_listed(llm: Fake
     assert llm.requests == []
 
 
-def test_an_unavailable_provider_says_how_to_enable_it_and_what_works_instead(
+def test_unavailable_provider_names_alternatives(
     llm: FakeLLMServer,
 ) -> None:
     exit_code, shown = printed_by("run", "Compare", "--provider", "anthropic")
@@ -90,7 +83,7 @@ def test_an_unavailable_provider_says_how_to_enable_it_and_what_works_instead(
     assert llm.requests == []
 
 
-def test_an_unknown_model_is_answered_with_those_there_are(llm: FakeLLMServer) -> None:
+def test_unknown_model_lists_models(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by(
         "run", "Compare", "--provider", "openai", "--model", "no such model"
     )
@@ -101,7 +94,7 @@ def test_an_unknown_model_is_answered_with_those_there_are(llm: FakeLLMServer) -
     assert llm.requests == []
 
 
-def test_an_unknown_embedded_model_is_answered_with_those_there_are(llm: FakeLLMServer) -> None:
+def test_unknown_embedded_model_lists_models(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by(
         "run", "Compare", "--provider", "local", "--model", "no-such-model"
     )
@@ -111,7 +104,7 @@ def test_an_unknown_embedded_model_is_answered_with_those_there_are(llm: FakeLLM
     assert "qwen2.5-coder-1.5b" in error["hint"]
 
 
-def test_a_model_the_provider_itself_does_not_know_is_an_unknown_model_too(
+def test_model_unknown_to_the_provider_is_an_unknown_model(
     llm: FakeLLMServer,
 ) -> None:
     llm.add(ErrorReply(404, "model_not_found", "The model gpt-9 does not exist"))
@@ -123,7 +116,7 @@ def test_a_model_the_provider_itself_does_not_know_is_an_unknown_model_too(
 
 
 @pytest.mark.parametrize("goal", ["", "  \n "])
-def test_an_empty_goal_asks_for_one(llm: FakeLLMServer, goal: str) -> None:
+def test_empty_goal_is_rejected(llm: FakeLLMServer, goal: str) -> None:
     exit_code, shown = printed_by("run", goal)
     error = shown["error"]
     assert (exit_code, error["code"]) == (2, "empty-goal")
@@ -132,7 +125,7 @@ def test_an_empty_goal_asks_for_one(llm: FakeLLMServer, goal: str) -> None:
     assert llm.requests == []
 
 
-def test_an_overlong_goal_names_the_limit_and_how_to_raise_it(llm: FakeLLMServer) -> None:
+def test_overlong_goal_names_the_limit(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by("run", "x" * 40_000)
     error = shown["error"]
     assert (exit_code, error["code"]) == (2, "limit-exceeded")
@@ -141,7 +134,7 @@ def test_an_overlong_goal_names_the_limit_and_how_to_raise_it(llm: FakeLLMServer
     assert llm.requests == []
 
 
-def test_a_plan_that_cannot_be_repaired_brings_its_faults_and_another_way(
+def test_unrepairable_plan_lists_diagnostics(
     llm: FakeLLMServer,
 ) -> None:
     llm.add(*[TextReply("I would rather not.")] * 3)
@@ -155,7 +148,7 @@ def test_a_plan_that_cannot_be_repaired_brings_its_faults_and_another_way(
     assert len(llm.requests) == 3
 
 
-def test_a_failed_node_is_named_with_its_reason_and_the_document_is_kept(
+def test_failed_node_is_named_and_the_document_stored(
     llm: FakeLLMServer,
 ) -> None:
     llm.add(
@@ -180,7 +173,7 @@ def test_a_failed_node_is_named_with_its_reason_and_the_document_is_kept(
         (ErrorReply(401, "invalid_api_key", "bad key"), "provider-auth", "refused the credentials"),
     ],
 )
-def test_a_provider_that_fails_while_planning_has_a_code_and_a_way_out(
+def test_provider_failure_while_planning_has_code_and_hint(
     llm: FakeLLMServer, step: ReplyStep, code: str, says: str
 ) -> None:
     llm.add(step)
@@ -191,52 +184,3 @@ def test_a_provider_that_fails_while_planning_has_a_code_and_a_way_out(
     assert says in error["message"]
     assert error["hint"]
     assert "sk-test" not in json.dumps(shown)
-
-
-def test_a_provider_nobody_answers_for_is_unreachable(
-    llm: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.socket() as taken:  # bound, never listening: every connection is refused
-        taken.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-        exit_code, shown = printed_by("run", "Compare")
-    error = shown["error"]
-    assert (exit_code, error["code"]) == (4, "provider-unreachable")
-    assert "check the network and the endpoint's address" in error["hint"]
-    assert llm.requests == []
-
-
-def test_a_provider_that_goes_down_while_running_fails_the_node_with_its_code(
-    llm: FakeLLMServer,
-) -> None:
-    llm.add(TextReply(json.dumps(PLAN)), ErrorReply(529, "overloaded_error", "x"))
-    exit_code, shown = printed_by("run", "Compare")
-    error = shown["error"]
-    assert (exit_code, shown["status"], error["code"]) == (1, "failed", "provider-overloaded")
-    assert error["message"].startswith("node 'left' failed: openai (")
-    assert "choose another provider" in error["hint"]
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "says"),
-    [
-        ('{"ghost": {"output": 1}}', "unknown-input-node", "ghost"),
-        ('{"begin": {"outptu": 1}}', "invalid-inputs", "its outputs are: output"),
-    ],
-)
-def test_inputs_no_node_can_be_given_are_refused_before_anything_runs(
-    given: str, code: str, says: str
-) -> None:
-    graph = {"nodes": [{"id": "begin", "type": "start"}], "edges": []}
-    Path("g.json").write_text(json.dumps(graph), "utf-8")
-    exit_code, shown = printed_by("exec", "g.json", "--input", given)
-    assert (exit_code, shown["error"]["code"]) == (2, code)
-    assert says in shown["error"]["message"]
-
-
-def test_flat_inputs_go_to_the_one_entry_node() -> None:
-    graph = {"nodes": [{"id": "begin", "type": "start"}], "edges": []}
-    Path("g.json").write_text(json.dumps(graph), "utf-8")
-    exit_code, shown = printed_by("exec", "g.json", "--input", '{"output": "hi"}')
-    assert exit_code == 0
-    assert shown["node_results"] == {"begin": "hi"}

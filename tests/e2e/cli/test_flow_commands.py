@@ -55,7 +55,7 @@ def storage(
 
 
 @pytest.fixture(autouse=True)
-def here(storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(storage))
 
@@ -71,7 +71,7 @@ def planwave(*args: str, stdin: Any = None) -> Result:
     return CliRunner().invoke(app, list(args), obj=cli_factories(), input=given)
 
 
-def told(*args: str, stdin: Any = None) -> Any:
+def invoke_ok(*args: str, stdin: Any = None) -> Any:
     done = planwave(*args, "--json", stdin=stdin)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -89,32 +89,32 @@ def saying(text: str) -> dict[str, Any]:
     return {**STARTS, "nodes": [start, {**echo, "data": {"text": text}}]}
 
 
-def test_a_graph_is_saved_listed_shown_run_and_removed(name: str) -> None:
-    made = told("flow", "save", name, "-", "--description", "why", stdin=STARTS)
-    assert (made["name"], made["description"], made["revision"]) == (name, "why", 1)
-    assert made["graph"] == STARTS
-    listed = {each["flow_id"]: each for each in told("flow", "ls")["flows"]}
-    assert (listed[made["flow_id"]]["version"], listed[made["flow_id"]]["node_count"]) == (
-        made["version"],
+def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
+    created = invoke_ok("flow", "save", name, "-", "--description", "why", stdin=STARTS)
+    assert (created["name"], created["description"], created["revision"]) == (name, "why", 1)
+    assert created["graph"] == STARTS
+    listed = {each["flow_id"]: each for each in invoke_ok("flow", "ls")["flows"]}
+    assert (listed[created["flow_id"]]["version"], listed[created["flow_id"]]["node_count"]) == (
+        created["version"],
         2,
     )
-    assert told("flow", "show", name) == made
-    done = told("flow", "run", name, "--input", "hello")
+    assert invoke_ok("flow", "show", name) == created
+    done = invoke_ok("flow", "run", name, "--input", "hello")
     assert done["node_results"]["echo"] == "heard hello"
-    assert (done["flow_id"], done["flow_version"]) == (made["flow_id"], made["version"])
+    assert (done["flow_id"], done["flow_version"]) == (created["flow_id"], created["version"])
     assert (done["plan_id"], done["title"], done["user_prompt"]) == (None, name, "why")
-    run = next(x for x in told("ls")["executions"] if x["execution_id"] == done["execution_id"])
-    assert (run["flow_id"], run["flow_version"]) == (made["flow_id"], made["version"])
-    assert told("flow", "rm", name) == {"removed": made["flow_id"], "name": name}
+    run = next(
+        x for x in invoke_ok("ls")["executions"] if x["execution_id"] == done["execution_id"]
+    )
+    assert (run["flow_id"], run["flow_version"]) == (created["flow_id"], created["version"])
+    assert invoke_ok("flow", "rm", name) == {"removed": created["flow_id"], "name": name}
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
-    assert told("show", done["execution_id"])["flow_id"] == made["flow_id"]
+    assert invoke_ok("show", done["execution_id"])["flow_id"] == created["flow_id"]
 
 
-def test_a_list_that_was_cut_says_so_on_a_terminal(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (name, f"{name} too"):
-        told("flow", "save", each, "-", stdin=STARTS)
+        invoke_ok("flow", "save", each, "-", stdin=STARTS)
     assert "older" not in planwave("flow", "ls", "-n", "1").stdout
     monkeypatch.setenv("FORCE_COLOR", "1")
     cut, whole = (planwave("flow", "ls", "-n", limit).stdout for limit in ("1", "1000"))
@@ -124,16 +124,16 @@ def test_a_list_that_was_cut_says_so_on_a_terminal(
     assert "older" not in whole
 
 
-def test_saving_under_the_same_name_makes_versions_and_any_of_them_runs(name: str) -> None:
-    first = told("flow", "save", name, "-", stdin=STARTS)
-    assert told("flow", "save", f" {name} ", "-", stdin=STARTS) == first
-    second = told("flow", "save", first["flow_id"], "-", stdin=saying("now {{ input }}"))
+def test_saving_again_makes_versions_and_any_version_runs(name: str) -> None:
+    first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    assert invoke_ok("flow", "save", f" {name} ", "-", stdin=STARTS) == first
+    second = invoke_ok("flow", "save", first["flow_id"], "-", stdin=saying("now {{ input }}"))
     assert (second["flow_id"], second["name"], second["revision"]) == (first["flow_id"], name, 2)
-    newest = told("flow", "run", name, "--input", "x")
+    newest = invoke_ok("flow", "run", name, "--input", "x")
     assert newest["node_results"]["echo"] == "now x"
-    older = told("flow", "run", name, "--input", "x", "--version", first["version"][:12])
+    older = invoke_ok("flow", "run", name, "--input", "x", "--version", first["version"][:12])
     assert (older["node_results"]["echo"], older["flow_version"]) == ("heard x", first["version"])
-    assert told("flow", "show", name, "--version", first["version"]) == first
+    assert invoke_ok("flow", "show", name, "--version", first["version"]) == first
     shown = planwave("flow", "show", first["flow_id"]).stdout
     assert f"Version   {second['version']}" in shown
     assert f"✓ {second['version']}" in shown
@@ -145,28 +145,28 @@ def test_saving_under_the_same_name_makes_versions_and_any_of_them_runs(name: st
 @pytest.mark.parametrize(
     "given", ["hello", "s=hello", '{"s": {"output": "hello"}}', '{"output": "hello"}']
 )
-def test_inputs_are_written_as_for_a_file(name: str, given: str) -> None:
-    told("flow", "save", name, "-", stdin=STARTS)
-    done = told("flow", "run", name, "--input", given)
+def test_flow_inputs_have_the_forms_of_exec(name: str, given: str) -> None:
+    invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    done = invoke_ok("flow", "run", name, "--input", given)
     assert done["node_results"]["echo"] == "heard hello"
 
 
-def test_a_plan_is_saved_by_itself_or_by_a_run_of_it(name: str) -> None:
-    run = told("exec", "-", "--input", "hi", stdin=STARTS)
-    plan = told("show", run["plan_id"])
-    for said in (run["plan_id"], run["execution_id"], run["plan_id"][:-1]):
-        made = told("flow", "save", f"{name} {said}", "--plan", said)
-        assert (made["version"], made["graph"]["nodes"]) == (plan["hash"], STARTS["nodes"])
-    flow = told("flow", "save", name, "-", stdin=saying("x"))
-    of_a_flow = told("flow", "run", name)["execution_id"]
+def test_plan_is_saved_as_flow_by_plan_or_execution_id(name: str) -> None:
+    run = invoke_ok("exec", "-", "--input", "hi", stdin=STARTS)
+    plan = invoke_ok("show", run["plan_id"])
+    for output in (run["plan_id"], run["execution_id"], run["plan_id"][:-1]):
+        created = invoke_ok("flow", "save", f"{name} {output}", "--plan", output)
+        assert (created["version"], created["graph"]["nodes"]) == (plan["hash"], STARTS["nodes"])
+    flow = invoke_ok("flow", "save", name, "-", stdin=saying("x"))
+    of_a_flow = invoke_ok("flow", "run", name)["execution_id"]
     assert "has no plan" in refused("flow", "save", name, "--plan", of_a_flow)["error"]["message"]
-    again = told("flow", "save", name, "--plan", run["plan_id"])
+    again = invoke_ok("flow", "save", name, "--plan", run["plan_id"])
     assert (again["flow_id"], again["revision"]) == (flow["flow_id"], 2)
 
 
-def test_people_are_told_what_was_done_and_what_to_do_next(name: str) -> None:
+def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     done = planwave("flow", "save", name, "-", stdin=STARTS)
-    flow = told("flow", "show", name)
+    flow = invoke_ok("flow", "show", name)
     assert f"✓ Saved {name} as revision 1, version {flow['version']}\n" in done.stdout
     assert f"Run it with: planwave flow run {flow['flow_id']}\n" in done.stdout
     line = next(x for x in planwave("flow", "ls").stdout.splitlines() if name in x)
@@ -175,12 +175,12 @@ def test_people_are_told_what_was_done_and_what_to_do_next(name: str) -> None:
     ran = planwave("flow", "run", name, "--input", "you")
     assert ran.exit_code == 0
     assert "heard you" in ran.stdout
-    shown = planwave("show", told("show", "last")["execution_id"]).stdout
+    shown = planwave("show", invoke_ok("show", "last")["execution_id"]).stdout
     assert f"Flow      {flow['flow_id']}" in shown
     assert f"✓ Removed {name} ({flow['flow_id']})\n" in planwave("flow", "rm", name).stdout
 
 
-def test_a_faulty_graph_is_not_saved_and_everything_about_it_is_said(name: str) -> None:
+def test_faulty_graph_is_not_saved(name: str) -> None:
     done = planwave("flow", "save", name, "-", "--json", stdin=FAULTY)
     assert done.exit_code == 3
     found = json.loads(done.stdout)
@@ -191,9 +191,9 @@ def test_a_faulty_graph_is_not_saved_and_everything_about_it_is_said(name: str) 
     assert "stdin: " in done.stderr
     assert planwave("flow", "save", name, "-", stdin=[]).exit_code == 3
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
-    kept = told("flow", "save", name, "-", stdin=STARTS)
+    stored = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     assert planwave("flow", "save", name, "-", stdin=FAULTY).exit_code == 3
-    assert told("flow", "show", name) == kept
+    assert invoke_ok("flow", "show", name) == stored
 
 
 @pytest.mark.parametrize(
@@ -209,29 +209,29 @@ def test_a_faulty_graph_is_not_saved_and_everything_about_it_is_said(name: str) 
         (["run", "nobody"], "no flow called 'nobody'"),
     ],
 )
-def test_what_cannot_be_done_is_a_sentence(args: list[str], says: str) -> None:
+def test_invalid_flow_command_is_reported(args: list[str], says: str) -> None:
     error = refused("flow", *args, stdin=STARTS)["error"]
     assert says in error["message"]
     assert error["hint"]
 
 
-def test_a_name_that_several_have_has_to_be_an_id(name: str, storage: Path) -> None:
-    first = told("flow", "save", name, "-", stdin=STARTS)
-    other = told("flow", "save", f"{name}!", "-", stdin=STARTS)
-    assert told("flow", "show", name) == first
-    assert told("flow", "show", other["flow_id"]) == other
+def test_ambiguous_flow_name_needs_an_id(name: str, storage: Path) -> None:
+    first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    other = invoke_ok("flow", "save", f"{name}!", "-", stdin=STARTS)
+    assert invoke_ok("flow", "show", name) == first
+    assert invoke_ok("flow", "show", other["flow_id"]) == other
     hint = refused("flow", "show", first["flow_id"][:2])["error"]["hint"]
     assert other["flow_id"] in hint
     assert first["flow_id"] in hint
 
 
-def test_inputs_that_do_not_fit_are_refused_before_anything_runs(name: str) -> None:
-    told("flow", "save", name, "-", stdin=STARTS)
-    before = told("ls")["executions"]
+def test_invalid_inputs_start_no_execution(name: str) -> None:
+    invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    before = invoke_ok("ls")["executions"]
     assert "zz" in refused("flow", "run", name, "--input", '{"zz": {"x": 1}}')["error"]["message"]
-    assert told("ls")["executions"] == before
+    assert invoke_ok("ls")["executions"] == before
 
 
-def test_the_token_is_told_nobody(name: str) -> None:
+def test_token_is_never_printed(name: str) -> None:
     for args in (["save", name, "-"], ["ls"], ["show", name], ["run", name], ["rm", name]):
         assert TOKEN not in planwave("flow", *args, stdin=STARTS).output

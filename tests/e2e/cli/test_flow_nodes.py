@@ -54,7 +54,7 @@ async def executed(service: Service, graph: dict[str, Any]) -> dict[str, Any]:
     return await service.document(record.execution_id)
 
 
-async def test_a_node_runs_the_present_version_or_the_one_it_names(service: Service) -> None:
+async def test_inner_node_runs_latest_or_named_version(service: Service) -> None:
     first = await service.create_flow("Say", graph=saying("first {{ input }}"))
     await service.update_flow(first.flow_id, graph=saying("second {{ input }}"))
     newest = await executed(service, running(first.flow_id))
@@ -63,7 +63,7 @@ async def test_a_node_runs_the_present_version_or_the_one_it_names(service: Serv
     assert older["node_results"]["run"] == "first tide"
 
 
-async def test_a_flow_that_is_not_there_fails_its_node_by_name(service: Service) -> None:
+async def test_unknown_flow_fails_its_node(service: Service) -> None:
     nobody = "019a0000-0000-7000-8000-00000000000f"
     document = await executed(service, running(nobody))
     assert document["status"] == "failed"
@@ -72,10 +72,10 @@ async def test_a_flow_that_is_not_there_fails_its_node_by_name(service: Service)
     assert nobody in failed["error"]["message"]
 
 
-async def test_a_flow_that_names_itself_comes_to_an_end(service: Service) -> None:
-    made = await service.create_flow("Again", graph=saying("x"))
-    await service.update_flow(made.flow_id, graph=running(made.flow_id))
-    document = await executed(service, running(made.flow_id))
+async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
+    created = await service.create_flow("Again", graph=saying("x"))
+    await service.update_flow(created.flow_id, graph=running(created.flow_id))
+    document = await executed(service, running(created.flow_id))
     assert document["status"] == "failed"
     runs = [node for node in document["nodes"] if node["id"] == "run"]
     assert len(runs) == DEPTH + 1, "one in the graph itself, one on each level below"
@@ -84,9 +84,9 @@ async def test_a_flow_that_names_itself_comes_to_an_end(service: Service) -> Non
     assert any("nested_depth" in error["message"] for error in errors)
 
 
-async def test_a_fork_runs_what_a_flow_is_by_now(service: Service) -> None:
-    made = await service.create_flow("Say", graph=saying("first {{ input }}"))
-    plan = await service.read_plan(running(made.flow_id))
+async def test_fork_runs_the_current_flow_version(service: Service) -> None:
+    created = await service.create_flow("Say", graph=saying("first {{ input }}"))
+    plan = await service.read_plan(running(created.flow_id))
     record = await service.execute(plan)
 
     async def said(execution_id: str) -> tuple[str, bool]:
@@ -98,7 +98,7 @@ async def test_a_fork_runs_what_a_flow_is_by_now(service: Service) -> None:
     assert await said(record.execution_id) == ("first tide", False)
     same = await service.fork(record.execution_id)
     assert await said(same.execution_id) == ("first tide", True)
-    await service.update_flow(made.flow_id, graph=saying("second {{ input }}"))
+    await service.update_flow(created.flow_id, graph=saying("second {{ input }}"))
     changed = await service.fork(record.execution_id)
     assert await said(changed.execution_id) == ("second tide", False)
     assert await said((await service.fork(changed.execution_id)).execution_id) == (

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from planwave.client import AsyncClient, Client
-from planwave.errors import Conflict, Gone, InputError, NotFound
+from planwave.errors import Conflict
 from planwave.storage.lock import DirectoryLock
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
 from tests.support.cli.in_process_command import (
@@ -38,7 +38,7 @@ FORM = {
 PATIENCE_S = 90.0
 
 
-async def reached(
+async def wait_for_event(
     client: AsyncClient, execution_id: str, kind: str, path: str | None = None
 ) -> Mapping[str, Any]:
     """Wait for an event of an execution, and look at it then."""
@@ -68,20 +68,14 @@ def later(**data: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def waiting(
+async def paused_execution(
     server: RunningServer, graph: Mapping[str, Any]
 ) -> AsyncGenerator[tuple[AsyncClient, str]]:
     """Run a graph until it waits."""
     async with AsyncClient(server.base_url) as client:
         execution_id = (await client.execute(graph))["execution_id"]
-        await reached(client, execution_id, "execution.paused")
+        await wait_for_event(client, execution_id, "execution.paused")
         yield client, execution_id
-
-
-async def newest(client: AsyncClient) -> str | None:
-    """Give the id of the execution that was made last."""
-    found = (await client.executions(limit=1))["executions"]
-    return found[0]["execution_id"] if found else None
 
 
 async def request_id(client: AsyncClient, execution_id: str) -> str:
@@ -98,10 +92,10 @@ class TestOverHttp:
             ({"decision": "approve", "value": "Hi"}, {"q": "Hi", "sent": "sent: Hi"}),
         ],
     )
-    async def test_a_decision_says_which_way_and_with_what_it_goes_on(
+    async def test_decision_selects_branch_and_value(
         self, server: RunningServer, answer: Any, results: Any
     ) -> None:
-        async with waiting(server, approval_graph()) as (client, execution_id):
+        async with paused_execution(server, approval_graph()) as (client, execution_id):
             found = await client.execution(execution_id)
             assert (found["waitingForInput"], found["currentNodeId"]) == (True, "q")
             await client.answer(execution_id, await request_id(client, execution_id), answer)
@@ -111,140 +105,15 @@ class TestOverHttp:
                 await client.answer(execution_id, found["requests"][0]["request_id"], answer)
             assert again.value.code == "request-answered"
 
-    async def test_a_form_has_to_fit_and_a_decision_to_be_one(self, server: RunningServer) -> None:
-        async with waiting(server, approval_graph(form=FORM)) as (client, execution_id):
-            asked = await request_id(client, execution_id)
-            for wrong, code in (
-                ({"decision": "aprove", "form": {"copies": 1}}, "unknown-decision"),
-                ({"decision": "approve"}, "invalid-form"),
-                ({"decision": "approve", "form": {"copies": "two"}}, "invalid-form"),
-            ):
-                with pytest.raises(InputError) as refused:
-                    await client.answer(execution_id, asked, wrong)
-                assert (refused.value.code, refused.value.status_hint) == (code, 422)
-            await client.answer(execution_id, asked, {"decision": "approve", "form": {"copies": 2}})
-            await client.wait(execution_id)
-            node = (await client.document(execution_id))["nodes"][1]
-            assert node["answers"][0]["answer"]["form"] == {"copies": 2}
-
-    async def test_of_many_answers_at_once_one_is_taken(self, server: RunningServer) -> None:
-        async with waiting(server, approval_graph()) as (client, execution_id):
-            asked = await request_id(client, execution_id)
-            taken: list[str] = []
-            refused: list[str] = []
-
-            async def answers(decision: str) -> None:
-                try:
-                    await client.answer(execution_id, asked, {"decision": decision})
-                    taken.append(decision)
-                except Conflict as error:
-                    refused.append(error.code)
-
-            async with asyncio.TaskGroup() as tasks:
-                for decision in ("approve", "reject") * 4:
-                    tasks.create_task(answers(decision))
-            done = await client.wait(execution_id)
-            assert (len(taken), refused) == (1, ["request-answered"] * 7)
-            assert ("sent" in done["node_results"]) is (taken == ["approve"])
-
-    async def test_a_question_whose_time_is_over_goes_on_and_is_gone(
-        self, server: RunningServer
-    ) -> None:
-        graph = approval_graph(timeoutS=0.2, timeoutAction="reject")
-        async with AsyncClient(server.base_url) as client:
-            execution_id = (await client.execute(graph))["execution_id"]
-            done = await client.wait(execution_id)
-            assert done["node_results"]["dropped"] == "dropped"
-            answered = [e async for e in client.events(execution_id) if e.type == "node.answered"]
-            assert answered[0].data["by"] == "timeout"
-            with pytest.raises(Gone) as gone:
-                await client.answer(
-                    execution_id, answered[0].data["request_id"], {"decision": "approve"}
-                )
-            assert gone.value.code == "request-closed"
-
-    async def test_a_wait_asks_nobody_and_goes_on_when_its_time_has_come(
-        self, server: RunningServer
-    ) -> None:
-        async with waiting(server, later(seconds=7_200)) as (client, execution_id):
-            found = await client.execution(execution_id)
-            assert (found["status"], found["waitingForInput"]) == ("paused", False)
-            (request,) = (await client.requests(execution_id))["requests"]
-            assert request["request"]["kind"] == "timer"
-            why = await client.explain(execution_id, "later")
-            assert why["code"] == "waits-for-time"
-            with pytest.raises(InputError):
-                await client.answer(execution_id, request["request_id"], {"decision": "go"})
-            await client.answer(execution_id, request["request_id"], {"decision": "continue"})
-            assert (await client.wait(execution_id))["node_results"]["later"] == "hi"
-        async with AsyncClient(server.base_url) as client:
-            execution_id = (await client.execute(later(seconds=0.2)))["execution_id"]
-            done = await client.wait(execution_id)
-            assert (done["status"], done["node_results"]["later"]) == ("completed", "hi")
-
-    async def test_what_a_person_begins_with_is_checked_before_anything_is_created(
-        self, server: RunningServer
-    ) -> None:
-        async with AsyncClient(server.base_url) as client:
-            before = await newest(client)
-            with pytest.raises(InputError) as refused:
-                await client.execute(later(seconds=0), inputs={"ask": {"files": [{"name": "a"}]}})
-            assert (refused.value.code, refused.value.status_hint) == ("invalid-inputs", 422)
-            assert "inputs['ask']: files.0" in refused.value.message
-            assert await newest(client) == before
-            given = await client.execute(later(seconds=0), inputs={"message": "from outside"})
-            done = await client.wait(given["execution_id"])
-            assert done["node_results"]["later"] == "from outside"
-
-    async def test_only_the_cancelled_node_stops_and_its_question_is_gone(
-        self, server: RunningServer
-    ) -> None:
-        async with waiting(server, two_approvals_graph()) as (client, execution_id):
-            first, second = (await client.requests(execution_id))["requests"]
-            await client.cancel(execution_id, "not needed", node=first["path"])
-            with pytest.raises(Gone):
-                await client.answer(execution_id, first["request_id"], {"decision": "approve"})
-            with pytest.raises(NotFound):
-                await client.answer(execution_id, "r99", {"decision": "approve"})
-            await client.answer(execution_id, second["request_id"], {"decision": "approve"})
-            await client.wait(execution_id)
-            states = (await client.execution(execution_id))["node_states"]
-            assert states == {"p": "cancelled", "q": "completed"}
-
-    async def test_a_pause_holds_until_it_is_ended(self, server: RunningServer) -> None:
-        async with AsyncClient(server.base_url) as client:
-            execution_id = await server.execute("held")
-            await reached(client, execution_id, "node.started", "h")
-            assert (await client.pause(execution_id))["status"] == "paused"
-            server.release(execution_id)
-            held = await reached(client, execution_id, "node.completed", "h")
-            states = held["node_states"]
-            assert states == {"h": "completed", "after": "pending"}
-            await client.resume(execution_id)
-            assert (await client.wait(execution_id))["status"] == "completed"
-
-    async def test_forks_and_retries_are_new_executions(self, server: RunningServer) -> None:
-        async with waiting(server, approval_graph()) as (client, execution_id):
-            changes = {"draft": {"data": {"text": "Hello"}}}
-            forked = await client.fork(execution_id, changes=changes)
-            await reached(client, forked["execution_id"], "execution.paused")
-            (request,) = (await client.requests(forked["execution_id"]))["requests"]
-            assert request["request"]["value"] == "Hello"
-            await client.cancel(execution_id)
-            again = await client.retry(execution_id, idempotency_key="again")
-            assert await client.retry(execution_id, idempotency_key="again") == again
-            found = await reached(client, again["execution_id"], "execution.paused")
-            assert found["parent"]["execution_id"] == execution_id
-
-    def test_the_same_without_an_event_loop(self, server: RunningServer) -> None:
+    def test_sync_client_controls_executions(self, server: RunningServer) -> None:
         with Client(server.base_url) as client:
             execution_id = client.execute(approval_graph())["execution_id"]
-            asked = next(e for e in client.events(execution_id) if e.type == "node.waiting")
+            requested = next(e for e in client.events(execution_id) if e.type == "node.waiting")
             client.pause(execution_id)
             (request,) = client.requests(execution_id)["requests"]
             client.resume(execution_id)
             client.answer(execution_id, request["request_id"], {"decision": "approve"})
-            assert request["request_id"] == asked.data["request_id"]
+            assert request["request_id"] == requested.data["request_id"]
             assert client.wait(execution_id)["status"] == "completed"
             forked = client.fork(execution_id, rerun=["q"], start=False)["execution_id"]
             client.cancel(forked, "never mind")
@@ -253,19 +122,19 @@ class TestOverHttp:
             assert client.execution(retried)["status"] == "starting"
 
 
-async def test_a_question_outlives_the_server_that_asked_it(tmp_path: Path) -> None:
+async def test_request_survives_server_restarts(tmp_path: Path) -> None:
     with start_server(tmp_path) as server:
         async with AsyncClient(server.url) as client:
             execution_id = (await client.execute(approval_graph()))["execution_id"]
-            await reached(client, execution_id, "execution.paused")
+            await wait_for_event(client, execution_id, "execution.paused")
             before = await client.requests(execution_id)
         server.signal(signal.SIGKILL)
         server.wait_for_exit()
     with start_server(tmp_path) as server:
         async with AsyncClient(server.url) as client:
             assert await client.requests(execution_id) == before
-            asked = before["requests"][0]["request_id"]
-            await client.answer(execution_id, asked, {"decision": "approve"})
+            requested = before["requests"][0]["request_id"]
+            await client.answer(execution_id, requested, {"decision": "approve"})
         server.signal(signal.SIGKILL)
         server.wait_for_exit()
     with start_server(tmp_path) as server:  # the answer was durable, and it goes on by itself
@@ -281,7 +150,7 @@ class TestCommand:
     def empty(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         isolated_directory(tmp_path, monkeypatch)
 
-    def test_a_person_at_a_terminal_is_asked_and_the_run_goes_on(self) -> None:
+    def test_request_is_answered_at_a_terminal(self) -> None:
         Path("g.json").write_text(json.dumps(approval_graph(form=FORM)), "utf-8")
         script = [
             ("Decision: ", "e\n"), ("New value (text): ", "Dear you\n"), ("Decision: ", "1\n"),
@@ -292,7 +161,7 @@ class TestCommand:
         assert "sent: Dear you" in seen
         assert invoke_json("show", "last")["nodes"][1]["answers"][0]["note"] == "fine"
 
-    def test_ctrl_c_at_the_question_leaves_it_and_a_later_answer_ends_it(self) -> None:
+    def test_ctrl_c_at_prompt_leaves_the_request_open(self) -> None:
         Path("g.json").write_text(json.dumps(approval_graph()), "utf-8")
         code, seen = typed(["exec", "g.json"], [("Decision: ", "\x03")])
         assert code == 130, seen
@@ -301,7 +170,7 @@ class TestCommand:
         assert code == 0, seen
         assert invoke_json("show", "last")["node_results"]["dropped"] == "dropped"
 
-    def test_what_was_cut_off_with_its_process_goes_on_by_command(self, tmp_path: Path) -> None:
+    def test_interrupted_execution_is_resumed_by_command(self, tmp_path: Path) -> None:
         graph = {
             "nodes": [
                 {"id": "first", "type": "text", "data": {"text": "kept"}},
@@ -355,19 +224,19 @@ class TestThroughAHolder:
         isolated_directory(tmp_path, monkeypatch)
         monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(holder.service.directory))
 
-    def test_a_run_there_rests_and_is_answered_from_here(self) -> None:
-        made = invoke_json("exec", "-", stdin=json.dumps(approval_graph()))
-        assert (made["status"], len(made["requests"])) == ("paused", 1)
-        execution_id, asked = made["execution_id"], made["requests"][0]["request_id"]
+    def test_remote_execution_is_answered(self) -> None:
+        created = invoke_json("exec", "-", stdin=json.dumps(approval_graph()))
+        assert (created["status"], len(created["requests"])) == ("paused", 1)
+        execution_id, requested = created["execution_id"], created["requests"][0]["request_id"]
         wrong = invoke_json("answer", execution_id, "--decision", "no", code=2)
         assert [each["code"] for each in wrong["diagnostics"]] == ["unknown-decision"]
         taken = invoke_json("answer", execution_id, "--decision", "approve", "--value", '"Hi"')
-        assert (taken["execution_id"], taken["request_id"]) == (execution_id, asked)
+        assert (taken["execution_id"], taken["request_id"]) == (execution_id, requested)
         assert invoke_json("watch", execution_id)["node_results"]["sent"] == "sent: Hi"
-        again = invoke("answer", execution_id, asked, "--decision", "approve")
+        again = invoke("answer", execution_id, requested, "--decision", "approve")
         assert (again.exit_code, "answered already" in again.stderr) == (2, True)
 
-    def test_pausing_cancelling_forking_and_retrying_go_there_too(self) -> None:
+    def test_control_commands_go_to_the_server(self) -> None:
         execution_id = invoke_json("exec", "-", stdin=json.dumps(two_approvals_graph()))[
             "execution_id"
         ]
@@ -380,7 +249,7 @@ class TestThroughAHolder:
         retried = invoke_json("retry", execution_id)
         assert (retried["status"], retried["parent"]["execution_id"]) == ("paused", execution_id)
 
-    def test_who_watches_is_told_how_to_answer(self, holder: RunningServer) -> None:
+    def test_watch_prints_answer_command(self, holder: RunningServer) -> None:
         execution_id = invoke_json("exec", "-", stdin=json.dumps(approval_graph()))["execution_id"]
         watching = start_command("watch", execution_id)
         try:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from planwave.bootstrap import cli_factories
-from planwave.cli.app import app
 from planwave.storage.lock import DirectoryLock
 from tests.support.cli.command_process import isolated_directory, start_command
+from tests.support.cli.in_process_command import invoke
 
 GRAPH: dict[str, Any] = {
     "nodes": [{"id": "a", "type": "text", "data": {"text": "one"}}],
@@ -25,27 +24,23 @@ GRAPH: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     Path("graph.json").write_text(json.dumps(GRAPH), "utf-8")
 
 
-def planwave(*args: str) -> Result:
-    return CliRunner().invoke(app, list(args), obj=cli_factories())
-
-
 def listed() -> list[str]:
-    done = planwave("ls", "--json")
+    done = invoke("ls", "--json")
     assert done.exit_code == 0, done.output
     return [each["execution_id"] for each in json.loads(done.stdout)["executions"]]
 
 
-def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> None:
+def test_commands_use_the_server_until_it_is_killed() -> None:
     serving = start_command("serve", "--port", "0", "--json")
     try:
         assert serving.stdout is not None
-        said = json.loads(serving.stdout.readline())
-        done = planwave("exec", "graph.json", "--json")
+        output = json.loads(serving.stdout.readline())
+        done = invoke("exec", "graph.json", "--json")
         assert done.exit_code == 0, done.output
         first = json.loads(done.stdout)
         assert Path(first["document_path"]).is_file()
@@ -54,11 +49,11 @@ def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> 
         serving.kill()
         _, log = serving.communicate()
     assert "route=/api/execute status=202" in log
-    kept = json.loads(Path("storage/planwave.lock").read_text("utf-8"))
-    assert (kept["url"], kept["pid"]) == (said["url"], serving.pid)
+    stored = json.loads(Path("storage/planwave.lock").read_text("utf-8"))
+    assert (stored["url"], stored["pid"]) == (output["url"], serving.pid)
     assert listed() == [first["execution_id"]]
-    assert planwave("watch", "last").exit_code == 0
-    assert planwave("exec", "graph.json").exit_code == 0
+    assert invoke("watch", "last").exit_code == 0
+    assert invoke("exec", "graph.json").exit_code == 0
     assert len(listed()) == 2
 
 
@@ -66,33 +61,33 @@ def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> 
 def unanswered(tmp_path: Path) -> Iterator[str]:
     """The address of a holder that is there and does not answer."""
     (tmp_path / "storage").mkdir()
-    assert planwave("exec", "graph.json").exit_code == 0
+    assert invoke("exec", "graph.json").exit_code == 0
     with socket.socket() as taken:  # and nobody else can have it meanwhile
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
+def test_unresponsive_owner_allows_reads_and_rejects_writes(
     unanswered: str, tmp_path: Path
 ) -> None:
     lock = DirectoryLock(tmp_path / "storage")
     try:
         lock.write_owner({"pid": os.getpid(), "url": unanswered, "token": None})
         assert len(listed()) == 1
-        assert planwave("show", "last").exit_code == 0
-        refused = planwave("exec", "graph.json", "--json")
+        assert invoke("show", "last").exit_code == 0
+        refused = invoke("exec", "graph.json", "--json")
         assert refused.exit_code == 1
         error = json.loads(refused.stdout)["error"]
         assert error["code"] == "storage-locked"
         assert unanswered in error["hint"]
         lock.write_owner({"pid": os.getpid()})
-        refused = planwave("exec", "graph.json", "--json")
+        refused = invoke("exec", "graph.json", "--json")
         assert "wait until it ends" in json.loads(refused.stdout)["error"]["hint"]
     finally:
         lock.release()
 
 
-def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
+def test_abandoned_execution_can_be_watched_and_cancelled() -> None:
     async def left_behind() -> str:
         composed = cli_factories()
         async with composed.service(composed.settings()) as service:
@@ -100,10 +95,10 @@ def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
             return (await service.create_execution(plan)).execution_id
 
     execution_id = asyncio.run(left_behind())
-    watched = planwave("watch", execution_id)
+    watched = invoke("watch", execution_id)
     assert watched.exit_code == 1
     assert "no process runs this execution: it stays starting" in watched.stderr
     assert f"planwave cancel {execution_id}" in watched.stderr
-    done = planwave("cancel", execution_id)
+    done = invoke("cancel", execution_id)
     assert (done.exit_code, f"Cancelled {execution_id}" in done.stdout) == (0, True)
-    assert json.loads(planwave("watch", "last", "--json").stdout)["status"] == "cancelled"
+    assert json.loads(invoke("watch", "last", "--json").stdout)["status"] == "cancelled"

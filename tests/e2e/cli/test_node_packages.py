@@ -52,14 +52,14 @@ def python(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_type_of_an_installed_package_runs_without_being_imported(tmp_path: Path) -> None:
+def test_installed_node_type_runs(tmp_path: Path) -> None:
     install(tmp_path, {"backwards": "planwave_backwards:backwards"})
     done = python(tmp_path, "-W", "error", "-c", USER)
     assert (done.stderr, done.returncode) == ("", 0)
     assert json.loads(done.stdout) == [False, "completed", "cba"]
 
 
-def test_a_broken_package_is_told_and_the_others_work(tmp_path: Path) -> None:
+def test_broken_package_is_reported_and_others_work(tmp_path: Path) -> None:
     points = {"backwards": "planwave_backwards:backwards", "gone": "no_such_module_at_all:x"}
     install(tmp_path, points)
     done = python(tmp_path, "-c", USER)
@@ -67,7 +67,7 @@ def test_a_broken_package_is_told_and_the_others_work(tmp_path: Path) -> None:
     assert "no_such_module_at_all" in done.stderr
 
 
-def test_the_command_line_knows_the_type_too(tmp_path: Path) -> None:
+def test_cli_knows_installed_node_types(tmp_path: Path) -> None:
     install(tmp_path, {"backwards": "planwave_backwards:backwards"})
     graph = {"nodes": [{"id": "r", "type": "reversed-text"}], "edges": []}
     (tmp_path / "g.json").write_text(json.dumps(graph), "utf-8")

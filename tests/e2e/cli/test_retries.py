@@ -39,26 +39,26 @@ LOOP: dict[str, Any] = {
 }
 
 
-def test_of_a_loop_whose_last_item_failed_once_a_retry_pays_for_that_call_alone(
+def test_retry_of_loop_pays_only_for_the_failed_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("PLANWAVE_LIMIT_CALL_ATTEMPTS", "1")
-    asked: list[str] = []
+    requested: list[str] = []
 
     def reply(body: dict[str, Any]) -> str | ReplyStep:
-        asked.append(prompt_of(body))
-        if asked[-1] == "check five" and len(asked) == 2 * len(ITEMS):
+        requested.append(prompt_of(body))
+        if requested[-1] == "check five" and len(requested) == 2 * len(ITEMS):
             return ErrorReply(400, "invalid_request_error")
-        return f"{asked[-1]}: done"
+        return f"{requested[-1]}: done"
 
     with fake_llm_in_thread(reply_to=reply) as llm:
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         first = invoke_json("exec", "-", stdin=json.dumps(LOOP), code=1)
-        assert (first["status"], len(asked)) == ("failed", 2 * len(ITEMS))
+        assert (first["status"], len(requested)) == ("failed", 2 * len(ITEMS))
         again = invoke_json("retry", "last")
-        assert asked[2 * len(ITEMS) :] == ["check five"]
+        assert requested[2 * len(ITEMS) :] == ["check five"]
     assert again["status"] == "completed"
     shown = invoke_json("show", "last")
     assert shown["parent"]["execution_id"] == first["execution_id"]
@@ -75,21 +75,21 @@ PLAN = {
 PLANS = {"nodes": [{"id": "p", "type": "planner", "data": {"goal": "Go left"}}], "edges": []}
 
 
-async def test_a_node_that_was_cancelled_on_its_way_is_not_asked_again_for_what_it_was_told(
+async def test_retry_of_cancelled_planner_reuses_its_first_reply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    asked: list[str] = []
+    requested: list[str] = []
     mends = asyncio.Event()
 
     def reply(body: dict[str, Any]) -> str | ReplyStep:
         if schema_of(body) is None:
             return "the left way"
-        asked.append(prompt_of(body))
-        if len(asked) == 1:
+        requested.append(prompt_of(body))
+        if len(requested) == 1:
             return json.dumps({**PLAN, "edges": [{"source": "left", "target": "nowhere"}]})
-        if len(asked) == 2:
+        if len(requested) == 2:
             mends.set()
             return NoReply()
         return json.dumps(PLAN)
@@ -103,7 +103,7 @@ async def test_a_node_that_was_cancelled_on_its_way_is_not_asked_again_for_what_
             await service.cancel(first)
             again = (await service.retry(first)).execution_id
             assert (await service.wait(again)).status == "completed"
-            assert len(asked) == 3, "the plan that was to be mended was not asked for again"
-            assert asked[2] == asked[1]
+            assert len(requested) == 3, "the plan that was to be mended was not asked for again"
+            assert requested[2] == requested[1]
             used = [(await service.state(each)).usage.calls for each in (first, again)]
             assert used == [0, 3], "the first had no time to tell of the plan, mended, and its step"

@@ -159,11 +159,11 @@ class Reader:
             answer = self._python(command)
         else:
             call = call_of(command.replace("$PLANWAVE", self._url))
-            told = self._client.request(
+            received = self._client.request(
                 call.method, call.url, headers=call.headers, content=call.body
             )
-            assert told.status_code == example.status, (example.command, told.text)
-            answer = told.text
+            assert received.status_code == example.status, (example.command, received.text)
+            answer = received.text
         match example.kind:
             case "json":
                 self._same(json.loads(example.answer), json.loads(answer), example.route)
@@ -253,20 +253,20 @@ def planning_server() -> Iterator[RunningServer]:
         yield running
 
 
-def test_every_example_gives_what_the_page_says(planning_server: RunningServer) -> None:
+def test_every_example_is_true(planning_server: RunningServer) -> None:
     with httpx2.Client() as client:
         reader = Reader(planning_server, client)
         for example in examples():
             reader.run(example)
 
 
-def test_every_route_has_an_example_under_its_heading() -> None:
+def test_every_route_has_an_example() -> None:
     shown = {example.route for example in examples() if route_of(example) == example.route}
     assert shown == routes() | {"WS /ws/{execution_id}"}
     assert {example.route for example in examples()} == shown
 
 
-def test_an_example_that_is_not_true_is_found_out(planning_server: RunningServer) -> None:
+def test_false_example_is_detected(planning_server: RunningServer) -> None:
     health = Example("GET /healthz", "console", "$ curl $PLANWAVE/healthz", 200, "json", "{}")
     with httpx2.Client() as client, pytest.raises(AssertionError, match="healthz"):
         Reader(planning_server, client, patience_s=0).run(health)

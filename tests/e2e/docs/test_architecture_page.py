@@ -20,7 +20,7 @@ def table_rows(text: str) -> list[str]:
     ]
 
 
-def test_every_module_it_names_exists() -> None:
+def test_named_modules_exist() -> None:
     _, _, body = PAGE.partition("## The way of one execution")
     paths = set(re.findall(r"`([a-z_]+(?:/[a-z0-9_]+)+\.(?:py|j2)|[a-z_/]+/)`", body))
     assert len(paths) > 60
@@ -32,7 +32,7 @@ def test_the_table_of_changes_has_forty_rows() -> None:
     assert len(table_rows(table)) == 40
 
 
-def test_the_glossary_has_at_most_sixty_terms_each_in_one_sentence() -> None:
+def test_glossary_has_at_most_sixty_one_sentence_terms() -> None:
     rows = table_rows(GLOSSARY)
     assert 40 <= len(rows) <= 60
     assert [row for row in rows if not row.endswith(". |")] == []

@@ -25,7 +25,7 @@ from tests.support.server.running_server import RunningServer
 PAGE = (ROOT / "docs" / "chunks.md").read_text("utf-8")
 
 
-def test_the_example_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
+def test_example_prints_its_output(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
     (answer,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
     (tmp_path / "example.py").write_text(code, "utf-8")
@@ -39,21 +39,21 @@ def text_of(chunks: list[dict[str, Any]]) -> str:
     return "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
 
 
-async def test_what_a_service_runs_is_read_as_chunks_from_its_events(server: RunningServer) -> None:
+async def test_client_events_become_chunks(server: RunningServer) -> None:
     async with AsyncClient(server.base_url) as client:
-        made = await client.run("texts")
-        events = client.events(made["execution_id"])
-        told = [chunk async for chunk in planwave.chunks(events)]
-    assert text_of(told) == "two"
-    assert told[0]["id"] == f"chatcmpl-{made['execution_id']}"
-    assert told[-1]["choices"][0]["finish_reason"] == "stop"
+        created = await client.run("texts")
+        events = client.events(created["execution_id"])
+        received = [chunk async for chunk in planwave.chunks(events)]
+    assert text_of(received) == "two"
+    assert received[0]["id"] == f"chatcmpl-{created['execution_id']}"
+    assert received[-1]["choices"][0]["finish_reason"] == "stop"
 
 
-async def test_events_without_an_event_loop_will_do_too(server: RunningServer) -> None:
+async def test_sync_client_events_become_chunks(server: RunningServer) -> None:
     with Client(server.base_url) as client:
-        made = client.run("texts")
-        client.wait(made["execution_id"])
-        events = list(client.events(made["execution_id"]))
+        created = client.run("texts")
+        client.wait(created["execution_id"])
+        events = list(client.events(created["execution_id"]))
     assert text_of([chunk async for chunk in planwave.chunks(events)]) == "two"
 
 
@@ -83,10 +83,10 @@ def endpoint(registry: planwave.Registry) -> FastAPI:
 
     @app.post("/v1/chat/completions")
     async def answer(body: dict[str, Any]) -> StreamingResponse:  # pyright: ignore[reportUnusedFunction]
-        asked = body["messages"][-1]["content"]
+        requested = body["messages"][-1]["content"]
 
         async def lines() -> AsyncGenerator[str]:
-            running = planwave.run(planwave.build(g, asked, registry=registry))
+            running = planwave.run(planwave.build(g, requested, registry=registry))
             async for chunk in planwave.chunks(running, model=body["model"]):
                 yield f"data: {json.dumps(chunk)}\n\n"
             yield "data: [DONE]\n\n"
@@ -96,7 +96,7 @@ def endpoint(registry: planwave.Registry) -> FastAPI:
     return app
 
 
-async def asked(registry: planwave.Registry, question: str) -> list[ChatCompletionChunk]:
+async def ask_sdk(registry: planwave.Registry, question: str) -> list[ChatCompletionChunk]:
     """Ask the endpoint as any program does that uses the SDK."""
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(endpoint(registry)))
     async with openai.AsyncOpenAI(base_url="http://here/v1", api_key="k", http_client=http) as sdk:
@@ -106,20 +106,20 @@ async def asked(registry: planwave.Registry, question: str) -> list[ChatCompleti
         return [chunk async for chunk in stream]
 
 
-async def test_the_openai_sdk_reads_an_answer_with_its_usage(registry: planwave.Registry) -> None:
-    told = await asked(registry, "one two")
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in told) == "one two "
-    assert told[0].choices[0].delta.role == "assistant"
-    assert {chunk.model for chunk in told} == {"my-graph"}
-    assert told[-1].choices[0].finish_reason == "stop"
-    assert told[-1].usage is not None
-    assert told[-1].usage.total_tokens == 5
-    seen = [chunk.model_extra["extras"] for chunk in told if chunk.model_extra]
+async def test_openai_sdk_reads_chunks_and_usage(registry: planwave.Registry) -> None:
+    received = await ask_sdk(registry, "one two")
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in received) == "one two "
+    assert received[0].choices[0].delta.role == "assistant"
+    assert {chunk.model for chunk in received} == {"my-graph"}
+    assert received[-1].choices[0].finish_reason == "stop"
+    assert received[-1].usage is not None
+    assert received[-1].usage.total_tokens == 5
+    seen = [chunk.model_extra["extras"] for chunk in received if chunk.model_extra]
     assert {e["meta"]["node_id"] for e in seen if "meta" in e} == {"asked", "typist", "end"}
 
 
-async def test_the_openai_sdk_raises_what_went_wrong(registry: planwave.Registry) -> None:
+async def test_openai_sdk_raises_the_error(registry: planwave.Registry) -> None:
     with pytest.raises(openai.APIError, match="no such word") as caught:
-        await asked(registry, "please fail")
+        await ask_sdk(registry, "please fail")
     assert (caught.value.code, caught.value.type) == ("node-failed", "execution_failed")
     assert caught.value.param == "typist"

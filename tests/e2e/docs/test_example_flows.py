@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from planwave.bootstrap import cli_factories
-from planwave.cli.app import app
 from tests.support.cli.command_process import isolated_directory
+from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
@@ -29,7 +27,7 @@ NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
@@ -56,13 +54,9 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Providers]:
         yield both
 
 
-def planwave(*args: str) -> Result:
-    return CliRunner().invoke(app, list(args), obj=cli_factories())
-
-
 def executed(name: str, *args: str, code: int = 0) -> dict[str, Any]:
     """Run a flow; give its document."""
-    done = planwave("exec", str(FLOWS / f"{name}.json"), *args, "--json")
+    done = invoke("exec", str(FLOWS / f"{name}.json"), *args, "--json")
     assert done.exit_code == code, done.output
     return json.loads(done.stdout)
 
@@ -72,16 +66,16 @@ def statuses(document: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_flow_can_run_and_stands_in_the_readme(name: str, providers: Providers) -> None:
-    done = planwave("check", str(FLOWS / f"{name}.json"), "--json")
+def test_flow_is_valid_and_in_the_readme(name: str, providers: Providers) -> None:
+    done = invoke("check", str(FLOWS / f"{name}.json"), "--json")
     assert json.loads(done.stdout) == {"ok": True, "diagnostics": []}
-    told = (FLOWS / "README.md").read_text("utf-8")
-    assert f"planwave exec examples/flows/{name}.json" in told
+    received = (FLOWS / "README.md").read_text("utf-8")
+    assert f"planwave exec examples/flows/{name}.json" in received
 
 
-def test_the_readme_names_no_flow_that_is_not_there() -> None:
-    told = (FLOWS / "README.md").read_text("utf-8")
-    assert set(re.findall(r"examples/flows/(\w+)\.json", told)) == set(NAMES)
+def test_readme_names_existing_flows() -> None:
+    received = (FLOWS / "README.md").read_text("utf-8")
+    assert set(re.findall(r"examples/flows/(\w+)\.json", received)) == set(NAMES)
     assert len(NAMES) == 5
 
 
@@ -90,17 +84,17 @@ def test_the_readme_names_no_flow_that_is_not_there() -> None:
 
 def _researches(verdict: str) -> Callable[[dict[str, Any]], str]:
     def answer(body: dict[str, Any]) -> str:
-        asked = prompt_of(body)
-        if "Rewrite the draft" in asked:
+        requested = prompt_of(body)
+        if "Rewrite the draft" in requested:
             return "A better answer."
-        return verdict if "APPROVED" in asked else "A first answer."
+        return verdict if "APPROVED" in requested else "A first answer."
 
     return answer
 
 
-def test_research_is_revised_where_the_review_finds_something(providers: Providers) -> None:
+def test_research_is_revised_after_review(providers: Providers) -> None:
     providers.answer = _researches("The second bulge is missing.")
-    done = planwave("exec", str(FLOWS / "research_with_review.json"), "--input", "Why tides?")
+    done = invoke("exec", str(FLOWS / "research_with_review.json"), "--input", "Why tides?")
     assert done.exit_code == 0, done.output
     assert "A better answer." in done.stdout
     assert "A first answer." not in done.stdout
@@ -110,7 +104,7 @@ def test_research_is_revised_where_the_review_finds_something(providers: Provide
     assert "Review:\nThe second bulge is missing." in revised
 
 
-def test_research_that_is_approved_stays_as_it_is(providers: Providers) -> None:
+def test_approved_research_is_kept(providers: Providers) -> None:
     providers.answer = _researches("Approved.")
     document = executed("research_with_review")
     assert document["node_results"]["answer"] == "A first answer."
@@ -125,29 +119,29 @@ def _sorts_as(kind: str) -> Callable[[dict[str, Any]], str]:
     return lambda body: kind if "one word" in prompt_of(body) else f"Dear customer ({kind})"
 
 
-def test_a_refund_waits_for_a_person_who_sends_the_reply(providers: Providers) -> None:
+def test_refund_waits_for_approval(providers: Providers) -> None:
     providers.answer = _sorts_as("Refund.")
     waiting = executed("triage_with_approval", "--input", "It broke.")
     (request,) = waiting["requests"]
     assert waiting["status"] == "paused"
     assert request["request"]["value"] == "Dear customer (Refund.)"
     assert "> It broke." in request["request"]["prompt"]
-    done = planwave("answer", "last", "--decision", "send", "--value", '"Dear Ada"')
+    done = invoke("answer", "last", "--decision", "send", "--value", '"Dear Ada"')
     assert done.exit_code == 0, done.output
     assert "Dear Ada" in done.stdout
-    assert planwave("show", "last", "--node", "reply").stdout == "Dear Ada\n"
+    assert invoke("show", "last", "--node", "reply").stdout == "Dear Ada\n"
 
 
-def test_a_reply_that_is_not_sent_is_escalated(providers: Providers) -> None:
+def test_rejected_reply_is_escalated(providers: Providers) -> None:
     providers.answer = _sorts_as("complaint")
     assert executed("triage_with_approval", "--input", "It broke.")["status"] == "paused"
-    done = planwave("answer", "last", "--decision", "escalate")
+    done = invoke("answer", "last", "--decision", "escalate")
     assert done.exit_code == 0, done.output
     assert "Nothing was sent. A person has to answer:" in done.stdout
     assert "It broke." in done.stdout
 
 
-def test_a_question_is_answered_without_asking_anybody(providers: Providers) -> None:
+def test_question_is_answered_without_approval(providers: Providers) -> None:
     providers.answer = _sorts_as("question")
     document = executed("triage_with_approval", "--input", "When do you open?")
     assert document["status"] == "completed"
@@ -155,11 +149,11 @@ def test_a_question_is_answered_without_asking_anybody(providers: Providers) -> 
     assert statuses(document)["check"] == "skipped"
 
 
-def test_a_flow_is_kept_under_a_name_and_run_by_it(providers: Providers) -> None:
+def test_flow_is_saved_and_run_by_name(providers: Providers) -> None:
     providers.answer = _sorts_as("question")
-    saved = planwave("flow", "save", "triage", str(FLOWS / "triage_with_approval.json"))
+    saved = invoke("flow", "save", "triage", str(FLOWS / "triage_with_approval.json"))
     assert saved.exit_code == 0, saved.output
-    done = planwave("flow", "run", "triage", "--input", "When do you open?")
+    done = invoke("flow", "run", "triage", "--input", "When do you open?")
     assert done.exit_code == 0, done.output
     assert "Dear customer (question)" in done.stdout
 
@@ -168,14 +162,14 @@ def test_a_flow_is_kept_under_a_name_and_run_by_it(providers: Providers) -> None
 
 
 def _reads(body: dict[str, Any]) -> str | ReplyStep:
-    asked = prompt_of(body)
-    if "Write a short report" in asked:
-        return "REPORT\n" + asked.rpartition("\n\n")[2]
-    review = asked.rpartition("\n")[2]
+    requested = prompt_of(body)
+    if "Write a short report" in requested:
+        return "REPORT\n" + requested.rpartition("\n\n")[2]
+    review = requested.rpartition("\n")[2]
     return ErrorReply(400, "invalid_request_error") if review == "unreadable" else f"read: {review}"
 
 
-def test_every_review_is_read_and_all_are_summed_up(providers: Providers) -> None:
+def test_reviews_are_read_and_summed_up(providers: Providers) -> None:
     providers.answer = _reads
     given = json.dumps({"reviews": {"output": ["good", "bad", "so-so", "great"]}})
     document = executed("map_reduce", "--input", given)
@@ -184,7 +178,7 @@ def test_every_review_is_read_and_all_are_summed_up(providers: Providers) -> Non
     assert len(providers.llm.requests) == 5
 
 
-def test_a_review_that_cannot_be_read_is_left_out(providers: Providers) -> None:
+def test_unreadable_review_is_left_out(providers: Providers) -> None:
     providers.answer = _reads
     given = json.dumps({"reviews": {"output": ["good", "unreadable", "great"]}})
     document = executed("map_reduce", "--input", given)
@@ -208,9 +202,9 @@ PLAN = {
 }
 
 
-def test_a_goal_is_planned_done_and_checked_within_one_flow(providers: Providers) -> None:
+def test_nested_plan_is_made_run_and_checked(providers: Providers) -> None:
     def answer(body: dict[str, Any]) -> str:
-        asked = prompt_of(body)
+        requested = prompt_of(body)
         if schema_of(body) is not None:
             return json.dumps(PLAN)
         replies = {
@@ -220,14 +214,16 @@ def test_a_goal_is_planned_done_and_checked_within_one_flow(providers: Providers
             "Write the plan of the day.": "Barn at nine, compost at ten.",
             "Compare the result": "All there.",
         }
-        return next(reply for told, reply in replies.items() if told in asked)
+        return next(reply for received, reply in replies.items() if received in requested)
 
     providers.answer = answer
     document = executed("plan_within_a_plan", "--input", "A workshop")
     assert document["node_results"]["done"] == (
         "Barn at nine, compost at ten.\n\n## Check\n\nAll there."
     )
-    day = next(asked for asked in providers.prompts() if "Write the plan of the day." in asked)
+    day = next(
+        requested for requested in providers.prompts() if "Write the plan of the day." in requested
+    )
     assert "The old barn." in day
     assert "Twenty came." in day
     planned = next(b for b in providers.llm.requests if schema_of(b.body) is not None)
@@ -237,16 +233,14 @@ def test_a_goal_is_planned_done_and_checked_within_one_flow(providers: Providers
 # -- retry with fallback
 
 
-def test_the_first_choice_answers_where_it_can(providers: Providers) -> None:
+def test_first_choice_is_used_when_it_works(providers: Providers) -> None:
     providers.answer = lambda _: "Jeudi, 15 heures."
     document = executed("retry_with_fallback")
     assert document["node_results"]["translation"] == "Jeudi, 15 heures."
     assert statuses(document)["second"] == "skipped"
 
 
-def test_the_first_choice_is_tried_twice(
-    providers: Providers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_choice_is_tried_twice(providers: Providers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANWAVE_LIMIT_CALL_ATTEMPTS", "1")
     flow = json.loads((FLOWS / "retry_with_fallback.json").read_text("utf-8"))
     (first,) = (node for node in flow["nodes"] if node["id"] == "first")
@@ -254,12 +248,12 @@ def test_the_first_choice_is_tried_twice(
     first["policy"]["retry"]["backoffS"] = 0
     Path("at_once.json").write_text(json.dumps(flow), "utf-8")
     providers.answer = lambda body: "Jeudi." if "claude" in body["model"] else ErrorReply(503)
-    assert planwave("exec", "at_once.json").exit_code == 0
-    asked = [request.body["model"] for request in providers.llm.requests]
-    assert asked == ["gpt-5.6-luna", "gpt-5.6-luna", "claude-haiku-5-5"]
+    assert invoke("exec", "at_once.json").exit_code == 0
+    requested = [request.body["model"] for request in providers.llm.requests]
+    assert requested == ["gpt-5.6-luna", "gpt-5.6-luna", "claude-haiku-5-5"]
 
 
-def test_the_second_choice_answers_where_the_first_fails(providers: Providers) -> None:
+def test_second_choice_is_used_when_the_first_fails(providers: Providers) -> None:
     def answer(body: dict[str, Any]) -> str | ReplyStep:
         if body["model"].startswith("claude"):
             return "Jeudi."

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of the package, installed beside itself."""
-    made = tmp_path / "package"
-    shutil.copytree(PROJECT, made, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    install_entry_points(made, tmp_path / "site")
-    return made
+    created = tmp_path / "package"
+    shutil.copytree(PROJECT, created, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    install_entry_points(created, tmp_path / "site")
+    return created
 
 
 def said(project: Path, *words: str) -> Any:
@@ -34,13 +34,13 @@ def said(project: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_its_own_tests_pass(project: Path) -> None:
+def test_package_tests_pass(project: Path) -> None:
     done = run_command(["pytest", "-q"], project)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
 
 
-def test_its_flow_is_checked_run_and_signed_off(project: Path) -> None:
+def test_package_flow_runs(project: Path) -> None:
     assert said(project, "check", "flow.json")["diagnostics"] == []
     waiting = said(project, "exec", "flow.json")
     assert waiting["status"] == "paused"
@@ -53,7 +53,7 @@ def test_its_flow_is_checked_run_and_signed_off(project: Path) -> None:
     assert shown["node_results"]["published"].splitlines()[-1] == "Signed: Ada"
 
 
-def test_every_type_of_it_is_in_its_flow() -> None:
+def test_package_flow_uses_every_type() -> None:
     flow = json.loads((PROJECT / "flow.json").read_text("utf-8"))
     readme = (PROJECT / "README.md").read_text("utf-8")
     types = {"glossary", "explain-terms", "sign-off"}

@@ -24,20 +24,20 @@ def section(name: str) -> str:
     return found[1]
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_page_is_up_to_date() -> None:
     assert DOCUMENT.read_text("utf-8") == reference(), "bring it up to date: make docs"
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
-def test_a_type_is_told_with_its_purpose_ports_parameters_and_example(name: str) -> None:
-    said = section(name)
+def test_type_section_has_purpose_ports_parameters_and_example(name: str) -> None:
+    output = section(name)
     about = REGISTRY.describe(name)
-    assert about["purpose"] in said
+    assert about["purpose"] in output
     fields = about["schema"].get("properties", {})
-    rows = set(re.findall(r"^\| `([^`]+)` \|", said, re.M))
+    rows = set(re.findall(r"^\| `([^`]+)` \|", output, re.M))
     ports = {port.name for port in REGISTRY.implementation(name).inputs}
     assert rows >= {*fields, *ports, *(port["name"] for port in about["outputs"])}
-    examples = re.findall(r"^```json\n(.*?)^```", said, re.M | re.S)
+    examples = re.findall(r"^```json\n(.*?)^```", output, re.M | re.S)
     assert [json.loads(example) for example in examples] == [about["example"]] * bool(
         about["example"]
     )
@@ -64,11 +64,11 @@ def test_a_type_is_told_with_its_purpose_ports_parameters_and_example(name: str)
         ({}, "any"),
     ],
 )
-def test_a_parameters_type_is_told_in_words(schema: dict[str, Any], words: str) -> None:
+def test_parameter_type_in_words(schema: dict[str, Any], words: str) -> None:
     assert kind_of(schema) == words
 
 
-def test_json_is_written_on_one_line_where_it_fits() -> None:
+def test_short_json_is_on_one_line() -> None:
     short = {"a": [1, 2]}
     assert shown(short) == '{"a": [1, 2]}'
     long = {"nodes": [{"id": "x" * 60}, {"id": "y" * 60}], "none": []}
@@ -77,7 +77,7 @@ def test_json_is_written_on_one_line_where_it_fits() -> None:
     assert max(map(len, shown(long).splitlines())) <= 100
 
 
-def test_a_page_that_is_behind_is_told_and_mended(
+def test_outdated_page_is_detected_and_updated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(gen_node_docs, "ROOT", tmp_path)

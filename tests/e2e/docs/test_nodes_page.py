@@ -51,7 +51,7 @@ def follow(command: Command, where: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_every_block_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> None:
+def test_every_block_runs_and_prints_its_output(tmp_path: Path) -> None:
     followed: list[str] = []
     for block in blocks():
         if block["kind"] == "console":
@@ -70,25 +70,25 @@ def test_every_block_is_a_file_or_a_command() -> None:
         assert block["kind"] in ("python", "console", "toml", "json")
 
 
-def test_every_try_is_tried() -> None:
+def test_every_try_file_is_run() -> None:
     files = [block["file"] for block in blocks() if (block["file"] or "").startswith("try_")]
     lines = [c.line for b in blocks() if b["kind"] == "console" for c in commands(b["text"])]
     assert [f"python {file}" for file in files] == [x for x in lines if x.startswith("python ")]
 
 
-def test_what_is_packaged_is_what_the_page_wrote() -> None:
+def test_package_has_the_files_of_the_page() -> None:
     written = {block["file"]: block["text"] for block in blocks() if block["file"]}
     build = tomllib.loads(written["pyproject.toml"])["tool"]["hatch"]["build"]
     assert set(build["targets"]["wheel"]["only-include"]) <= written.keys()
     assert {node["type"] for node in json.loads(written["flow.json"])["nodes"]} > {"explain"}
 
 
-def test_every_file_it_links_is_there() -> None:
+def test_linked_files_exist() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)", PAGE) if "://" not in link]
     assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
 
 
-def test_a_block_that_is_not_true_is_found_out(tmp_path: Path) -> None:
+def test_false_block_is_detected(tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text("print(2)", "utf-8")
     follow(Command("python two.py", "2\n"), tmp_path)
     with pytest.raises(AssertionError, match="two"):

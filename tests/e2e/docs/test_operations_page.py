@@ -75,30 +75,30 @@ def following(instruction: str) -> list[str]:
 # -- the document ------------------------------------------------------------------------------
 
 
-def test_its_tables_are_those_of_the_settings_and_the_metrics() -> None:
+def test_tables_are_up_to_date() -> None:
     assert updated(DOCUMENT) == DOCUMENT, "bring it up to date: python tools/gen_config_tables.py"
 
 
-def test_every_setting_and_limit_is_said_to_mean_something() -> None:
+def test_every_setting_has_a_description() -> None:
     rows = [line.split(" | ") for line in DOCUMENT.splitlines() if re.match(r"\| `\w+` \| ", line)]
     assert len(rows) > len(Limits.model_fields) + 15
     assert [row[0] for row in rows if not row[-1].strip(" |")] == []
 
 
-def test_every_variable_named_is_a_setting() -> None:
+def test_named_variables_are_settings() -> None:
     named = set(re.findall(r"\b(?:PLANWAVE|OPENAI|ANTHROPIC)_[A-Z_]*[A-Z]\b", DOCUMENT))
     assert len(named) > 60
     assert named - variables() == set()
 
 
-def test_every_metric_named_outside_the_table_is_in_it() -> None:
+def test_named_metrics_are_in_the_table() -> None:
     table = DOCUMENT.split("<!-- table: metrics -->")[1].split("<!-- end of table -->")[0]
     known = set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE))
     named = set(re.findall(r"planwave_[a-z_]+", DOCUMENT.replace(table, "")))
     assert {"planwave_executions_queued", "planwave_event_lag_seconds"} <= named <= known
 
 
-def test_its_settings_file_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_file_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(block("toml"), "utf-8")
     settings = load_settings()
@@ -107,22 +107,22 @@ def test_its_settings_file_is_understood(tmp_path: Path, monkeypatch: pytest.Mon
     assert load_settings().allowed_hosts == ["planwave.example.com"]
 
 
-def test_proxies_are_more_patient_than_pings_and_take_the_same_bodies() -> None:
+def test_proxy_timeouts_exceed_pings_and_body_sizes_match() -> None:
     nginx = block("nginx")
-    (patience,) = re.findall(r"proxy_read_timeout (\d+)s;", nginx)
-    assert int(patience) > 2 * max(PING_INTERVAL_S, Limits().socket_ping_s)
+    (retry_policy,) = re.findall(r"proxy_read_timeout (\d+)s;", nginx)
+    assert int(retry_policy) > 2 * max(PING_INTERVAL_S, Limits().socket_ping_s)
     (size,) = re.findall(r"client_max_body_size (\d+)m;", nginx)
     assert int(size) * 1024 * 1024 == Limits().body_bytes
     assert "proxy_buffering off;" in nginx
 
 
-def test_whoever_stops_it_waits_longer_than_it_drains() -> None:
+def test_stop_timeouts_exceed_the_drain_timeout() -> None:
     (unit,) = re.findall(r"^TimeoutStopSec=(\d+)$", block("ini"), re.MULTILINE)
     (compose,) = re.findall(r"(\d+)s", COMPOSE["stop_grace_period"])
     assert min(int(unit), int(compose)) >= Limits().drain_s + 5
 
 
-def test_its_links_lead_somewhere() -> None:
+def test_internal_links_exist() -> None:
     heads = re.findall(r"^#+ (.*)$", DOCUMENT, re.MULTILINE)
     anchors = {re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head in heads}
     links = re.findall(r"\]\(#([^)]+)\)", DOCUMENT)
@@ -130,7 +130,7 @@ def test_its_links_lead_somewhere() -> None:
     assert set(links) - anchors == set()
 
 
-def test_every_planwave_command_it_names_is_there() -> None:
+def test_named_commands_exist() -> None:
     commands = getattr(get_command(app), "commands", {})
     prompted = re.findall(r"^\$ (planwave .*)$", DOCUMENT, re.MULTILINE)
     words = [line.split()[1] for line in [*prompted, *re.findall(r"`(planwave \w.*?)`", DOCUMENT)]]
@@ -140,7 +140,7 @@ def test_every_planwave_command_it_names_is_there() -> None:
 # -- the image ---------------------------------------------------------------------------------
 
 
-def test_the_image_has_the_files_it_is_built_from() -> None:
+def test_image_has_the_files_it_is_built_from() -> None:
     ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     let_in = {line[1:] for line in ignored if line.startswith("!")}
     assert "*" in ignored
@@ -155,7 +155,7 @@ def test_the_image_has_the_files_it_is_built_from() -> None:
     assert needed <= copied
 
 
-def test_the_image_runs_a_python_that_will_do_as_nobody_in_particular() -> None:
+def test_image_uses_supported_python_and_unprivileged_user() -> None:
     least = PROJECT["requires-python"].removeprefix(">=")
     assert {rest.split()[0] for rest in following("FROM")} == {f"python:{least}-slim"}
     (user,) = following("USER")
@@ -164,7 +164,7 @@ def test_the_image_runs_a_python_that_will_do_as_nobody_in_particular() -> None:
     )
 
 
-def test_the_image_runs_a_command_there_is_with_settings_there_are() -> None:
+def test_image_command_and_settings_exist() -> None:
     program, *words = json.loads(following("CMD")[-1])
     assert program == "planwave"
     assert words[0] in getattr(get_command(app), "commands", {})
@@ -177,7 +177,7 @@ def test_the_image_runs_a_command_there_is_with_settings_there_are() -> None:
     assert given["PATH"].split(":")[0] == "/opt/planwave/bin"
 
 
-def test_the_image_without_a_token_does_not_start(
+def test_image_does_not_start_without_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isolated_directory(tmp_path, monkeypatch)
@@ -188,17 +188,19 @@ def test_the_image_without_a_token_does_not_start(
     assert "PLANWAVE_TOKEN" in done.stderr
 
 
-def test_compose_passes_on_settings_there_are_and_asks_for_a_token() -> None:
+def test_compose_settings_exist_and_token_is_required() -> None:
     environment: dict[str, str] = COMPOSE["environment"]
     assert set(environment) <= variables()
-    asked = {name: re.fullmatch(r"\$\{(\w+):([?-])(.*)\}", v) for name, v in environment.items()}
-    assert all(found and found[1] == name for name, found in asked.items())
-    assert [name for name, found in asked.items() if found and found[2] == "?"] == [
+    requested = {
+        name: re.fullmatch(r"\$\{(\w+):([?-])(.*)\}", v) for name, v in environment.items()
+    }
+    assert all(found and found[1] == name for name, found in requested.items())
+    assert [name for name, found in requested.items() if found and found[2] == "?"] == [
         "PLANWAVE_TOKEN"
     ]
 
 
-def test_compose_keeps_what_the_image_keeps_and_lets_nothing_else_be_written() -> None:
+def test_compose_volume_matches_image_and_root_is_read_only() -> None:
     (volume,) = following("VOLUME")
     assert COMPOSE["volumes"] == [f"planwave:{volume}"]
     assert COMPOSE["read_only"] is True
@@ -289,8 +291,8 @@ def healthcheck(port: int | None) -> int:
 
 def until_over(http: httpx2.Client, execution_id: str) -> None:
     """Follow an execution until it is over."""
-    told = http.get(f"/api/executions/{execution_id}/events").text
-    assert "event: execution.failed" in told
+    received = http.get(f"/api/executions/{execution_id}/events").text
+    assert "event: execution.failed" in received
 
 
 def scraped(http: httpx2.Client) -> MetricsScrape:
@@ -299,18 +301,18 @@ def scraped(http: httpx2.Client) -> MetricsScrape:
     return MetricsScrape(answer.text)
 
 
-def test_a_service_is_watched_backed_up_and_stopped(
+def test_service_is_monitored_backed_up_and_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{installed(tmp_path / 'site')}")
-    asked: list[str] = []
+    requested: list[str] = []
 
     def reply(body: dict[str, Any]) -> str | ErrorReply:
-        asked.append(prompt_of(body))
-        if "wrong" in asked[-1]:
+        requested.append(prompt_of(body))
+        if "wrong" in requested[-1]:
             return ErrorReply(400, "invalid_request_error")
-        if sum("busy" in each for each in asked) == 1:
+        if sum("busy" in each for each in requested) == 1:
             return ErrorReply(429, "rate_limit_exceeded", headers={"retry-after": "0"})
         return "done"
 
@@ -345,9 +347,9 @@ def operate() -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
         assert healthcheck(port) != 0
-        said = process.stderr.read() if process.stderr is not None else ""
-    assert "route=/metrics status=200" in said
-    assert (KEY in said, TOKEN in said) == (False, False)
+        output = process.stderr.read() if process.stderr is not None else ""
+    assert "route=/metrics status=200" in output
+    assert (KEY in output, TOKEN in output) == (False, False)
 
 
 def check_metrics(before: MetricsScrape, after: MetricsScrape) -> None:
@@ -376,6 +378,6 @@ def check_metrics(before: MetricsScrape, after: MetricsScrape) -> None:
     assert after.value("planwave_provider_call_duration_seconds_count", **gpt) == 3
     assert after.value("planwave_store_commit_writes_count") > 3
     assert after.value("planwave_event_lag_seconds_count") > 0
-    made = {"route": "/api/execute", "method": "POST", "status": "202"}
-    assert after.value("planwave_http_requests_total", **made) == 1
+    created = {"route": "/api/execute", "method": "POST", "status": "202"}
+    assert after.value("planwave_http_requests_total", **created) == 1
     assert "other" not in after.labels("planwave_http_requests_total", "route")

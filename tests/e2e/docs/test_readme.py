@@ -42,7 +42,7 @@ def named_after(program: str) -> list[list[str]]:
     return found
 
 
-def test_the_python_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> None:
+def test_python_blocks_run_and_print_their_output(tmp_path: Path) -> None:
     first, *others = blocks("python")
     promised = re.findall(r"^print\(.*\)  # (.*)$", first, re.MULTILINE)
     assert promised
@@ -78,7 +78,7 @@ def test_the_python_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> N
     assert left == ["runs"], "a run without a store leaves nothing behind"
 
 
-def test_the_client_it_shows_drives_a_service(
+def test_client_block_controls_a_service(
     server: RunningServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (shown,) = [block for block in blocks("python") if "planwave.Client" in block]
@@ -103,7 +103,7 @@ def command_of(words: list[str]) -> str:
     return " ".join(path)
 
 
-def test_every_planwave_command_it_names_is_there() -> None:
+def test_named_commands_exist() -> None:
     named = {command_of(words) for words in named_after("planwave")}
     assert {"run", "plan", "exec", "check", "ls", "show", "watch", "cancel"} <= named
     assert {"answer", "pause", "resume", "retry", "fork", "diff"} <= named
@@ -112,25 +112,25 @@ def test_every_planwave_command_it_names_is_there() -> None:
         command_of(["serve-tea"])
 
 
-def test_every_option_it_names_is_one_of_run() -> None:
+def test_named_options_exist() -> None:
     known = {option for one in get_command(app).commands["run"].params for option in one.opts}  # type: ignore[attr-defined]
     named = {line for line in code_lines() if line.startswith("--")}
     assert {"--json", "--provider", "--model"} <= named <= known
 
 
-def test_every_make_target_it_names_is_there() -> None:
+def test_named_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     named = {words[0] for words in named_after("make")}
     assert {"run", "test", "check"} <= named <= targets
 
 
-def test_every_file_it_links_is_there() -> None:
+def test_linked_files_exist() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)", README) if "://" not in link]
     assert {"docs/semantics.md", "CONTRIBUTING.md"} <= set(links)
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_the_settings_it_shows_are_understood(tmp_path: Path) -> None:
+def test_settings_block_is_valid(tmp_path: Path) -> None:
     (toml,) = blocks("toml")
     (tmp_path / "planwave.toml").write_text(toml, "utf-8")
     done = subprocess.run(

@@ -68,7 +68,7 @@ async def by_socket(server: RunningServer, execution_id: str, after: int) -> Asy
 
 @pytest.mark.parametrize("reconnects", [20, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("connect", [by_sse, by_socket])
-async def test_who_comes_back_many_times_sees_every_event_and_every_token_once(
+async def test_many_reconnects_deliver_every_event_and_token_once(
     server: RunningServer,
     connect: Callable[[RunningServer, str, int], AsyncGenerator[Any]],
     reconnects: int,

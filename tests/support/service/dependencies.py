@@ -12,8 +12,10 @@ from planwave.graph.plan import Plan
 from planwave.nodes.registry import Registry
 from planwave.planner.progress import PlanProgress
 from planwave.service.dependencies import ServiceDependencies
+from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 
@@ -63,3 +65,9 @@ def dependencies(
         directory=directory,
         **more,
     )
+
+
+async def execute_goal(service: Service, goal: str = "do it", **more: Any) -> ExecutionRecord:
+    """Plan a goal and start the execution of its plan."""
+    plan = await service.create_plan(goal)
+    return await service.execute(plan.plan_id, **more)

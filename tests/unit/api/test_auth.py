@@ -37,7 +37,7 @@ def with_cookie(value: str, method: str | None = "GET", **headers: str) -> HTTPC
     return request(method, cookie=f"{SESSION_COOKIE}={value}", **headers)
 
 
-async def test_a_closed_session_stays_closed_over_a_restart(tmp_path: Path) -> None:
+async def test_closed_session_stays_closed_after_reopening(tmp_path: Path) -> None:
     ours = access()
     ours.sessions.open(tmp_path)
     left, other = session(ours), session(ours)
@@ -51,7 +51,7 @@ async def test_a_closed_session_stays_closed_over_a_restart(tmp_path: Path) -> N
     assert TOKEN not in (tmp_path / FILE_NAME).read_text()
 
 
-async def test_a_closed_session_is_forgotten_once_its_time_is_over(tmp_path: Path) -> None:
+async def test_expired_closed_sessions_are_removed(tmp_path: Path) -> None:
     time = [1_000.0]
     ours = access(now=lambda: time[0])
     ours.sessions.open(tmp_path)
@@ -63,7 +63,7 @@ async def test_a_closed_session_is_forgotten_once_its_time_is_over(tmp_path: Pat
     assert list(json.loads((tmp_path / FILE_NAME).read_bytes())) == [late.rpartition(".")[0]]
 
 
-async def test_a_session_is_closed_where_that_cannot_be_stored(
+async def test_session_is_closed_in_memory_when_store_fails(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ours = access()
@@ -77,7 +77,7 @@ async def test_a_session_is_closed_where_that_cannot_be_stored(
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"a": null}', '{"a": "b"}'])
-def test_closed_sessions_that_cannot_be_read_stop_the_start(tmp_path: Path, content: str) -> None:
+def test_unreadable_session_file_stops_the_start(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE_NAME).write_text(content)
     with pytest.raises(StoreError) as caught:
         access().sessions.open(tmp_path)
@@ -88,7 +88,7 @@ def test_closed_sessions_that_cannot_be_read_stop_the_start(tmp_path: Path, cont
 @pytest.mark.parametrize(
     "value", [b"Bearer " + TOKEN.encode(), b"bearer   " + TOKEN.encode() + b" "]
 )
-def test_the_token_lets_in_whatever_its_letters(value: bytes) -> None:
+def test_token_is_accepted_with_any_characters(value: bytes) -> None:
     assert access().check(request(authorization=value)) == "owner"
 
 
@@ -99,25 +99,25 @@ def test_the_token_lets_in_whatever_its_letters(value: bytes) -> None:
         b"Basic " + TOKEN.encode(), TOKEN.encode(), b"Bearer " + TOKEN.encode() + b"x",
     ],
 )  # fmt: skip
-def test_anything_else_does_not(value: bytes) -> None:
+def test_wrong_authorization_header_is_rejected(value: bytes) -> None:
     with pytest.raises(Unauthorized):
         access().check(request(authorization=value))
 
 
-def test_nothing_does_not_either() -> None:
+def test_missing_authorization_header_is_rejected() -> None:
     with pytest.raises(Unauthorized):
         access().check(request())
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer ", "Bearer null", "Bearer None"])
-def test_an_empty_token_is_matched_by_nothing(given: str) -> None:
+def test_empty_token_matches_nothing(given: str) -> None:
     with pytest.raises(Unauthorized):
         access("").check(request(authorization=given))
     with pytest.raises(Unauthorized):
         access("").issue_session_cookie("")
 
 
-def test_without_a_token_everybody_is_let_in_and_gets_no_cookie() -> None:
+def test_without_token_every_request_is_accepted() -> None:
     open_to_all = access(None)
     assert open_to_all.check(request()) == "local"
     assert open_to_all.check(bearing("anything")) == "local"
@@ -130,7 +130,7 @@ def session(of: Authenticator) -> str:
     return cookie
 
 
-def test_a_session_stands_for_the_token_without_holding_it() -> None:
+def test_session_does_not_contain_the_token() -> None:
     ours = access()
     cookie = session(ours)
     assert TOKEN not in cookie
@@ -139,7 +139,7 @@ def test_a_session_stands_for_the_token_without_holding_it() -> None:
     assert access().check(with_cookie(cookie)) == "owner"  # a restart ends no session
 
 
-def test_a_session_ends_with_its_time_its_token_and_its_close() -> None:
+def test_session_ends_by_expiry_token_change_or_close() -> None:
     ours = access()
     cookie = session(ours)
     late = access(now=lambda: 1_000.0 + SESSION_S)
@@ -156,14 +156,14 @@ def test_a_session_ends_with_its_time_its_token_and_its_close() -> None:
 @pytest.mark.parametrize(
     "forged", ["", ".", "..", "9999999999.x.y", "9999999999..", "é.é.é", "x" * 5_000]
 )
-def test_a_made_up_session_lets_nobody_in(forged: str) -> None:
+def test_forged_session_is_rejected(forged: str) -> None:
     ours = access()
     with pytest.raises(Unauthorized):
         ours.check(request(cookie=f"{SESSION_COOKIE}={forged}"))
     ours.sessions.revoke(request(cookie=f"{SESSION_COOKIE}={forged}"))
 
 
-def test_a_longer_life_cannot_be_written_into_a_session() -> None:
+def test_changed_expiry_invalidates_session() -> None:
     ours = access()
     until, _, rest = session(ours).partition(".")
     with pytest.raises(Unauthorized):
@@ -186,7 +186,7 @@ def test_only_the_token_opens_a_session(guess: str) -> None:
         (None, {"origin": "http://127.0.0.1"}),
     ],
 )
-def test_a_cookie_is_taken_from_our_own_pages(method: str | None, headers: dict[str, str]) -> None:
+def test_cookie_from_own_page_is_accepted(method: str | None, headers: dict[str, str]) -> None:
     ours = access()
     assert ours.check(with_cookie(session(ours), method, **headers)) == "owner"
 
@@ -202,21 +202,19 @@ def test_a_cookie_is_taken_from_our_own_pages(method: str | None, headers: dict[
         ("POST", {"sec_fetch_site": "same-origin"}),
     ],
 )
-def test_a_cookie_that_comes_from_nowhere_known_is_not_taken(
-    method: str | None, headers: dict[str, str]
-) -> None:
+def test_cookie_from_unknown_page_is_rejected(method: str | None, headers: dict[str, str]) -> None:
     ours = access()
     with pytest.raises(Forbidden):
         ours.check(with_cookie(session(ours), method, **headers))
 
 
-def test_a_wrong_token_is_not_made_good_by_a_cookie() -> None:
+def test_wrong_token_with_valid_cookie_is_rejected() -> None:
     ours = access()
     with pytest.raises(Unauthorized):
         ours.check(with_cookie(session(ours), authorization="Bearer wrong"))
 
 
-def test_requests_are_counted_and_guesses_apart_from_them() -> None:
+def test_failed_logins_and_requests_have_separate_rate_limits() -> None:
     ours = access(requests_per_s=0.001, requests_burst=2)
     for _ in range(2):
         with pytest.raises(Unauthorized):
@@ -232,7 +230,7 @@ def test_requests_are_counted_and_guesses_apart_from_them() -> None:
     assert raised in (refused.value.hint or "")
 
 
-def test_executions_are_counted_by_the_minute() -> None:
+def test_executions_per_minute_are_limited() -> None:
     ours = access(executions_per_minute=2)
     for _ in range(2):
         ours.check_execution_rate("owner")

@@ -71,7 +71,7 @@ async def sent(
         )
 
 
-async def test_a_body_arrives_as_its_model() -> None:
+async def test_valid_body_becomes_its_model() -> None:
     answer = await sent('{"goal": "go", "parts": [{"size": 2}, "x"]}')
     assert answer.json() == {
         "goal": "go", "how": "fast", "parts": [{"size": 2}, "x"], "names": {},
@@ -93,7 +93,7 @@ async def test_a_body_arrives_as_its_model() -> None:
         ("null", 422, "invalid-body", ""),
     ],
 )
-async def test_what_another_reader_might_read_differently_is_refused(
+async def test_ambiguous_json_is_rejected(
     content: bytes | str, status: int, code: str, pointer: str
 ) -> None:
     answer = await sent(content)
@@ -102,7 +102,7 @@ async def test_what_another_reader_might_read_differently_is_refused(
     assert problem["issues"][0]["pointer"] == pointer
 
 
-async def test_nesting_up_to_the_limit_and_the_body_around_it_is_read() -> None:
+async def test_nesting_is_limited() -> None:
     deepest = Settings().limits.json_depth
     answer = await sent(f'{{"goal": {"[" * deepest}{"]" * deepest}}}')
     assert [issue["pointer"] for issue in answer.json()["issues"]] == ["/goal"]
@@ -122,13 +122,13 @@ async def test_nesting_up_to_the_limit_and_the_body_around_it_is_read() -> None:
         ('{"goal": "a", "names": {"x": {"size": "1"}}}', "invalid-field", "/names/x/size"),
     ],
 )
-async def test_each_fault_says_where_it_is(content: str, code: str, pointer: str) -> None:
+async def test_invalid_field_has_pointer(content: str, code: str, pointer: str) -> None:
     problem = (await sent(content)).json()
     assert (problem["status"], problem["code"]) == (422, "invalid-body")
     assert [(each["code"], each["pointer"]) for each in problem["issues"]] == [(code, pointer)]
 
 
-async def test_all_faults_come_at_once_and_unions_leave_no_trace_in_pointers() -> None:
+async def test_all_invalid_fields_are_listed() -> None:
     content = '{"goal": 1, "parts": [{"size": "x"}], "more": 1}'
     problem = (await sent(content)).json()
     assert problem["code"] == "invalid-body"
@@ -152,7 +152,7 @@ async def test_all_faults_come_at_once_and_unions_leave_no_trace_in_pointers() -
         {**JSON, "content-encoding": "gzip"},
     ],
 )
-async def test_a_body_of_another_type_is_refused(headers: dict[str, str]) -> None:
+async def test_other_content_type_is_rejected(headers: dict[str, str]) -> None:
     answer = await sent('{"goal": "go"}', headers)
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported-media-type")
 
@@ -161,17 +161,17 @@ async def test_a_body_of_another_type_is_refused(headers: dict[str, str]) -> Non
     "kind",
     ["application/json", "Application/JSON ; charset=UTF-8", 'application/json;charset="utf-8"'],
 )
-async def test_json_is_json_however_it_is_spelled(kind: str) -> None:
+async def test_json_content_type_variants_are_accepted(kind: str) -> None:
     assert (await sent('{"goal": "go"}', {"content-type": kind})).status_code == 200
 
 
-async def test_where_a_body_may_be_left_out_its_defaults_hold() -> None:
+async def test_optional_body_uses_defaults() -> None:
     answer: Any = await sent(b"", {}, "/nothing")
     assert answer.json() == {"why": "because"}
 
 
 @pytest.mark.parametrize("given", [None, 1, "x", [], {"a": [1]}])
-async def test_a_root_model_takes_any_json_but_no_empty_body(given: Any) -> None:
+async def test_root_model_takes_any_json_and_no_empty_body(given: Any) -> None:
     answer = await sent(json.dumps(given), path="/anything")
     assert (answer.status_code, answer.json()) == (200, given)
     assert (await sent("", path="/anything")).status_code == 400

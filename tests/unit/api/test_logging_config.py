@@ -23,14 +23,14 @@ def lines(form: Any, tell: Any) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_a_json_line_holds_all_there_is_to_say() -> None:
+def test_json_log_line_has_all_fields() -> None:
     def tell() -> None:
         _log.warning("three of %s", "four", extra={FIELDS: {"status": 200}})
 
     (line,) = lines("json", tell)
-    told = json.loads(line)
-    assert told.pop("at").endswith("+00:00")
-    assert told == {
+    received = json.loads(line)
+    assert received.pop("at").endswith("+00:00")
+    assert received == {
         "level": "warning",
         "logger": "planwave.somewhere",
         "message": "three of four",
@@ -38,33 +38,33 @@ def test_a_json_line_holds_all_there_is_to_say() -> None:
     }
 
 
-def test_a_text_line_holds_the_same() -> None:
+def test_text_log_line_has_all_fields() -> None:
     (line,) = lines("text", lambda: _log.info("done", extra={FIELDS: {"status": 200, "ms": 1.5}}))
     assert line.split(" ", 1)[1] == "INFO planwave.somewhere done status=200 ms=1.5"
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_nobody_can_write_a_second_line(form: str) -> None:
+def test_log_message_cannot_add_a_line(form: str) -> None:
     forged = "evil\n2026-01-01 INFO planwave.access all is well\x1b[2J"
-    told = lines(form, lambda: _log.warning("%s", forged, extra={FIELDS: {"name": forged}}))
-    assert len(told) == 1
-    assert "\x1b" not in told[0]
+    received = lines(form, lambda: _log.warning("%s", forged, extra={FIELDS: {"name": forged}}))
+    assert len(received) == 1
+    assert "\x1b" not in received[0]
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_a_fault_brings_its_trace(form: str) -> None:
+def test_log_has_traceback(form: str) -> None:
     def tell() -> None:
         try:
             raise ZeroDivisionError("by nothing")
         except ZeroDivisionError:
             _log.exception("broke")
 
-    told = lines(form, tell)
-    assert "ZeroDivisionError: by nothing" in told[-1]
-    assert (len(told) == 1) is (form == "json")
+    received = lines(form, tell)
+    assert "ZeroDivisionError: by nothing" in received[-1]
+    assert (len(received) == 1) is (form == "json")
 
 
-def test_records_carry_the_request_they_belong_to_while_it_lasts() -> None:
+def test_log_records_carry_request_id_during_the_request() -> None:
     request = RequestContext("r1")
 
     def tell() -> None:
@@ -76,13 +76,13 @@ def test_records_carry_the_request_they_belong_to_while_it_lasts() -> None:
         current_request.reset(token)
         _log.info("elsewhere")
 
-    told = [json.loads(line) for line in lines("json", tell)]
-    assert [each.get("request_id") for each in told] == ["r1", None, None]
+    received = [json.loads(line) for line in lines("json", tell)]
+    assert [each.get("request_id") for each in received] == ["r1", None, None]
 
 
-def test_everything_goes_to_the_stream_and_the_rest_is_as_before() -> None:
+def test_configured_logging_is_restored() -> None:
     root = logging.getLogger()
     before = list(root.handlers), root.level
-    told = lines("text", lambda: logging.getLogger("some.library").warning("careful"))
-    assert len(told) == 1
+    received = lines("text", lambda: logging.getLogger("some.library").warning("careful"))
+    assert len(received) == 1
     assert (list(root.handlers), root.level) == before

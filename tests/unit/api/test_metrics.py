@@ -26,7 +26,7 @@ from tests.support.nodes.held_nodes import FailingNode, HeldNode
 from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
 from tests.support.server.in_process_client import asgi_client
 from tests.support.server.metrics_scrape import MetricsScrape, scrape_metrics
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 class Flaky:
@@ -48,12 +48,11 @@ def application(service: Service) -> FastAPI:
 
 
 async def run(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    record = await service.execute(plan.plan_id)
+    record = await execute_goal(service)
     return (await service.wait(record.execution_id)).status
 
 
-async def test_executions_and_nodes_are_counted_by_type_and_by_what_became_of_them() -> None:
+async def test_executions_and_nodes_are_counted_by_type_and_status() -> None:
     once = Node("f", "flaky", "f", policy_document={"retry": {"attempts": 2}})
     nodes = (once, Node("b", "broken", "b"), text_node("t"), text_node("u"))
     graph = make_graph(*nodes, edges=[("f", "t"), ("b", "u")])
@@ -80,7 +79,7 @@ async def test_executions_and_nodes_are_counted_by_type_and_by_what_became_of_th
     assert found.value("planwave_execution_queue_seconds_count") == 1
 
 
-async def test_links_are_counted_as_found_or_made() -> None:
+async def test_link_cache_hits_and_misses_are_counted() -> None:
     service = Service(
         dependencies(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
     )
@@ -91,12 +90,11 @@ async def test_links_are_counted_as_found_or_made() -> None:
     assert found.value("planwave_link_cache_misses_total") == 1
 
 
-async def test_what_runs_waits_and_watches_is_told_as_it_is_right_now() -> None:
+async def test_gauges_show_current_executions_and_subscribers() -> None:
     held = HeldNode()
     service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
     async with asgi_client(application(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         async with service.subscribe(record.execution_id) as following:
             found = await scrape_metrics(client)
@@ -113,7 +111,7 @@ async def test_what_runs_waits_and_watches_is_told_as_it_is_right_now() -> None:
         assert found.value("planwave_event_lag_seconds_count") >= 1
 
 
-async def test_an_execution_cancelled_before_it_ran_ended_without_having_started() -> None:
+async def test_execution_cancelled_before_start_is_counted_as_ended() -> None:
     service = Service(dependencies(make_graph(text_node("a"))))
     async with asgi_client(application(service)) as client:
         plan = await service.create_plan("do it")
@@ -125,17 +123,16 @@ async def test_an_execution_cancelled_before_it_ran_ended_without_having_started
     assert found.labels("planwave_nodes_total", "type") == set()
 
 
-async def test_nodes_given_from_outside_did_not_run() -> None:
+async def test_preset_nodes_are_not_counted() -> None:
     service = Service(dependencies(make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])))
     async with asgi_client(application(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id, inputs={"a": {"output": "given"}})
+        record = await execute_goal(service, inputs={"a": {"output": "given"}})
         await service.wait(record.execution_id)
         found = await scrape_metrics(client)
     assert found.value("planwave_nodes_total", type="text", status="completed") == 1
 
 
-async def test_nothing_counted_ever_falls() -> None:
+async def test_counters_never_decrease() -> None:
     service = Service(dependencies(make_graph(Node("b", "broken", "b")), types=[FailingNode()]))
     async with asgi_client(application(service)) as client:
         before = await scrape_metrics(client)
@@ -147,7 +144,7 @@ async def test_nothing_counted_ever_falls() -> None:
             before = after
 
 
-async def test_two_applications_count_each_for_itself() -> None:
+async def test_applications_have_separate_metrics() -> None:
     one, other = (Service(dependencies(make_graph(text_node("a")))) for _ in range(2))
     async with asgi_client(application(one)) as client, asgi_client(application(other)) as quiet:
         await run(one)
@@ -155,7 +152,7 @@ async def test_two_applications_count_each_for_itself() -> None:
         assert (await scrape_metrics(quiet)).value("planwave_executions_started_total") == 0
 
 
-def test_the_first_names_keep_their_own_label_value_and_later_ones_share_one() -> None:
+def test_bounded_label_maps_later_names_to_other() -> None:
     label = BoundedLabel(2)
     assert [label.value(name) for name in ("a", "b", "c", "a", "c")] == [
         "a",
@@ -166,11 +163,11 @@ def test_the_first_names_keep_their_own_label_value_and_later_ones_share_one() -
     ]
 
 
-def told(metrics: PrometheusObserver) -> MetricsScrape:
+def metrics_of(metrics: PrometheusObserver) -> MetricsScrape:
     return MetricsScrape(generate_latest(metrics).decode())
 
 
-def test_model_calls_are_counted_with_what_they_took() -> None:
+def test_model_calls_are_counted_with_duration_tokens_and_cost() -> None:
     metrics = PrometheusObserver()
     for call in (
         CallReport("openai", "gpt", "rate-limited", 0.2, will_retry=True),
@@ -179,7 +176,7 @@ def test_model_calls_are_counted_with_what_they_took() -> None:
         CallReport("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
     ):
         metrics.model_called(call)
-    found, gpt = told(metrics), {"provider": "openai", "model": "gpt"}
+    found, gpt = metrics_of(metrics), {"provider": "openai", "model": "gpt"}
     for outcome in ("rate-limited", "completed", "recorded"):
         assert found.value("planwave_provider_calls_total", **gpt, outcome=outcome) == 1
     assert found.value("planwave_provider_retries_total", **gpt) == 1
@@ -195,7 +192,7 @@ def test_model_calls_are_counted_with_what_they_took() -> None:
     assert found.value("planwave_provider_cost_usd_total", provider="local", model="qwen") == 0
 
 
-def test_names_anybody_can_choose_do_not_make_endless_series() -> None:
+def test_unbounded_names_do_not_create_unbounded_series() -> None:
     metrics = PrometheusObserver()
     for n in range(1_000):
         metrics.model_called(CallReport("box", f"model-{n}", "completed", 1.0))
@@ -204,13 +201,13 @@ def test_names_anybody_can_choose_do_not_make_endless_series() -> None:
     ends = [Event("x", n, "", "node.skipped", f"n{n}", None, {}) for n in range(1_000)]
     nested = Event("x", 1, "", "node.skipped", "n1[0]/inner", None, {})
     metrics.published([*ends, nested])
-    found = told(metrics)
+    found = metrics_of(metrics)
     assert len(found.labels("planwave_provider_calls_total", "model")) == 101
     assert len(found.labels("planwave_nodes_total", "type")) == 101
     assert found.value("planwave_nodes_total", type="other", status="skipped") == 901
 
 
-async def test_requests_are_counted_by_the_template_of_their_route() -> None:
+async def test_http_requests_are_counted_by_route_template() -> None:
     app = application(Service(dependencies(make_graph(text_node("a")))))
 
     @app.get("/things/{thing}")
@@ -236,7 +233,7 @@ async def test_requests_are_counted_by_the_template_of_their_route() -> None:
     assert found.labels(name, "route") == {route, "other"}
 
 
-async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> None:
+async def test_websockets_are_counted_by_handshake_status() -> None:
     sent: list[Message] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -254,14 +251,14 @@ async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> N
     for first in ("websocket.accept", "websocket.close"):
         scope = {"type": "websocket", "headers": [], "first": first}
         await counted(scope, receive, send)
-    found = told(metrics)
+    found = metrics_of(metrics)
     for status in ("101", "403"):
         labels = {"route": "other", "method": "WEBSOCKET", "status": status}
         assert found.value("planwave_http_requests_total", **labels) == 1
     assert len(sent) == 4
 
 
-async def test_it_speaks_openmetrics_too_where_asked() -> None:
+async def test_openmetrics_format_is_negotiated() -> None:
     async with asgi_client(
         application(Service(dependencies(make_graph(text_node("a")))))
     ) as client:
@@ -276,7 +273,7 @@ async def test_it_speaks_openmetrics_too_where_asked() -> None:
     assert "planwave_nodes" in families
 
 
-async def test_every_name_has_the_prefix_and_counters_end_in_total() -> None:
+async def test_metric_names_follow_conventions() -> None:
     async with asgi_client(
         application(Service(dependencies(make_graph(text_node("a")))))
     ) as client:
@@ -286,7 +283,7 @@ async def test_every_name_has_the_prefix_and_counters_end_in_total() -> None:
     assert {"counter", "gauge", "histogram"} == set(found.types.values())
 
 
-def test_an_event_costs_about_a_microsecond_while_nobody_asks() -> None:
+def test_recording_an_event_is_cheap() -> None:
     metrics = PrometheusObserver()
     graph = make_graph(*(text_node(f"n{n}") for n in range(30)))
     batch = [
@@ -301,12 +298,14 @@ def test_an_event_costs_about_a_microsecond_while_nobody_asks() -> None:
             metrics.published(batch)
         for _ in range(50_000):
             metrics.published(delta)
-    assert told(metrics).value("planwave_nodes_total", type="text", status="completed") == 25_000
+    assert (
+        metrics_of(metrics).value("planwave_nodes_total", type="text", status="completed") == 25_000
+    )
 
 
-def test_an_execution_that_left_is_forgotten() -> None:
+def test_removed_execution_is_not_counted() -> None:
     metrics = PrometheusObserver()
     metrics.started("x", make_graph(text_node("a")), 0.0)
     metrics.execution_left("x")
     metrics.published([Event("x", 5, "", "node.skipped", "a", None, {})])
-    assert told(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0
+    assert metrics_of(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0

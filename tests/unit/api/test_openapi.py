@@ -38,24 +38,29 @@ def operations(whole: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_every_operation_says_what_it_is_for(whole: dict[str, Any]) -> None:
+def test_every_operation_is_described(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
-        assert operation["summary"], (method, path)
-        assert operation["description"], (method, path)
+        assert operation["summary"][-1] != ".", (method, path)
+        assert operation["description"].strip(), (method, path)
         assert operation["tags"], (method, path)
+        for parameter in operation.get("parameters", ()):
+            assert parameter["description"], (method, path)
+        for response in operation["responses"].values():
+            assert response["description"] not in ("", "Successful Response"), (method, path)
+            for content in response.get("content", {}).values():
+                assert content["schema"], (method, path)
 
 
-def test_every_failure_is_a_problem_with_an_example(whole: dict[str, Any]) -> None:
+def test_every_error_response_is_a_problem_with_example(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
         for status, response in operation["responses"].items():
-            assert response["description"], (method, path, status)
             if status >= "400":
                 assert list(response["content"]) == [MEDIA_TYPE], (method, path, status)
                 Problem.model_validate(response["content"][MEDIA_TYPE]["example"])
         assert {"403", "408", "431", "500", "503"} <= set(operation["responses"])
 
 
-def test_what_needs_the_token_says_so_and_everything_but_health_needs_it(
+def test_security_is_documented_for_every_operation_but_health(
     app: FastAPI, whole: dict[str, Any]
 ) -> None:
     for method, path, operation in operations(whole):
@@ -69,7 +74,7 @@ def test_what_needs_the_token_says_so_and_everything_but_health_needs_it(
         )
 
 
-def test_every_body_is_shown_with_its_model_and_failures(whole: dict[str, Any]) -> None:
+def test_every_body_has_schema_and_error_responses(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
         if (body := operation.get("requestBody")) is not None:
             (media_type,) = body["content"]
@@ -79,7 +84,7 @@ def test_every_body_is_shown_with_its_model_and_failures(whole: dict[str, Any]) 
             assert {"400", "413", "415", "422"} <= set(operation["responses"]), (method, path)
 
 
-def test_every_request_that_may_carry_a_key_says_so(whole: dict[str, Any]) -> None:
+def test_idempotency_key_is_documented_where_it_applies(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
         names = [each["name"] for each in operation.get("parameters", ())]
         takes_one = method == "post" and path != "/api/session"
@@ -88,11 +93,11 @@ def test_every_request_that_may_carry_a_key_says_so(whole: dict[str, Any]) -> No
             assert {"409", "422"} <= set(operation["responses"]), (method, path)
 
 
-def test_a_body_too_large_is_refused_everywhere(whole: dict[str, Any]) -> None:
+def test_body_limit_is_documented_for_every_operation(whole: dict[str, Any]) -> None:
     assert all("413" in operation["responses"] for _, _, operation in operations(whole))
 
 
-def test_nothing_points_to_what_is_not_there(whole: dict[str, Any]) -> None:
+def test_every_reference_resolves(whole: dict[str, Any]) -> None:
     known = set(whole["components"]["schemas"])
 
     def refs(value: Any) -> set[str]:
@@ -107,18 +112,18 @@ def test_nothing_points_to_what_is_not_there(whole: dict[str, Any]) -> None:
     assert not known & {"HTTPValidationError", "ValidationError"}
 
 
-def test_options_that_may_be_left_out_say_what_they_are_then(whole: dict[str, Any]) -> None:
+def test_optional_options_have_defaults(whole: dict[str, Any]) -> None:
     for body in ("ExecuteRequest", "RunRequest"):
         options = whole["components"]["schemas"][body]["properties"]["options"]
         assert options["default"] == ExecuteOptionsModel().model_dump(mode="json")
 
 
-def test_operations_have_names_of_their_own(whole: dict[str, Any]) -> None:
+def test_operation_ids_are_unique(whole: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, _, operation in operations(whole)]
     assert len(names) == len(set(names))
 
 
-def test_a_route_of_any_kind_is_completed() -> None:
+def test_custom_route_is_completed() -> None:
     app = FastAPI()
 
     class Part(BaseModel):

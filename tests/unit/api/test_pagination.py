@@ -17,28 +17,28 @@ def records(count: int) -> list[ExecutionRecord]:
     return [ExecutionRecord(new_id(), None, "t", "g", "starting", time) for _ in range(count)]
 
 
-def test_a_page_is_as_large_as_asked_within_the_limit() -> None:
+def test_page_size_is_limited() -> None:
     limits = Limits(page_items=60)
-    assert [page_size(asked, limits) for asked in (None, 1, 60)] == [50, 1, 60]
+    assert [page_size(requested, limits) for requested in (None, 1, 60)] == [50, 1, 60]
     assert page_size(None, Limits(page_items=7)) == 7
     with pytest.raises(LimitExceeded, match="page_items for a page is 60, met 61") as caught:
         page_size(61, limits)
     assert caught.value.status_hint == 422
 
 
-def test_a_list_that_fits_on_its_page_has_no_next_one() -> None:
+def test_last_page_has_no_cursor() -> None:
     found = records(2)
     assert paginate(found, 2) == (found, None)
 
 
-def test_the_cursor_of_a_page_is_the_place_of_its_last_item() -> None:
+def test_cursor_is_position_of_last_item() -> None:
     found = records(3)
     page, cursor = paginate(found, 2)
     assert page == found[:2]
     assert decode_cursor(cursor) == PageCursor(found[1].created_at, found[1].execution_id)
 
 
-def test_no_cursor_is_the_beginning() -> None:
+def test_missing_cursor_starts_at_the_beginning() -> None:
     assert decode_cursor(None) is None
 
 
@@ -52,7 +52,7 @@ def test_no_cursor_is_the_beginning() -> None:
         f"2026-01-31T12:00:00\x00 {PLAN_ID}",
     ],
 )
-def test_a_cursor_nobody_was_given_is_refused(text: str) -> None:
+def test_invalid_cursor_is_rejected(text: str) -> None:
     for cursor in (text, urlsafe_b64encode(text.encode()).decode()):
         with pytest.raises(InputError) as caught:
             decode_cursor(cursor)

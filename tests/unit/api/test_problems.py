@@ -28,7 +28,7 @@ CYCLE = Diagnostic("flow-cycle", "error", "a → b → a", "/edges/1", path=("a"
 WARNING = Diagnostic("odd", "warning", "odd", "/nodes/0", node="a")
 
 
-def test_a_faulty_graph_lists_every_finding_with_its_place_and_way_out() -> None:
+def test_invalid_graph_lists_all_diagnostics() -> None:
     problem = problem_details(GraphInvalid([CYCLE, WARNING]))
     assert (problem["status"], problem["code"], problem["title"]) == (
         422, "graph-invalid", "graph invalid",
@@ -39,14 +39,14 @@ def test_a_faulty_graph_lists_every_finding_with_its_place_and_way_out() -> None
     Problem.model_validate(problem)
 
 
-def test_a_plan_that_could_not_be_repaired_brings_its_attempts() -> None:
+def test_unrepairable_plan_lists_attempts() -> None:
     attempts = [{"reply": "no", "finish_reason": "stop", "diagnostics": []}]
     problem = problem_details(PlanInvalid([CYCLE], attempts))
     assert (problem["code"], problem["attempts"]) == ("plan-invalid", attempts)
     assert problem["issues"] == [CYCLE.as_json()]
 
 
-def test_a_passed_limit_is_told_in_numbers() -> None:
+def test_exceeded_limit_has_numbers() -> None:
     problem = problem_details(LimitExceeded("goal_chars", 10, 11, what="the goal"))
     assert (problem["status"], problem["limit"], problem["value"], problem["met"]) == (
         413, "goal_chars", 10, 11,
@@ -62,7 +62,7 @@ def test_a_passed_limit_is_told_in_numbers() -> None:
         (Unauthorized("no"), 401, "www-authenticate", "Bearer"),
     ],
 )
-def test_what_the_client_should_do_next_is_in_a_header(
+def test_problem_has_retry_or_authenticate_header(
     error: PlanwaveError, status: int, header: str, value: str
 ) -> None:
     answer = problem_response(error)
@@ -70,13 +70,13 @@ def test_what_the_client_should_do_next_is_in_a_header(
     assert answer.headers["content-type"] == MEDIA_TYPE
 
 
-def test_a_failed_provider_is_named() -> None:
+def test_failed_provider_is_named() -> None:
     problem = problem_details(ProviderError("gone", provider="openai", model="m"), "r1")
     assert (problem["status"], problem["provider"], problem["model"]) == (502, "openai", "m")
     assert problem["request_id"] == "r1"
 
 
-def test_openapi_responses_show_the_problem_with_an_example_that_fits() -> None:
+def test_openapi_problem_has_valid_example() -> None:
     described = problems(404, 409)
     assert list(described) == [404, 409]
     content = described[404]["content"][MEDIA_TYPE]
@@ -103,7 +103,7 @@ def small_app() -> FastAPI:
     return app
 
 
-async def asked(method: str, url: str) -> httpx2.Response:
+async def send_request(method: str, url: str) -> httpx2.Response:
     transport = httpx2.ASGITransport(small_app())
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.request(method, url)
@@ -120,24 +120,24 @@ async def asked(method: str, url: str) -> httpx2.Response:
         ("GET", "/things/a?limit=0", 422, "invalid-request"),
     ],
 )
-async def test_every_refusal_is_a_problem(method: str, url: str, status: int, code: str) -> None:
-    answer = await asked(method, url)
+async def test_every_error_is_a_problem(method: str, url: str, status: int, code: str) -> None:
+    answer = await send_request(method, url)
     assert answer.status_code == status
     assert answer.headers["content-type"] == MEDIA_TYPE
     problem = Problem.model_validate(answer.json())
     assert (problem.status, problem.code) == (status, code)
 
 
-async def test_methods_there_are_come_with_the_refusal_of_one_there_is_not() -> None:
-    assert (await asked("PUT", "/things/a")).headers["allow"] == "DELETE, GET, HEAD"
+async def test_allow_header_lists_methods() -> None:
+    assert (await send_request("PUT", "/things/a")).headers["allow"] == "DELETE, GET, HEAD"
 
 
-async def test_all_parameters_that_do_not_fit_are_listed() -> None:
-    problem = (await asked("GET", "/things/a?limit=0&after=x")).json()
+async def test_all_invalid_parameters_are_listed() -> None:
+    problem = (await send_request("GET", "/things/a?limit=0&after=x")).json()
     assert [each["parameter"] for each in problem["issues"]] == ["limit", "after"]
     assert problem["detail"].endswith("(and 1 more)")
 
 
-async def test_an_id_is_echoed_escaped() -> None:
-    detail = (await asked("GET", "/things/%1b%5b31m%F0%9F%98%80")).json()["detail"]
+async def test_echoed_id_is_escaped() -> None:
+    detail = (await send_request("GET", "/things/%1b%5b31m%F0%9F%98%80")).json()["detail"]
     assert detail == "'\\x1b[31m😀' is no thing id"

@@ -12,7 +12,7 @@ class Clock:
         return self.now
 
 
-def test_a_burst_is_let_through_and_one_more_is_told_when_to_come_back() -> None:
+def test_burst_is_allowed_and_next_request_gets_retry_after() -> None:
     clock = Clock()
     pace = TokenBucket("requests", 2, 3, clock)
     for _ in range(3):
@@ -26,13 +26,13 @@ def test_a_burst_is_let_through_and_one_more_is_told_when_to_come_back() -> None
         pace.acquire("me")
 
 
-def test_principals_do_not_share() -> None:
+def test_principals_have_separate_buckets() -> None:
     pace = TokenBucket("requests", 1, 1, Clock())
     pace.acquire("me")
     pace.acquire("you")
 
 
-def test_a_long_rest_saves_up_no_more_than_a_burst() -> None:
+def test_bucket_never_exceeds_its_burst() -> None:
     clock = Clock()
     pace = TokenBucket("requests", 1, 2, clock)
     clock.now += 1_000
@@ -42,7 +42,7 @@ def test_a_long_rest_saves_up_no_more_than_a_burst() -> None:
         pace.acquire("me")
 
 
-def test_seats_are_counted_for_each_principal_and_given_back() -> None:
+def test_connections_are_counted_for_each_principal() -> None:
     seats = ConnectionLimiter()
     with seats.slot("a", 2), seats.slot("a", 2), seats.slot("b", 1):
         with pytest.raises(TooManyRequests, match="as many as may") as caught, seats.slot("a", 2):
@@ -52,7 +52,7 @@ def test_seats_are_counted_for_each_principal_and_given_back() -> None:
         pass
 
 
-def test_a_seat_is_given_back_whatever_happens() -> None:
+def test_connection_is_released_after_error() -> None:
     seats = ConnectionLimiter()
     for _ in range(3):
         with pytest.raises(ValueError, match="x"), seats.slot("a", 1):

@@ -39,7 +39,7 @@ def speaks_ipv6() -> bool:
     return False
 
 
-async def test_a_server_answers_where_it_says(server: RunningServer) -> None:
+async def test_server_answers_at_its_url(server: RunningServer) -> None:
     async with server.client() as client:
         answer = await client.get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
@@ -55,7 +55,7 @@ def test_loopback_needs_no_token(host: str) -> None:
 @pytest.mark.parametrize(
     "host", [EVERYWHERE, "::", "10.1.2.3", "192.0.2.1", "no.such.host.invalid"]
 )
-def test_any_other_address_does(host: str) -> None:
+def test_other_address_needs_token(host: str) -> None:
     with pytest.raises(InputError) as refused:
         check_token(Settings(host=host))
     assert refused.value.code == "token-required"
@@ -64,12 +64,12 @@ def test_any_other_address_does(host: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["", " "])
-def test_an_empty_token_is_none_at_all(token: str) -> None:
+def test_empty_token_is_rejected(token: str) -> None:
     with pytest.raises(InputError, match="empty"):
         check_token(Settings(token=SecretStr(token)))
 
 
-def test_a_port_in_use_is_told_with_a_way_out() -> None:
+def test_port_in_use_is_reported_with_hint() -> None:
     with bind_socket("127.0.0.1", 0) as first:
         first[0].listen()
         with pytest.raises(InputError) as refused, bind_socket(*first[0].getsockname()):
@@ -80,19 +80,19 @@ def test_a_port_in_use_is_told_with_a_way_out() -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
-def test_a_host_that_is_not_ours_is_told(host: str) -> None:
+def test_foreign_host_is_reported(host: str) -> None:
     with pytest.raises(InputError, match="cannot listen"), bind_socket(host, 0):
         pass
 
 
-def test_an_address_becomes_a_url() -> None:
+def test_url_of_ipv4_address() -> None:
     for host, url in (("127.0.0.1", "http://127.0.0.1:"), (EVERYWHERE, "http://127.0.0.1:")):
         with bind_socket(host, 0) as (listener,):
             assert url_of(listener) == f"{url}{listener.getsockname()[1]}"
 
 
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
-def test_an_address_with_colons_becomes_a_url_too() -> None:
+def test_url_of_ipv6_address() -> None:
     with bind_socket("::1", 0) as (listener,):
         assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
 
@@ -109,7 +109,7 @@ def resolved(*addresses: str) -> Any:
 
 
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
-async def test_a_name_of_two_address_families_is_served_on_both(
+async def test_name_with_two_address_families_is_served_on_both(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
@@ -132,7 +132,7 @@ async def test_a_name_of_two_address_families_is_served_on_both(
 
 
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
-def test_the_port_of_all_addresses_of_a_name_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_addresses_of_a_name_share_one_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
     with bind_socket("localhost", 0) as listeners:
         port = listeners[0].getsockname()[1]
@@ -143,7 +143,7 @@ def test_the_port_of_all_addresses_of_a_name_is_the_same(monkeypatch: pytest.Mon
 
 
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
-def test_a_port_that_is_taken_on_one_of_two_addresses_is_not_served_on_the_other(
+def test_port_taken_on_one_address_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with bind_socket("::1", 0) as (other,):
@@ -154,7 +154,7 @@ def test_a_port_that_is_taken_on_one_of_two_addresses_is_not_served_on_the_other
             pass
 
 
-def test_an_address_that_this_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_missing_on_this_machine_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolved("192.0.2.1", "127.0.0.1"))
     with bind_socket("localhost", 0) as (listener,):
         assert listener.getsockname()[0] == "127.0.0.1"
@@ -173,7 +173,7 @@ class Announcing(MemoryStore):
 
 @pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_one_signal_ends_it_well(number: int) -> None:
+async def test_first_signal_ends_with_exit_code_0(number: int) -> None:
     urls: list[str] = []
 
     def told(url: str) -> None:
@@ -184,7 +184,7 @@ async def test_one_signal_ends_it_well(number: int) -> None:
     assert Announcing.announced == (urls[0], "tok")
 
 
-async def test_a_second_one_ends_it_otherwise() -> None:
+async def test_second_signal_ends_with_signal_exit_code() -> None:
     def told(_: str) -> None:
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
@@ -192,7 +192,7 @@ async def test_a_second_one_ends_it_otherwise() -> None:
     assert await served(Settings(port=0), told) == 128 + signal.SIGINT
 
 
-async def test_a_third_one_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_third_signal_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr("planwave.api.server.os._exit", codes.append)
     stop = ShutdownSignals()
@@ -201,7 +201,7 @@ async def test_a_third_one_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> 
     assert codes == [143]
 
 
-async def test_nothing_is_opened_where_it_may_not_listen() -> None:
+async def test_service_is_not_opened_when_listening_is_refused() -> None:
     def opened(_: Settings) -> Service:
         raise AssertionError("opened")
 
@@ -222,7 +222,7 @@ async def until_draining(running: RunningServer) -> None:
     assert running.service.load.is_draining
 
 
-async def test_while_draining_nothing_new_is_taken_and_reading_goes_on() -> None:
+async def test_draining_rejects_new_work_and_allows_reads() -> None:
     with running_server() as running:
         execution_id = await running.execute("held")
         async with running.client() as client:
@@ -240,7 +240,7 @@ async def test_while_draining_nothing_new_is_taken_and_reading_goes_on() -> None
         await running.on_loop(running.service.wait(execution_id))
 
 
-async def test_a_request_at_work_is_answered_before_the_end() -> None:
+async def test_request_in_progress_is_answered_before_shutdown() -> None:
     with running_server() as running:
         gate = running.planner.gates["slow"] = PlanningGate()
         async with raw_connection(running) as raw:
@@ -255,7 +255,7 @@ async def test_a_request_at_work_is_answered_before_the_end() -> None:
 
 
 @pytest.mark.parametrize("asked", ["nothing", "half a head", "half a body", "a slow plan", "all"])
-async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: str) -> None:
+async def test_idle_or_slow_client_does_not_delay_shutdown(asked: str) -> None:
     began = time.monotonic()
     with running_server(limits=BRIEF) as running:
         gate = running.planner.gates["slow"] = PlanningGate()
@@ -283,11 +283,11 @@ async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: st
 
 async def last_of(socket: ClientConnection) -> str:
     """Give the last message before a WebSocket is closed."""
-    said = ""
+    output = ""
     with suppress(ConnectionClosed):
         while True:
-            said = str(await socket.recv())
-    return said
+            output = str(await socket.recv())
+    return output
 
 
 async def start_later(running: RunningServer) -> str:
@@ -301,7 +301,7 @@ async def start_later(running: RunningServer) -> str:
 
 
 @pytest.mark.parametrize("status", ["executing", "starting"])
-async def test_streams_are_told_and_closed(status: str) -> None:
+async def test_shutdown_notifies_and_closes_streams(status: str) -> None:
     with running_server(limits=BRIEF) as running:
         is_held = status == "executing"
         execution_id = await (running.execute("held") if is_held else start_later(running))

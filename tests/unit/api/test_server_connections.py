@@ -33,7 +33,7 @@ async def plan_under_way(running: RunningServer, raw: RawConnection, goal: str) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="options of Linux")
-def test_a_silent_client_is_not_accepted_at_once_and_one_that_does_not_read_times_out() -> None:
+def test_silent_client_is_not_accepted_and_unread_data_times_out() -> None:
     with bind_socket("127.0.0.1", 0) as (listener,), socket.socket() as client:
         listener.listen()
         client.connect(listener.getsockname())
@@ -77,7 +77,7 @@ async def test_an_invalid_request_is_answered_400_and_closed(
 @pytest.mark.parametrize(
     ("encoding", "body"), [("chunked", b"zz\r\n"), ("gzip, chunked", IN_CHUNKS + b"\r\n")]
 )
-async def test_a_body_that_cannot_be_decoded_is_never_processed(
+async def test_undecodable_body_is_rejected(
     server: RunningServer, encoding: str, body: bytes
 ) -> None:
     async with raw_connection(server) as raw:
@@ -90,7 +90,7 @@ async def test_a_body_that_cannot_be_decoded_is_never_processed(
     ("header", "body"),
     [(f"Content-Length: {len(CHECK)}", CHECK), ("Transfer-Encoding: chunked", IN_CHUNKS + b"\r\n")],
 )
-async def test_an_offer_of_another_protocol_is_ignored_and_the_body_is_read(
+async def test_upgrade_offer_is_ignored_and_body_is_read(
     server: RunningServer, header: str, body: bytes
 ) -> None:
     offer = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQ"]
@@ -104,7 +104,7 @@ async def test_an_offer_of_another_protocol_is_ignored_and_the_body_is_read(
         assert await healthy(raw)
 
 
-async def test_a_trailer_is_no_header_of_the_next_request(server: RunningServer) -> None:
+async def test_trailer_is_not_a_header_of_the_next_request(server: RunningServer) -> None:
     async with raw_connection(server) as raw:
         for trailer in (b"", b"Content-Type: text/plain\r\n"):
             body = IN_CHUNKS + trailer + b"\r\n"
@@ -124,7 +124,7 @@ async def test_pipelined_requests_are_answered_in_order(server: RunningServer) -
             assert (await raw.read_response()).status == 200
 
 
-async def test_a_head_without_end_is_cut_off(server: RunningServer) -> None:
+async def test_unending_header_is_rejected(server: RunningServer) -> None:
     async with raw_connection(server) as raw:
         await raw.write(b"GET /healthz HTTP/1.1\r\nX-Long: ")
         await raw.write(b"x" * 2 * server.settings.limits.header_bytes)

@@ -21,13 +21,13 @@ def planwave(*args: str, fails: BaseException | None = None) -> Result:
     return CliRunner().invoke(app, list(args), obj=composition)
 
 
-def test_a_planned_failure_is_a_sentence_and_a_hint() -> None:
+def test_expected_error_has_message_and_hint() -> None:
     done = planwave("ls", fails=StoreError("the disk is gone", hint="plug it in"))
     assert done.exit_code == 1
     assert done.stderr == "✗ the disk is gone\n  → plug it in\n"
 
 
-def test_a_fault_of_ours_is_a_sentence_too_and_says_how_to_see_more() -> None:
+def test_unexpected_error_names_debug_variable() -> None:
     done = planwave("ls", fails=ZeroDivisionError("oops"))
     assert done.exit_code == 1
     assert "fault in planwave: ZeroDivisionError: oops" in done.stderr
@@ -35,18 +35,18 @@ def test_a_fault_of_ours_is_a_sentence_too_and_says_how_to_see_more() -> None:
     assert "Traceback" not in done.output
 
 
-def test_a_fault_shows_its_place_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_variable_shows_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEBUG_VARIABLE, "1")
     assert isinstance(planwave("ls", fails=ZeroDivisionError("oops")).exception, ZeroDivisionError)
 
 
-def test_ctrl_c_anywhere_exits_130() -> None:
+def test_ctrl_c_exits_130() -> None:
     done = planwave("ls", fails=KeyboardInterrupt())
     assert done.exit_code == 130
     assert "interrupted" in done.stderr
 
 
-def test_an_error_with_json_before_or_after_the_command_is_an_object() -> None:
+def test_json_error_is_an_object() -> None:
     for args in (["--json", "ls"], ["ls", "--json"]):
         done = planwave(*args, fails=PlanwaveError("x", code="odd"))
         assert '"code": "odd"' in done.stdout
@@ -71,7 +71,7 @@ def test_an_error_with_json_before_or_after_the_command_is_an_object() -> None:
         (["--frob"], "no such option: --frob", "planwave --help"),
     ],
 )
-def test_wrong_usage_looks_like_every_other_failure(args: list[str], says: str, see: str) -> None:
+def test_usage_error_has_message_and_help_command(args: list[str], says: str, see: str) -> None:
     done = planwave(*args)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"✗ {says}")
@@ -83,7 +83,7 @@ def test_wrong_usage_looks_like_every_other_failure(args: list[str], says: str, 
     assert json.loads(done.stdout)["error"]["code"] == "usage"
 
 
-def test_a_refusal_of_the_system_names_the_file_and_is_no_fault_of_ours() -> None:
+def test_system_error_names_the_file() -> None:
     done = planwave("ls", "--json", fails=PermissionError(13, "Permission denied", "/some/file"))
     assert done.exit_code == 1
     error = json.loads(done.stdout)["error"]
@@ -93,13 +93,13 @@ def test_a_refusal_of_the_system_names_the_file_and_is_no_fault_of_ours() -> Non
     )
 
 
-def test_ctrl_c_with_json_is_an_object_too() -> None:
+def test_ctrl_c_with_json_is_an_object() -> None:
     done = planwave("ls", "--json", fails=KeyboardInterrupt())
     assert done.exit_code == 130
     assert json.loads(done.stdout)["error"]["code"] == "interrupted"
 
 
-def test_what_other_rooms_warn_of_is_a_note() -> None:
+def test_log_warning_is_printed_as_note() -> None:
     def history(_: Any) -> Any:
         logging.getLogger("anywhere").warning("odd\x1b[2J")
         return QueryService(MemoryStore(), None)
@@ -109,14 +109,18 @@ def test_what_other_rooms_warn_of_is_a_note() -> None:
     assert done.stderr == "! odd[2J\n"
 
 
-def test_without_a_command_the_help_is_shown() -> None:
+def test_missing_command_prints_help() -> None:
     done = planwave()
     assert "Usage: planwave" in done.output or "Usage:" in done.output
     assert "doctor" in done.output
 
 
-def test_every_command_has_help_with_an_example() -> None:
-    for name in ("run", "plan", "exec", "check", "ls", "show", "doctor"):
-        done = planwave(name, "--help")
-        assert done.exit_code == 0
-        assert f"planwave {name}" in done.stdout.split("For example:")[1]
+@pytest.mark.parametrize("name", ["run", "plan", "exec", "check", "ls", "show", "doctor"])
+def test_command_help_has_example(name: str) -> None:
+    done = planwave(name, "--help")
+    assert done.exit_code == 0
+    assert f"planwave {name}" in done.stdout.split("For example:")[1]
+
+
+def test_version_is_printed() -> None:
+    assert planwave("--version").stdout.startswith("planwave ")

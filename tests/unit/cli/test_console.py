@@ -11,14 +11,14 @@ from planwave.cli.console import CommandConsole, logs_as_notes
 from tests.support.cli.fake_console import console_output, plain_console, terminal_console
 
 
-def test_a_pipe_gets_whole_lines_without_escape_codes() -> None:
+def test_pipe_output_has_whole_lines_without_escape_codes() -> None:
     console = plain_console(width=20)
     console.line(Text("a very long line that would not fit", style="bold red"))
     console.markdown("# Title\n\n**bold**")
     assert console_output(console) == "a very long line that would not fit\n# Title\n\n**bold**\n"
 
 
-def test_a_terminal_gets_lines_cut_to_its_width() -> None:
+def test_terminal_lines_are_cut_to_width() -> None:
     console = terminal_console(width=20)
     console.line("a very long line that would not fit")
     (line,) = console_output(console).splitlines()
@@ -26,14 +26,14 @@ def test_a_terminal_gets_lines_cut_to_its_width() -> None:
     assert line.endswith("…")
 
 
-def test_a_terminal_gets_markdown_rendered() -> None:
+def test_terminal_renders_markdown() -> None:
     console = terminal_console()
     console.markdown("**bold** and [a link](http://x.example)")
     assert "**" not in console_output(console)
     assert "\x1b]8" not in console_output(console)
 
 
-def test_hostile_text_cannot_steer_the_terminal() -> None:
+def test_control_characters_are_removed() -> None:
     for console in (plain_console(), terminal_console()):
         console.markdown("before \x1b[2Jafter")
         console.text("\x1b]0;owned\x07")
@@ -44,14 +44,14 @@ def test_hostile_text_cannot_steer_the_terminal() -> None:
         assert "[bold]not markup[/bold]" in shown
 
 
-def test_a_terminal_without_unicode_gets_ascii_signs() -> None:
+def test_terminal_without_unicode_gets_ascii_signs() -> None:
     out = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), highlight=False)
     console = CommandConsole(out=out, live=False)
     assert console.glyph("completed").isascii()
     assert plain_console().glyph("completed") == "✓"
 
 
-def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
+def test_json_goes_to_stdout_and_the_rest_to_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     console = CommandConsole(json=True)
@@ -65,19 +65,19 @@ def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
     assert "do this" in err
 
 
-def test_json_is_ascii_where_nothing_else_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_ascii_for_ascii_output(monkeypatch: pytest.MonkeyPatch) -> None:
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stdout)
     CommandConsole(json=True).result({"a": "ü"})
     assert json.loads(stdout.buffer.getvalue()) == {"a": "ü"}
 
 
-def test_json_for_a_closed_stdout_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_to_closed_stdout_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     CommandConsole(json=True).result({"a": 1})
 
 
-def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
+def test_terminal_wraps_text_but_not_copyable_lines() -> None:
     console = terminal_console(width=20)
     console.text("several words that do not fit")
     console.verbatim("/a/path/that/does/not/fit/either")
@@ -88,12 +88,12 @@ def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
     ]
 
 
-def test_a_width_of_nothing_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zero_width_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
     assert CommandConsole().width == 80
 
 
-def test_a_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     class Tty(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -105,7 +105,7 @@ def test_a_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None
     assert CommandConsole(out=console).live
 
 
-def test_forced_colours_in_a_pipe_do_not_make_it_redrawable(
+def test_forced_colours_do_not_make_a_pipe_redrawable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -113,7 +113,7 @@ def test_forced_colours_in_a_pipe_do_not_make_it_redrawable(
     assert not CommandConsole(out=Console(file=io.StringIO())).live
 
 
-def test_warnings_of_any_room_are_one_clean_line_each_without_a_trace() -> None:
+def test_log_warnings_are_one_line_each() -> None:
     console = plain_console()
     with logs_as_notes(lambda: console):
         logging.getLogger("somewhere.deep").info("no news")
@@ -124,7 +124,7 @@ def test_warnings_of_any_room_are_one_clean_line_each_without_a_trace() -> None:
     assert console_output(console) == "! it went [2Jbadly\n"
 
 
-def test_afterwards_nothing_is_noted() -> None:
+def test_log_handler_is_removed_afterwards() -> None:
     console, before = plain_console(), list(logging.getLogger().handlers)
     with logs_as_notes(lambda: console):
         pass
@@ -133,7 +133,7 @@ def test_afterwards_nothing_is_noted() -> None:
     assert logging.getLogger().handlers == before
 
 
-def test_a_note_nobody_can_read_stops_nothing() -> None:
+def test_unwritable_note_is_ignored() -> None:
     def gone() -> None:
         raise BrokenPipeError
 

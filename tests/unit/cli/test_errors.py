@@ -44,17 +44,17 @@ TWO = (
         (InvalidTransition("x"), ExitCode.FAILED),
     ],
 )
-def test_every_kind_of_failure_has_its_exit_code(error: PlanwaveError, code: int) -> None:
+def test_every_error_has_its_exit_code(error: PlanwaveError, code: int) -> None:
     assert exit_code_of(error) == code
 
 
-def test_a_failure_is_one_sentence_and_a_way_out() -> None:
+def test_error_has_message_and_hint() -> None:
     console = plain_console()
     show_error(console, UnavailableProvider("anthropic\nhas no key", hint="set ANTHROPIC_API_KEY"))
     assert console_output(console) == "✗ anthropic has no key\n  → set ANTHROPIC_API_KEY\n"
 
 
-def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
+def test_invalid_plan_lists_all_diagnostics() -> None:
     console = plain_console(width=40)
     show_error(console, GraphInvalid(TWO))
     assert console_output(console).splitlines() == [
@@ -66,14 +66,14 @@ def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
     ]
 
 
-def test_a_plan_no_model_could_repair_keeps_its_own_way_out() -> None:
+def test_unrepairable_plan_keeps_its_hint() -> None:
     console = plain_console()
     show_error(console, PlanInvalid(TWO[:1], [{}, {}, {}]))
     assert "after 3 attempt(s)" in console_output(console)
     assert "--provider" in console_output(console).splitlines()[-1]
 
 
-def test_with_json_the_failure_is_an_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_error_goes_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     show_error(CommandConsole(json=True), GraphInvalid(TWO))
     out, err = capsys.readouterr()
     shown = json.loads(out)

@@ -24,11 +24,11 @@ from tests.support.cli.scripted_prompter import ScriptedPrompter
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
-def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
+def prompt_with(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
     """Have somebody sit at the terminal and type."""
 
     def terminal_prompter(console: Any) -> ScriptedPrompter | None:
@@ -41,8 +41,8 @@ def run(graph: dict[str, Any]) -> Any:
     return invoke("exec", "-", stdin=json.dumps(graph))
 
 
-def test_a_question_is_asked_inline_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, ["e", "Dear you", "approve", "fine"])
+def test_request_is_prompted_during_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt_with(monkeypatch, ["e", "Dear you", "approve", "fine"])
     done = run(approval_graph())
     assert done.exit_code == 0, done.output
     assert "Check asks (r9)" in done.stdout
@@ -54,8 +54,8 @@ def test_a_question_is_asked_inline_and_the_run_goes_on(monkeypatch: pytest.Monk
     assert "answer with" not in done.stdout
 
 
-def test_questions_come_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, ["approve", "", "reject", ""])
+def test_requests_are_prompted_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt_with(monkeypatch, ["approve", "", "reject", ""])
     done = run(two_approvals_graph())
     assert done.exit_code == 0, done.output
     assert [line for line in done.stdout.splitlines() if " asks (" in line] == [
@@ -64,10 +64,10 @@ def test_questions_come_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> 
     assert invoke_json("show", "last")["status"] == "completed"
 
 
-def test_a_question_left_open_is_told_with_the_command_that_answers_it(
+def test_skipped_request_prints_answer_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    typing(monkeypatch, [None, "approve", ""])
+    prompt_with(monkeypatch, [None, "approve", ""])
     done = run(two_approvals_graph())
     assert done.exit_code == 0, done.output
     document = invoke_json("show", "last")
@@ -75,8 +75,8 @@ def test_a_question_left_open_is_told_with_the_command_that_answers_it(
     assert f"planwave answer {document['execution_id']} r6 --decision approve" in done.stdout
 
 
-def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
+def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt_with(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = run(approval_graph())
     assert done.exit_code == 130, done.output
     assert "it stays paused" in done.stderr
@@ -85,8 +85,8 @@ def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.Monkey
     assert invoke_json("answer", "last", "--decision", "approve")["status"] == "completed"
 
 
-def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [])
+def test_expired_request_closes_its_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt_with(monkeypatch, [])
     done = run(approval_graph(timeoutS=3, timeoutAction="reject"))
     assert done.exit_code == 0, done.output
     assert "the question was closed meanwhile" in done.output
@@ -94,17 +94,17 @@ def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyP
     assert (document["status"], document["node_results"]["dropped"]) == ("completed", "dropped")
 
 
-def test_an_answer_to_what_cannot_be_read_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_to_unreadable_execution_ends_command(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused(_: ExecutionCommands, execution_id: str, *__: Any) -> None:
         raise unreadable_error(execution_id, "its large result is gone")
 
     monkeypatch.setattr(ExecutionCommands, "answer", refused)
-    typing(monkeypatch, ["approve", ""])
+    prompt_with(monkeypatch, ["approve", ""])
     done = run(approval_graph())
     assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)
 
 
-def test_where_nobody_can_be_asked_the_run_rests_and_says_how_it_goes_on() -> None:
+def test_run_without_terminal_pauses_and_prints_answer_command() -> None:
     done = run(approval_graph())
     assert done.exit_code == 0, done.output
     document = invoke_json("show", "last")
@@ -115,7 +115,7 @@ def test_where_nobody_can_be_asked_the_run_rests_and_says_how_it_goes_on() -> No
     assert (quiet["status"], quiet["requests"][0]["request_id"]) == ("paused", "r9")
 
 
-def test_a_terminal_shows_each_wave_once_around_a_question(
+def test_terminal_shows_each_wave_once_around_a_prompt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from planwave.cli.options import CommandContext
@@ -123,7 +123,7 @@ def test_a_terminal_shows_each_wave_once_around_a_question(
 
     console = terminal_console()
     monkeypatch.setattr(CommandContext, "console", lambda _: console)
-    typing(monkeypatch, ["approve", ""])
+    prompt_with(monkeypatch, ["approve", ""])
     assert run(approval_graph()).exit_code == 0
     shown = visible_lines(console)
     assert [line for line in shown if line.startswith("Wave") and "of" in line] == [

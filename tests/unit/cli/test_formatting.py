@@ -36,13 +36,13 @@ NODE_STATUSES = [
 
 
 @pytest.mark.parametrize("status", NODE_STATUSES)
-def test_every_node_status_has_a_sign_in_unicode_and_in_ascii(status: str) -> None:
+def test_every_node_status_has_unicode_and_ascii_sign(status: str) -> None:
     look = STATUS_STYLES[status]
     assert len(look.glyph) == 1
     assert look.ascii.isascii()
 
 
-def test_an_unknown_status_is_shown_not_refused() -> None:
+def test_unknown_status_has_a_sign() -> None:
     assert status_style("never-heard-of").glyph == "?"
 
 
@@ -58,7 +58,7 @@ def test_an_unknown_status_is_shown_not_refused() -> None:
         (7800, "2 h 10 min"),
     ],
 )
-def test_durations_read_naturally(seconds: float, shown: str) -> None:
+def test_duration_format(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
 
 
@@ -66,11 +66,11 @@ def test_durations_read_naturally(seconds: float, shown: str) -> None:
     ("usd", "shown"),
     [(0, "$0"), (0.00001, "under $0.0001"), (0.0123, "$0.0123"), (1.5, "$1.50")],
 )
-def test_money_has_the_decimals_it_needs(usd: float, shown: str) -> None:
+def test_money_format(usd: float, shown: str) -> None:
     assert money(usd) == shown
 
 
-def test_numbers_and_ranges() -> None:
+def test_number_and_range_format() -> None:
     assert (counted(1, "node"), counted(1200, "token")) == ("1 node", "1,200 tokens")
     assert (number_range(5, 5.2), number_range(1000, 2000)) == ("5", "1,000 to 2,000")
 
@@ -88,7 +88,7 @@ def test_numbers_and_ranges() -> None:
         "\x7f",
     ],
 )
-def test_text_that_would_steer_the_terminal_is_disarmed(hostile: str) -> None:
+def test_terminal_control_text_is_removed(hostile: str) -> None:
     shown = clean(f"left{hostile}right")
     assert not any(ord(c) < 32 or 0x7F <= ord(c) <= 0x9F or c in "\u202e\u2066" for c in shown)
     shown.encode("utf-8")
@@ -96,7 +96,7 @@ def test_text_that_would_steer_the_terminal_is_disarmed(hostile: str) -> None:
     assert shown.endswith("right")
 
 
-def test_line_breaks_and_tabs_stay_in_text_and_go_in_lines() -> None:
+def test_line_breaks_are_kept_in_text_and_removed_in_lines() -> None:
     assert clean("a\n\tb") == "a\n\tb"
     assert one_line(" a\n\t b\x1b ") == "a b"
 
@@ -105,19 +105,19 @@ def test_line_breaks_and_tabs_stay_in_text_and_go_in_lines() -> None:
 @pytest.mark.parametrize(
     "text", ["", "short", "日本語の長い文章です" * 30, "x" * 5000, "a\nb " * 99]
 )
-def test_cut_text_never_passes_its_width(text: str, width: int) -> None:
+def test_truncated_text_fits_its_width(text: str, width: int) -> None:
     assert cell_len(tail(text, width)) <= width
     assert cell_len(truncate(text, width)) <= width
 
 
-def test_a_tail_is_the_end_and_a_cut_the_start() -> None:
+def test_tail_keeps_the_end_and_truncate_the_start() -> None:
     text = "one two three four five six seven"
     assert tail(text, 12) == "…e six seven"
     assert truncate(text, 12) == "one two thr…"
     assert truncate("short", 12) == tail("short", 12) == "short"
 
 
-def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
+def test_stored_error_forms_become_text() -> None:
     assert error_text({"code": "c", "message": "m"}) == "m"
     assert error_text({"code": "c"}) == "c"
     assert error_text("plain") == "plain"
@@ -125,7 +125,7 @@ def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
     assert json_object([1]) == {}
 
 
-def test_json_keeps_its_letters_and_escapes_what_steers_a_terminal() -> None:
+def test_json_keeps_letters_and_escapes_control_characters() -> None:
     value = {"a": "Gezeiten 潮 \x9b31m \x7f \u202e \ud800 \x1b[2J\n\t"}
     text = json_text(value)
     assert "Gezeiten 潮 \\u009b31m \\u007f \\u202e \\ud800 \\u001b[2J\\n\\t" in text
@@ -133,7 +133,7 @@ def test_json_keeps_its_letters_and_escapes_what_steers_a_terminal() -> None:
     assert json_text(value, ascii_only=True).isascii()
 
 
-def test_every_way_not_to_complete_says_why() -> None:
+def test_status_reason_of_every_status() -> None:
     assert status_reason("failed", {"error": {"message": "no"}, "handled": True}) == "no (handled)"
     assert status_reason("retrying", {"error": {"message": "busy"}, "delay_s": 3}) == (
         "busy; tries again in 3.0 s"

@@ -23,43 +23,43 @@ ONE = make_graph(Node("begin", "start", "Begin"), text_node("b"), edges=[("begin
 TWO = make_graph(Node("s1", "start", "S"), Node("s2", "start", "S"))
 
 
-def given(*written: str, graph: Graph = ONE) -> dict[str, Any]:
+def resolved(*written: str, graph: Graph = ONE) -> dict[str, Any]:
     return resolve_inputs(read_inputs(written), graph, library_registry())
 
 
-def test_plain_text_goes_to_the_one_entry_node() -> None:
-    assert given("a = b") == {"begin": {"output": "a = b"}}
+def test_text_goes_to_the_only_entry_node() -> None:
+    assert resolved("a = b") == {"begin": {"output": "a = b"}}
 
 
-def test_a_node_and_a_handle_can_be_named() -> None:
+def test_node_and_handle_can_be_named() -> None:
     written = ["b=x=y", "begin:output=z"]
-    assert given(*written) == {"b": {"output": "x=y"}, "begin": {"output": "z"}}
-    assert given(*written, "begin=w")["begin"] == {"output": "w"}
+    assert resolved(*written) == {"b": {"output": "x=y"}, "begin": {"output": "z"}}
+    assert resolved(*written, "begin=w")["begin"] == {"output": "w"}
 
 
-def test_an_object_gives_any_json() -> None:
-    assert given('{"begin": {"output": [1]}}') == {"begin": {"output": [1]}}
+def test_object_gives_any_json() -> None:
+    assert resolved('{"begin": {"output": [1]}}') == {"begin": {"output": [1]}}
 
 
-def test_a_flat_object_goes_to_the_one_entry_node() -> None:
-    assert given('{"output": [1]}') == {"begin": {"output": [1]}}
+def test_flat_object_goes_to_the_only_entry_node() -> None:
+    assert resolved('{"output": [1]}') == {"begin": {"output": [1]}}
 
 
 @pytest.mark.parametrize("text", ["x", '{"zz": {"output": 1}}', '{"s1": 5}', "s1:zz=x"])
-def test_what_fits_no_node_is_refused_naming_the_nodes(text: str) -> None:
+def test_input_for_unknown_node_is_rejected(text: str) -> None:
     with pytest.raises(InputError):
-        given(text, graph=TWO)
+        resolved(text, graph=TWO)
 
 
-def test_a_broken_object_is_refused_as_input_not_as_a_plan_and_before_there_is_one() -> None:
+def test_malformed_object_is_rejected_as_input() -> None:
     with pytest.raises(InputError, match=r"--input '\{x': not JSON") as caught:
         read_inputs(["fine", "{x"])
     assert not isinstance(caught.value, GraphInvalid)
     assert "NODE=TEXT" in str(caught.value.hint)
 
 
-def test_no_input_is_no_input() -> None:
-    assert given(graph=TWO) == {}
+def test_no_input_is_empty() -> None:
+    assert resolved(graph=TWO) == {}
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_no_input_is_no_input() -> None:
         ['{"b": {"output": 1}}', '{"b": {"output": 2}, "begin": {"output": null}}'],
     ],
 )
-def test_a_service_is_given_what_would_be_given_here(written: list[str]) -> None:
-    assert merge_inputs(read_inputs(written), ONE, {"start"}) == given(*written)
+def test_remote_and_local_inputs_are_equal(written: list[str]) -> None:
+    assert merge_inputs(read_inputs(written), ONE, {"start"}) == resolved(*written)
 
 
-def test_what_only_a_service_can_judge_is_left_to_it() -> None:
+def test_remote_inputs_are_sent_unchecked() -> None:
     odd = ['{"zz": {"output": 1}}', '{"s1": 3}', '{"s1": {"output": 2}}']
     sent = merge_inputs(read_inputs(odd), TWO, {"start"})
     assert sent == {"zz": {"output": 1}, "s1": {"output": 2}}
@@ -90,13 +90,13 @@ class Stdin(io.TextIOWrapper):
         super().__init__(io.BytesIO(content))
 
 
-def test_a_file_is_read_whole_under_its_name(tmp_path: Path) -> None:
+def test_file_is_read_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_bytes(b"{}")
     source = read_source(str(tmp_path / "g.json"))
     assert source == (str(tmp_path / "g.json"), b"{}")
 
 
-def test_json_is_read_from_a_file_or_stdin_as_it_is(
+def test_json_file_is_read_from_path_or_stdin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "v.json").write_bytes(b'"v"')
@@ -109,7 +109,7 @@ def test_json_is_read_from_a_file_or_stdin_as_it_is(
         read_json_file(str(tmp_path))
 
 
-def test_a_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dash_reads_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(b"{}"))
     assert read_source("-") == ("stdin", b"{}")
     monkeypatch.setattr(sys, "stdin", Stdin("\ufeffGezeiten erklären\n".encode()))
@@ -118,7 +118,7 @@ def test_a_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.json", ""])
-def test_a_missing_file_is_said_so_with_the_way_to_make_one(
+def test_missing_file_is_reported_with_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -128,23 +128,21 @@ def test_a_missing_file_is_said_so_with_the_way_to_make_one(
 
 
 @pytest.mark.parametrize("name", [".", "x" * 5000, "a\0b"])
-def test_what_cannot_be_read_is_named_in_one_line(name: str) -> None:
+def test_unreadable_file_is_reported(name: str) -> None:
     with pytest.raises(InputError, match="cannot be read: ") as caught:
         read_source(name)
     assert len(caught.value.message) < 300
     assert "- for stdin" in str(caught.value.hint)
 
 
-def test_a_closed_stdin_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_stdin_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     for read in (read_source, read_goal):
         with pytest.raises(InputError, match="stdin is closed"):
             read("-")
 
 
-def test_a_huge_file_and_a_huge_stdin_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_input_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "MAX_FILE_BYTES", 10)
     (tmp_path / "big").write_bytes(b"x" * 11)
     with pytest.raises(InputError, match="big' is larger than"):
@@ -154,7 +152,7 @@ def test_a_huge_file_and_a_huge_stdin_are_refused(
         read_goal("-")
 
 
-def test_a_goal_that_is_no_text_names_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_utf8_goal_names_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(b"ab\xff"))
     with pytest.raises(InputError, match="not UTF-8: byte 2 is 0xff"):
         read_goal("-")

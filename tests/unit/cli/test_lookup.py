@@ -35,23 +35,23 @@ async def test_last_is_the_newest_execution() -> None:
     assert (await find(await history(FIRST, SECOND), "last")).id == SECOND
 
 
-async def test_last_of_nothing_says_how_to_start() -> None:
+async def test_last_without_executions_suggests_run() -> None:
     with pytest.raises(NotFound, match="nothing has run") as caught:
         await find(await history(), "last")
     assert "planwave run" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("name", [FIRST, "01911", "01911111-0000", "01911111-0000-7000".upper()])
-async def test_an_execution_is_found_by_its_id_or_the_start_of_it(name: str) -> None:
+async def test_execution_is_found_by_id_prefix(name: str) -> None:
     found = await find(await history(FIRST, SECOND), name)
     assert (found.kind, found.id) == ("execution", FIRST)
 
 
-async def test_a_plan_is_found_by_the_start_of_its_id() -> None:
+async def test_plan_is_found_by_id_prefix() -> None:
     assert (await find(await history(FIRST), "01900000")).kind == "plan"
 
 
-async def test_an_ambiguous_start_lists_what_fits() -> None:
+async def test_ambiguous_prefix_lists_matches() -> None:
     with pytest.raises(InputError) as caught:
         await find(await history(FIRST, SECOND), "019")
     assert caught.value.code == "ambiguous-id"
@@ -59,12 +59,12 @@ async def test_an_ambiguous_start_lists_what_fits() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "fff", "%"])
-async def test_a_name_that_fits_nothing_is_not_found(name: str) -> None:
+async def test_unmatched_name_is_not_found(name: str) -> None:
     with pytest.raises(NotFound):
         await find(await history(FIRST), name)
 
 
-async def test_a_plan_is_named_by_its_executions_too_and_is_no_execution_itself() -> None:
+async def test_plan_is_found_by_its_execution() -> None:
     queries = await history(FIRST)
     assert [await find_plan(queries, name) for name in (PLAN, FIRST, "last")] == [PLAN] * 3
     assert await find_execution(queries, "0191") == FIRST
@@ -76,44 +76,44 @@ def text(content: str) -> dict[str, Any]:
     return make_graph(text_node("a", content)).to_document()
 
 
-async def test_a_flow_is_found_by_id_by_name_and_by_the_start_of_its_id() -> None:
+async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
     async with Service(dependencies()) as service:
-        made = await service.create_flow("Täglich", graph=text("x"))
+        built = await service.create_flow("Täglich", graph=text("x"))
         await service.create_flow("täglich", graph=text("x"))
-        for name in (made.flow_id, "Täglich", made.flow_id[:-1]):
-            assert await find_flow_id(service, name) == made.flow_id
+        for name in (built.flow_id, "Täglich", built.flow_id[:-1]):
+            assert await find_flow_id(service, name) == built.flow_id
         with pytest.raises(NotFound):
-            await find_flow_id(service, made.flow_id[:-1], by_prefix=False)
+            await find_flow_id(service, built.flow_id[:-1], by_prefix=False)
         for name in ("", "Tägli", "nobody"):
             with pytest.raises(NotFound):
                 await find_flow_id(service, name)
 
 
-async def test_a_name_that_several_have_is_refused_with_their_ids() -> None:
+async def test_ambiguous_flow_name_lists_ids() -> None:
     async with Service(dependencies()) as service:
-        made = [(await service.create_flow("Same", graph=text("x"))).flow_id for _ in range(6)]
+        built = [(await service.create_flow("Same", graph=text("x"))).flow_id for _ in range(6)]
         with pytest.raises(InputError, match="6 flows go by 'Same'") as refused:
             await find_flow_id(service, "Same")
         assert refused.value.code == "ambiguous-flow"
-        assert refused.value.hint == f"name one of them: {', '.join(made[:1:-1])}, …"
+        assert refused.value.hint == f"name one of them: {', '.join(built[:1:-1])}, …"
         with pytest.raises(InputError):
-            await find_flow_id(service, made[0][:3])
+            await find_flow_id(service, built[0][:3])
 
 
-async def test_a_name_comes_before_the_start_of_an_id() -> None:
+async def test_flow_name_is_preferred_to_id_prefix() -> None:
     async with Service(dependencies()) as service:
         first = await service.create_flow("x", graph=text("x"))
         named = await service.create_flow(first.flow_id[:6], graph=text("x"))
         assert await find_flow_id(service, first.flow_id[:6]) == named.flow_id
 
 
-async def test_a_version_is_found_by_its_start() -> None:
+async def test_version_is_found_by_prefix() -> None:
     async with Service(dependencies()) as service:
-        made = await service.create_flow("x", graph=text("0"))
+        built = await service.create_flow("x", graph=text("0"))
         for number in range(1, 18):  # more than there are first digits
-            await service.update_flow(made.flow_id, graph=text(str(number)))
-        for start in (made.version, made.version[:20].upper()):
-            assert (await find_flow(service, "x", start)).version == made.version
+            await service.update_flow(built.flow_id, graph=text(str(number)))
+        for start in (built.version, built.version[:20].upper()):
+            assert (await find_flow(service, "x", start)).version == built.version
         with pytest.raises(InputError) as refused:
             await find_flow(service, "x", "")
         assert refused.value.code == "ambiguous-version"
@@ -121,10 +121,10 @@ async def test_a_version_is_found_by_its_start() -> None:
             await find_flow(service, "x", "x")
 
 
-async def test_more_flows_than_a_page_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flow_lookup_reads_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planwave.cli.lookup._PAGE_SIZE", 2)
     async with Service(dependencies()) as service:
-        made = [(await service.create_flow(f"flow {n}", graph=text("x"))) for n in range(5)]
-        for each in made:
+        built = [(await service.create_flow(f"flow {n}", graph=text("x"))) for n in range(5)]
+        for each in built:
             assert await find_flow_id(service, each.name) == each.flow_id
             assert await find_flow_id(service, each.flow_id[:-1]) == each.flow_id

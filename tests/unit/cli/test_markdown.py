@@ -7,7 +7,7 @@ def shown(text: str) -> list[str]:
     return visible_lines(console)
 
 
-def test_line_breaks_of_a_poem_are_kept() -> None:
+def test_markdown_keeps_line_breaks() -> None:
     assert shown("an old pond\na frog leaps in\nsplash") == [
         "an old pond",
         "a frog leaps in",
@@ -15,16 +15,16 @@ def test_line_breaks_of_a_poem_are_kept() -> None:
     ]
 
 
-def test_tags_an_answer_writes_about_are_not_left_out() -> None:
+def test_markdown_keeps_html_tags() -> None:
     assert shown("Use <div> here.\n\n<p>not</p>\n") == ["Use <div> here.", "<p>not</p>"]
 
 
-def test_tables_lists_and_links_are_rendered() -> None:
+def test_markdown_renders_tables_lists_and_links() -> None:
     text = "| a | b |\n|---|---|\n| 1 | 2 |\n\n* one ~~two~~\n\n[here](http://x.example)"
     assert shown(text) == [" a  b", " ────", " 1  2", " • one two", "here (http://x.example)"]
 
 
-def test_a_text_too_long_to_render_is_shown_as_it_is() -> None:
+def test_very_long_markdown_is_not_rendered() -> None:
     console = terminal_console()
     console.markdown("**x** " * 20_000)
     assert console_output(console).startswith("**x** **x**")

@@ -9,7 +9,7 @@ from planwave.errors import UnknownModel
 from tests.support.cli.fake_factories import fake_factories
 
 
-def test_options_lie_over_settings() -> None:
+def test_options_override_settings() -> None:
     composition = fake_factories(provider="anthropic", model="claude")
     plain = CommandContext(composition).settings()
     assert (plain.provider, plain.model, plain.storage_dir) == (
@@ -17,34 +17,34 @@ def test_options_lie_over_settings() -> None:
         "claude",
         Path("storage"),
     )
-    asked = CommandContext(composition, storage="there", provider="openai").settings()
-    assert (asked.provider, asked.storage_dir) == ("openai", Path("there"))
+    requested = CommandContext(composition, storage="there", provider="openai").settings()
+    assert (requested.provider, requested.storage_dir) == ("openai", Path("there"))
 
 
-def test_a_storage_below_the_home_directory_is_there_and_an_empty_name_is_none(
+def test_storage_option_expands_home_and_empty_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
-    asked = CommandContext(fake_factories(), storage="~/kept").settings()
-    assert asked.storage_dir == Path("/home/somebody/kept")
+    requested = CommandContext(fake_factories(), storage="~/kept").settings()
+    assert requested.storage_dir == Path("/home/somebody/kept")
     ctx = SimpleNamespace(obj=CommandContext(fake_factories()))
     assert command_context(cast(Any, ctx), False, "").settings().storage_dir == Path("storage")
 
 
-def test_another_provider_does_not_inherit_the_model_of_the_settings() -> None:
+def test_provider_option_drops_the_configured_model() -> None:
     composition = fake_factories(provider="anthropic", model="claude")
     assert CommandContext(composition, provider="openai").settings().model is None
     assert CommandContext(composition, model="claude-2").settings().provider == "anthropic"
 
 
-def test_a_model_of_the_embedded_provider_is_the_one_that_gets_fetched() -> None:
-    asked = CommandContext(
+def test_local_model_option_sets_local_model() -> None:
+    requested = CommandContext(
         fake_factories(), provider="local", model="qwen2.5-coder-0.5b"
     ).settings()
-    assert asked.local_model == "qwen2.5-coder-0.5b"
+    assert requested.local_model == "qwen2.5-coder-0.5b"
 
 
-def test_the_first_place_is_the_environment_the_second_the_option(monkeypatch) -> None:
+def test_storage_option_overrides_environment(monkeypatch) -> None:
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "env")
     assert CommandContext(fake_factories()).settings().storage_dir == Path("env")
     assert CommandContext(fake_factories(), storage="option").settings().storage_dir == Path(
@@ -52,7 +52,7 @@ def test_the_first_place_is_the_environment_the_second_the_option(monkeypatch) -
     )
 
 
-def test_an_embedded_model_nobody_knows_is_said_so_before_anything_is_fetched() -> None:
+def test_unknown_embedded_model_is_rejected() -> None:
     with pytest.raises(UnknownModel, match="no embedded model is called 'odd'") as caught:
         CommandContext(fake_factories(), provider="local", model="odd").settings()
     assert "qwen2.5-coder-1.5b" in str(caught.value.hint)

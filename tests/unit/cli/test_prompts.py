@@ -37,7 +37,7 @@ def request(asked: Any = None, timeout_s: float | None = None, **fields: Any) ->
     return OpenRequest("r7", "q", {**kind, **fields} if asked is None else asked, "", timeout_s)
 
 
-async def answered(lines: Sequence[str | None], of: OpenRequest, **more: Any) -> tuple[Any, str]:
+async def ask_person(lines: Sequence[str | None], of: OpenRequest, **more: Any) -> tuple[Any, str]:
     """Give what comes of a person who types these lines, and all they saw."""
     console = plain_console()
     person = ScriptedPrompter(lines, console, **more)
@@ -47,23 +47,23 @@ async def answered(lines: Sequence[str | None], of: OpenRequest, **more: Any) ->
 
 
 @pytest.mark.parametrize("said", ["approve", "1", "a", " APP "])
-async def test_a_decision_is_named_numbered_or_begun(said: str) -> None:
-    given, seen = await answered([said, ""], request())
+async def test_decision_is_matched_by_name_number_or_prefix(said: str) -> None:
+    given, seen = await ask_person([said, ""], request())
     assert given == PromptResult({"decision": "approve", "note": ""})
     assert "Check asks (r7)" in seen
     assert "Send it?" in seen
     assert "Dear all" in seen
 
 
-async def test_what_is_no_decision_is_asked_again() -> None:
+async def test_invalid_decision_is_asked_again() -> None:
     lines = ["", "3", "x", "r", "no time"]
-    given, seen = await answered(lines, request())
+    given, seen = await ask_person(lines, request())
     assert given == PromptResult({"decision": "reject", "note": "no time"})
     assert seen.count("decisions are approve, reject") == 2
 
 
-async def test_the_start_of_two_decisions_is_none() -> None:
-    given, _ = await answered(["re", "redo", ""], request(actions=["reject", "redo"]))
+async def test_ambiguous_prefix_is_asked_again() -> None:
+    given, _ = await ask_person(["re", "redo", ""], request(actions=["reject", "redo"]))
     assert given.answer["decision"] == "redo"
 
 
@@ -71,32 +71,30 @@ async def test_the_start_of_two_decisions_is_none() -> None:
     ("before", "typed", "after"),
     [("Dear all", "Dear you", "Dear you"), ({"a": 1}, '{"a": 2}', {"a": 2}), (1, '"b"', "b")],
 )
-async def test_a_value_is_edited_only_where_that_is_asked_for(
-    before: Any, typed: str, after: Any
-) -> None:
-    given, _ = await answered(["e", typed, "1", ""], request(value=before))
+async def test_value_is_edited_on_request(before: Any, typed: str, after: Any) -> None:
+    given, _ = await ask_person(["e", typed, "1", ""], request(value=before))
     assert given == PromptResult({"decision": "approve", "note": "", "value": after})
-    given, _ = await answered(["e", "1", ""], request(value=before), edits=lambda _: typed + "\n")
+    given, _ = await ask_person(["e", "1", ""], request(value=before), edits=lambda _: typed + "\n")
     assert given.answer["value"] == after
 
 
-async def test_a_value_that_is_no_json_stays_as_it_was() -> None:
-    given, seen = await answered(["e", "{", "1", ""], request(value=[1]))
+async def test_invalid_json_value_is_not_applied() -> None:
+    given, seen = await ask_person(["e", "{", "1", ""], request(value=[1]))
     assert given.answer["value"] == [1]
     assert "the value: " in seen
 
 
-async def test_where_the_value_is_fixed_or_an_action_is_called_so_nothing_is_edited() -> None:
-    given, seen = await answered(["e", "1", ""], request(editable=False))
+async def test_edit_is_not_offered_for_fixed_value() -> None:
+    given, seen = await ask_person(["e", "1", ""], request(editable=False))
     assert given == PromptResult({"decision": "approve", "note": ""})
     assert "edit" not in seen
-    given, _ = await answered(["e", ""], request(actions=["e", "f"]))
+    given, _ = await ask_person(["e", ""], request(actions=["e", "f"]))
     assert given.answer["decision"] == "e"
 
 
-async def test_a_form_is_asked_field_by_field_with_what_it_says_of_them() -> None:
+async def test_form_is_asked_field_by_field() -> None:
     lines = ["1", "many", "", "3", "2", "", "[1]", "", ""]
-    given, seen = await answered(lines, request(form=FORM))
+    given, seen = await ask_person(lines, request(form=FORM))
     assert given.answer["form"] == {"n": 3, "to": 2, "fast": False, "more": [1]}
     assert "Copies to print." in seen
     assert "How many (whole number): " in seen
@@ -106,59 +104,59 @@ async def test_a_form_is_asked_field_by_field_with_what_it_says_of_them() -> Non
 
 
 @pytest.mark.parametrize(("said", "value"), [("y", True), ("No", False), ("true", True)])
-async def test_yes_and_no_are_understood(said: str, value: bool) -> None:
+async def test_boolean_inputs_are_understood(said: str, value: bool) -> None:
     form = {"properties": {"fast": {"type": "boolean"}}}
-    given, _ = await answered(["1", said, ""], request(form=form))
+    given, _ = await ask_person(["1", said, ""], request(form=form))
     assert given.answer["form"] == {"fast": value}
 
 
-async def test_a_form_without_named_fields_is_json() -> None:
-    given, seen = await answered(["1", "{", "{}", ""], request(form={"type": "object"}))
+async def test_form_without_properties_is_json() -> None:
+    given, seen = await ask_person(["1", "{", "{}", ""], request(form={"type": "object"}))
     assert given.answer["form"] == {}
     assert "that is no JSON" in seen
 
 
-async def test_an_answer_that_does_not_fit_is_told_and_asked_for_again() -> None:
+async def test_invalid_answer_is_asked_again() -> None:
     form = {"properties": {"n": {"type": "integer", "minimum": 5}}}
-    given, seen = await answered(["1", "3", "", "2", "7", ""], request(form=form))
+    given, seen = await ask_person(["1", "3", "", "2", "7", ""], request(form=form))
     assert given == PromptResult({"decision": "reject", "note": "", "form": {"n": 7}})
     assert "form/n: " in seen
 
 
 @pytest.mark.parametrize(("said", "answer"), [("yes, do", "yes, do"), ("[1]", [1]), ("null", None)])
-async def test_a_request_of_its_own_kind_takes_json_or_text(said: str, answer: Any) -> None:
-    given, seen = await answered([said], request({"question": "Which one?"}))
+async def test_custom_request_takes_json_or_text(said: str, answer: Any) -> None:
+    given, seen = await ask_person([said], request({"question": "Which one?"}))
     assert given == PromptResult(answer)
     assert "Which one?" in seen
 
 
-async def test_what_was_cut_off_may_be_given_its_result() -> None:
+async def test_interrupted_node_can_be_given_a_result() -> None:
     actions = ["run_again", "give_result", "fail"]
     cut_off = {"kind": "interrupted", "message": "It was cut off.", "actions": actions}
-    given, seen = await answered(["give", "sent", ""], request(cut_off))
+    given, seen = await ask_person(["give", "sent", ""], request(cut_off))
     assert given == PromptResult({"decision": "give_result", "note": "", "value": "sent"})
     assert "It was cut off." in seen
 
 
 @pytest.mark.parametrize("before", [[], ["1"], ["e"]])
-async def test_a_person_may_leave_a_question_open_at_any_point(before: list[str]) -> None:
-    given, _ = await answered([*before, None], request())
+async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
+    given, _ = await ask_person([*before, None], request())
     assert given is None
 
 
-async def test_how_long_there_is_time_is_said() -> None:
-    _, seen = await answered([None], request(timeout_s=90, timeoutAction="reject"))
+async def test_prompt_shows_remaining_time() -> None:
+    _, seen = await ask_person([None], request(timeout_s=90, timeoutAction="reject"))
     assert "goes on by itself after 1 min 30 s, with reject" in seen
 
 
-async def test_a_question_cannot_steer_the_terminal() -> None:
+async def test_prompt_removes_control_characters() -> None:
     hostile = request(prompt="\x1b[2Jhi", actions=["ok\x1b[2J"], value="\x1b]0;x\x07")
-    _, seen = await answered([None], hostile)
+    _, seen = await ask_person([None], hostile)
     assert "\x1b" not in seen
     assert "\x07" not in seen
 
 
-def test_what_is_written_as_json_is_json() -> None:
+def test_parse_json_accepts_only_strict_json() -> None:
     assert parse_json('{"a": [1]}', "--value") == {"a": [1]}
     for wrong in ("hello", "{", '{"a": 1, "a": 2}', "NaN"):
         with pytest.raises(InputError, match="--value: "):
@@ -181,7 +179,7 @@ def editor(directory: Path, code: str) -> str:
     return f"{sys.executable} {script}"
 
 
-async def test_lines_are_read_as_they_are_typed(tty: tuple[int, int]) -> None:
+async def test_typed_lines_are_read(tty: tuple[int, int]) -> None:
     typed, read = tty
     console = terminal_console()
     keyboard = TerminalPrompter(console, read)
@@ -193,13 +191,13 @@ async def test_lines_are_read_as_they_are_typed(tty: tuple[int, int]) -> None:
     assert await keyboard.read_line("") == "two"
 
 
-async def test_ctrl_d_ends_the_typing(tty: tuple[int, int]) -> None:
+async def test_ctrl_d_ends_input(tty: tuple[int, int]) -> None:
     typed, read = tty
     os.write(typed, b"\x04")
     assert await TerminalPrompter(terminal_console(), read).read_line("? ") is None
 
 
-async def test_who_stops_waiting_for_a_line_leaves_nothing_on_the_loop(
+async def test_cancelled_read_removes_its_reader(
     tty: tuple[int, int],
 ) -> None:
     _, read = tty
@@ -212,7 +210,7 @@ async def test_who_stops_waiting_for_a_line_leaves_nothing_on_the_loop(
     assert not asyncio.get_running_loop().remove_reader(read)
 
 
-async def test_what_was_typed_before_the_question_answers_nothing(tty: tuple[int, int]) -> None:
+async def test_typed_ahead_input_is_discarded(tty: tuple[int, int]) -> None:
     typed, read = tty
     keyboard = TerminalPrompter(terminal_console(), read)
     os.write(typed, b"one\ntwo\n")
@@ -223,7 +221,7 @@ async def test_what_was_typed_before_the_question_answers_nothing(tty: tuple[int
     assert await keyboard.read_line("") == "now"
 
 
-async def test_a_text_is_edited_in_the_editor_of_the_person(
+async def test_text_is_edited_in_the_configured_editor(
     tty: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyboard = TerminalPrompter(terminal_console(), tty[1])
@@ -235,7 +233,7 @@ async def test_a_text_is_edited_in_the_editor_of_the_person(
 
 
 @pytest.mark.parametrize("code", ["sys.exit(1)", "import os; os.remove(path)"])
-async def test_an_editor_that_fails_is_said_so(
+async def test_failing_editor_is_reported(
     tty: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     monkeypatch.setenv("VISUAL", editor(tmp_path, code))
@@ -244,7 +242,7 @@ async def test_an_editor_that_fails_is_said_so(
 
 
 @pytest.mark.parametrize("command", ["", "/no/such/editor", "'unclosed"])
-async def test_an_editor_there_is_not_is_said_so(
+async def test_missing_editor_is_reported(
     tty: tuple[int, int], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
@@ -255,17 +253,17 @@ async def test_an_editor_there_is_not_is_said_so(
         await keyboard.edit("x", ".txt")
 
 
-async def test_an_editor_does_not_outlive_its_question(
+async def test_editor_is_ended_when_editing_is_cancelled(
     tty: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = tmp_path / "pid"
-    os.mkfifo(told)
-    code = f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    received = tmp_path / "pid"
+    os.mkfifo(received)
+    code = f"import os, time\nopen({str(received)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     monkeypatch.setenv("VISUAL", editor(tmp_path, code))
     editing = asyncio.get_running_loop().create_task(
         TerminalPrompter(terminal_console(), tty[1]).edit("x", ".txt")
     )
-    pid = int(await asyncio.to_thread(told.read_text))
+    pid = int(await asyncio.to_thread(received.read_text))
     editing.cancel()
     await asyncio.wait([editing])
     for _ in range(3_000):
@@ -278,16 +276,14 @@ async def test_an_editor_does_not_outlive_its_question(
 
 
 @pytest.mark.parametrize("stdin", [None, io.StringIO("y\n")])
-def test_nobody_is_asked_where_nobody_sits(
+def test_no_prompter_without_terminal(
     monkeypatch: pytest.MonkeyPatch, stdin: io.StringIO | None
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
     assert terminal_prompter(terminal_console()) is None
 
 
-def test_a_person_is_asked_at_a_terminal_and_only_there(
-    tty: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompter_on_a_terminal_only(tty: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     with os.fdopen(os.dup(tty[1])) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         assert terminal_prompter(terminal_console()) is not None

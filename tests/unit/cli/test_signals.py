@@ -16,13 +16,13 @@ async def signalled(interrupt: Interrupt) -> None:
         await seen.wait()
 
 
-async def test_the_first_signal_stops_what_is_at_work() -> None:
+async def test_first_signal_cancels_work() -> None:
     with Interrupt(plain_console()) as interrupt:
         await signalled(interrupt)
     assert interrupt.received == signal.SIGINT
 
 
-async def test_a_signal_that_came_before_stops_what_starts_after_it() -> None:
+async def test_earlier_signal_cancels_later_work() -> None:
     stops: list[str] = []
     with Interrupt(plain_console()) as interrupt:
         await signalled(interrupt)
@@ -31,9 +31,7 @@ async def test_a_signal_that_came_before_stops_what_starts_after_it() -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_work_is_cancelled_by_a_signal_and_the_exit_code_tells_which(
-    number: int, code: int
-) -> None:
+async def test_signal_sets_the_exit_code(number: int, code: int) -> None:
     cleaned: list[bool] = []
 
     async def work() -> None:
@@ -51,7 +49,7 @@ async def test_work_is_cancelled_by_a_signal_and_the_exit_code_tells_which(
     assert task.cancelling() == 0
 
 
-async def test_work_that_ends_by_itself_gives_its_result() -> None:
+async def test_finished_work_returns_its_result() -> None:
     async def work() -> int:
         return 7
 
@@ -60,7 +58,7 @@ async def test_work_that_ends_by_itself_gives_its_result() -> None:
     assert interrupt.received is None
 
 
-async def test_a_cancellation_from_elsewhere_stays_one() -> None:
+async def test_other_cancellation_is_passed_on() -> None:
     async def work() -> None:
         await asyncio.Event().wait()
 
@@ -73,7 +71,7 @@ async def test_a_cancellation_from_elsewhere_stays_one() -> None:
 
 
 @pytest.mark.usefixtures("hangup")
-async def test_a_closed_terminal_asks_to_stop_too_and_says_so_as_the_cause() -> None:
+async def test_hangup_cancels_with_its_cause() -> None:
     seen = asyncio.Event()
     with Interrupt(plain_console()) as interrupt, interrupt.on_stop(seen.set):
         os.kill(os.getpid(), signal.SIGHUP)
@@ -81,7 +79,7 @@ async def test_a_closed_terminal_asks_to_stop_too_and_says_so_as_the_cause() -> 
         assert interrupt.cause == "stopped because the terminal was closed"
 
 
-async def test_a_closed_terminal_is_ignored_where_that_was_asked_for() -> None:
+async def test_ignored_hangup_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with Interrupt(plain_console()) as interrupt:
@@ -92,13 +90,13 @@ async def test_a_closed_terminal_is_ignored_where_that_was_asked_for() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-async def test_afterwards_the_signals_are_as_before() -> None:
+async def test_signal_handlers_are_restored() -> None:
     with Interrupt(plain_console()):
         pass
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-async def test_a_stop_within_a_stop_takes_its_place_and_gives_it_back() -> None:
+async def test_nested_handlers_are_restored() -> None:
     stops: list[str] = []
 
     async def works_until_stopped() -> None:

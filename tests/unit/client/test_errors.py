@@ -34,21 +34,19 @@ from planwave.errors import (
         (500, "internal-error", PlanwaveError),
     ],
 )
-def test_a_problem_becomes_the_exception_it_was(
-    status: int, code: str, kind: type[PlanwaveError]
-) -> None:
+def test_problem_becomes_its_exception(status: int, code: str, kind: type[PlanwaveError]) -> None:
     error = error_from_problem(status, {"code": code, "detail": "so it is", "hint": "do that"})
     assert type(error) is kind
     assert error.as_json() == {"code": code, "message": "so it is", "hint": "do that"}
     assert error.status_hint == status
 
 
-def test_an_answer_that_is_no_problem_is_a_failure_all_the_same() -> None:
+def test_response_without_problem_becomes_an_error() -> None:
     error = error_from_problem(502, {})
     assert error.message == "the service responded with status 502"
 
 
-def test_what_else_a_problem_says_is_kept() -> None:
+def test_problem_fields_are_kept() -> None:
     busy = error_from_problem(429, {"code": "queue-full", "detail": "full", "retry_after_s": 7})
     assert isinstance(busy, QueueFull)
     assert busy.retry_after_s == 7
@@ -58,7 +56,7 @@ def test_what_else_a_problem_says_is_kept() -> None:
     assert (passed.limit, passed.value, passed.met) == ("nodes", 2, 3)
 
 
-def test_the_issues_of_a_graph_are_its_diagnostics() -> None:
+def test_graph_issues_become_diagnostics() -> None:
     issue = {"code": "flow-cycle", "message": "round", "pointer": "/edges/1", "path": ["a", "b"]}
     error = error_from_problem(422, {"code": "graph-invalid", "detail": "round", "issues": [issue]})
     assert isinstance(error, GraphInvalid)

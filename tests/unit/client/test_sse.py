@@ -20,7 +20,7 @@ def read(text: str) -> list[ServerSentEvent]:
     return list(EventStreamParser().feed(text.encode()))
 
 
-def test_lines_become_messages_and_comments_are_passed_over() -> None:
+def test_lines_become_events_without_comments() -> None:
     assert read(': ping\n\nid: 3\nevent: node.log\ndata: {"a":\ndata: 1}\n\ndata:x\n\n') == [
         ServerSentEvent("node.log", '{"a":\n1}'),
         ServerSentEvent("message", "x"),
@@ -28,7 +28,7 @@ def test_lines_become_messages_and_comments_are_passed_over() -> None:
 
 
 @given(st.text(max_size=20), st.lists(st.integers(0, 80), max_size=6))
-def test_messages_are_the_same_wherever_chunks_are_cut(text: str, cuts: Sequence[int]) -> None:
+def test_parsing_does_not_depend_on_chunk_boundaries(text: str, cuts: Sequence[int]) -> None:
     data = json.dumps({"text": text}, ensure_ascii=False)
     sent = f"event: node.log\ndata: {data}\n\ndata: é\u2028\r\n\n".encode()
     places = [0, *sorted(min(cut, len(sent)) for cut in cuts), len(sent)]
@@ -37,7 +37,7 @@ def test_messages_are_the_same_wherever_chunks_are_cut(text: str, cuts: Sequence
     assert found == [ServerSentEvent("node.log", data), ServerSentEvent("message", "é\u2028")]
 
 
-def test_a_message_cut_off_in_the_middle_is_none() -> None:
+def test_incomplete_event_is_dropped() -> None:
     assert read("event: node.log\ndata: 1") == []
 
 
@@ -51,47 +51,47 @@ def piece(offset: int, text: str, attempt: int = 1) -> Event:
     )
 
 
-def told(progress: StreamPosition, events: Iterable[Event]) -> list[Event]:
+def new_events(progress: StreamPosition, events: Iterable[Event]) -> list[Event]:
     messages = [ServerSentEvent(event.type, json.dumps(event.as_json())) for event in events]
     return [event for message in messages for event in progress.new_events(message)]
 
 
-def test_what_comes_twice_is_told_once() -> None:
+def test_repeated_events_are_dropped() -> None:
     progress = StreamPosition()
-    first = told(progress, [stored(1), piece(0, "ab"), stored(2)])
+    first = new_events(progress, [stored(1), piece(0, "ab"), stored(2)])
     assert first == [stored(1), piece(0, "ab"), stored(2)]
-    again = told(progress, [stored(2), piece(0, "abcd"), stored(3, "execution.completed")])
+    again = new_events(progress, [stored(2), piece(0, "abcd"), stored(3, "execution.completed")])
     assert again == [piece(2, "cd"), stored(3, "execution.completed")]
     assert (progress.cursor, progress.is_over) == (3, True)
 
 
-def test_text_with_a_hole_before_it_waits_for_the_next_connection() -> None:
+def test_text_after_a_gap_is_dropped() -> None:
     progress = StreamPosition()
-    assert told(progress, [piece(3, "d")]) == []
-    assert told(progress, [piece(0, "abcd")]) == [piece(0, "abcd")]
+    assert new_events(progress, [piece(3, "d")]) == []
+    assert new_events(progress, [piece(0, "abcd")]) == [piece(0, "abcd")]
 
 
-def test_each_attempt_has_its_own_text() -> None:
+def test_attempts_have_separate_text() -> None:
     progress = StreamPosition()
     pieces = [piece(0, "ab"), piece(0, "xyz", attempt=2)]
-    assert told(progress, pieces) == pieces
+    assert new_events(progress, pieces) == pieces
 
 
-def test_a_problem_on_the_stream_is_raised() -> None:
+def test_problem_event_raises() -> None:
     problem = {"status": 404, "code": "not-found", "detail": "gone"}
     with pytest.raises(NotFound, match="gone"):
         list(StreamPosition().new_events(ServerSentEvent("problem", json.dumps(problem))))
 
 
 @given(st.text(min_size=1, max_size=30), st.lists(st.integers(0, 30), max_size=20), st.data())
-def test_however_connections_break_every_character_comes_once(
+def test_reconnects_deliver_every_character_once(
     text: str, breaks: Sequence[int], data: Any
 ) -> None:
     progress, had = StreamPosition(), ""
     for end in [*breaks, len(text)]:
         known = text[: min(end, len(text))]
         cut = data.draw(st.integers(0, len(known)))
-        for event in told(progress, [piece(0, known[:cut]), piece(cut, known[cut:])]):
+        for event in new_events(progress, [piece(0, known[:cut]), piece(cut, known[cut:])]):
             assert event.data["offset"] == len(had)
             had += event.data["text"]
     assert had == text

@@ -35,13 +35,11 @@ def closed(**properties: Any) -> dict[str, Any]:
         (closed(a=True), False),
     ],
 )
-def test_only_schemas_the_strict_modes_take_whole_are_sent_as_strict(
-    schema: dict[str, Any], strict: bool
-) -> None:
+def test_only_strict_schemas_are_sent_as_strict(schema: dict[str, Any], strict: bool) -> None:
     assert _is_strict(schema) is strict
 
 
-def test_clean_text_is_left_alone_and_lone_surrogates_become_replacement_characters() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     assert replace_surrogates("plain") == "plain"
     assert replace_surrogates("größe 🎉") == "größe 🎉"
     assert replace_surrogates("a\ud83d b") == "a\ufffd b"
@@ -59,11 +57,11 @@ TALK = (
 
 
 @pytest.mark.parametrize("provider", ["openai", "box"])
-async def test_a_conversation_goes_out_turn_by_turn_in_the_chat_protocol(provider: str) -> None:
-    async with model_client_harness(TextReply("Ann")) as rig:
-        reply = await rig.ask(provider, "Who am I?", system="Be brief.", messages=TALK)
+async def test_conversation_in_the_chat_protocol(provider: str) -> None:
+    async with model_client_harness(TextReply("Ann")) as harness:
+        reply = await harness.ask(provider, "Who am I?", system="Be brief.", messages=TALK)
         assert reply.text == "Ann"
-        (request,) = rig.llm.requests
+        (request,) = harness.llm.requests
         assert request.path == "/v1/chat/completions"
         system, *turns = request.body["messages"]
         assert (system["role"], system["content"]) == ("system", "Be brief.")
@@ -85,10 +83,10 @@ async def test_a_conversation_goes_out_turn_by_turn_in_the_chat_protocol(provide
         ]
 
 
-async def test_a_conversation_goes_out_turn_by_turn_in_the_messages_protocol() -> None:
-    async with model_client_harness(TextReply("Ann")) as rig:
-        await rig.ask("anthropic", "Who am I?", system="Be brief.", messages=TALK)
-        (request,) = rig.llm.requests
+async def test_conversation_in_the_messages_protocol() -> None:
+    async with model_client_harness(TextReply("Ann")) as harness:
+        await harness.ask("anthropic", "Who am I?", system="Be brief.", messages=TALK)
+        (request,) = harness.llm.requests
         assert request.path == "/v1/messages"
         assert _text(request.body["system"]) == "Be brief."
         first, answer, last = request.body["messages"]
@@ -110,28 +108,28 @@ async def test_a_conversation_goes_out_turn_by_turn_in_the_messages_protocol() -
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
-async def test_without_a_prompt_the_last_turn_is_the_question(provider: str) -> None:
-    async with model_client_harness(TextReply("hm")) as rig:
-        await rig.ask(provider, "", messages=(PromptMessage("user", "", (PIXEL,)),))
-        (request,) = rig.llm.requests
+async def test_without_prompt_the_last_turn_is_the_question(provider: str) -> None:
+    async with model_client_harness(TextReply("hm")) as harness:
+        await harness.ask(provider, "", messages=(PromptMessage("user", "", (PIXEL,)),))
+        (request,) = harness.llm.requests
         (turn,) = request.body["messages"]
         assert turn["role"] == "user"
         assert len(turn["content"]) == 1  # the image alone: no empty text beside it
 
 
-async def test_a_call_without_any_system_text_sends_none() -> None:
-    async with model_client_harness(TextReply("hm"), TextReply("hm")) as rig:
-        await rig.ask("openai", "hi", messages=TALK[:2])
-        await rig.ask("anthropic", "hi", messages=TALK[:2])
-        chat, messages = rig.llm.requests
+async def test_empty_system_text_is_not_sent() -> None:
+    async with model_client_harness(TextReply("hm"), TextReply("hm")) as harness:
+        await harness.ask("openai", "hi", messages=TALK[:2])
+        await harness.ask("anthropic", "hi", messages=TALK[:2])
+        chat, messages = harness.llm.requests
         assert [turn["role"] for turn in chat.body["messages"]] == ["user", "assistant", "user"]
         assert not messages.body.get("system")
 
 
-async def test_all_of_a_conversation_counts_where_usage_is_estimated() -> None:
+async def test_estimated_usage_counts_the_conversation() -> None:
     turns = (PromptMessage("user", "a" * 40), PromptMessage("assistant", "b" * 40))
-    async with model_client_harness(TextReply("four", usage=None)) as rig:
-        reply = await rig.ask("box", "c" * 20, system="d" * 20, messages=turns)
+    async with model_client_harness(TextReply("four", usage=None)) as harness:
+        reply = await harness.ask("box", "c" * 20, system="d" * 20, messages=turns)
         assert reply.usage.estimated
         assert (reply.usage.input_tokens, reply.usage.output_tokens) == (30, 1)
 

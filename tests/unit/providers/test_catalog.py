@@ -46,7 +46,7 @@ def catalogue(
     return ProviderCatalog(Settings(**settings), local, environ=environ or {})
 
 
-def test_available_providers_come_first_and_every_other_says_why_and_how() -> None:
+def test_available_providers_come_first_and_others_have_reasons() -> None:
     known: Providers = catalogue(Embedded(), OPENAI_API_KEY="sk-o-1234567")
     infos = known.list()
     assert [(info.name, info.available) for info in infos] == [
@@ -68,15 +68,13 @@ def test_available_providers_come_first_and_every_other_says_why_and_how() -> No
         ({"OPENAI_API_KEY": "   "}, "local"),
     ],
 )
-def test_the_default_is_openai_else_anthropic_else_local(
-    keys: dict[str, str], expected: str
-) -> None:
+def test_default_is_openai_then_anthropic_then_local(keys: dict[str, str], expected: str) -> None:
     provider, model = catalogue(Embedded(), **keys).resolve(None, None)
     assert provider == expected
     assert model
 
 
-def test_settings_choose_before_any_order() -> None:
+def test_configured_provider_is_the_default() -> None:
     known = catalogue(Embedded(), provider="anthropic", model="claude-x", **BOTH)
     assert known.resolve(None, None) == ("anthropic", "claude-x")
     assert known.resolve("anthropic", None) == ("anthropic", "claude-x")
@@ -93,17 +91,17 @@ def test_settings_choose_before_any_order() -> None:
         ("something-else", "openai"),
     ],
 )
-def test_a_model_without_a_provider_finds_its_home(model: str, expected: str) -> None:
+def test_provider_is_found_by_model_name(model: str, expected: str) -> None:
     assert catalogue(Embedded(), **BOTH).resolve(None, model) == (expected, model)
 
 
-def test_a_model_whose_home_is_not_available_is_not_sent_to_another() -> None:
+def test_model_of_unavailable_provider_is_not_sent_elsewhere() -> None:
     with pytest.raises(UnavailableProvider, match="ANTHROPIC_API_KEY is not set") as caught:
         catalogue(Embedded(), OPENAI_API_KEY="sk-o-1234567").resolve(None, "claude-haiku-4-5")
     assert "openai or local" in (caught.value.hint or "")
 
 
-def test_the_configured_provider_gets_model_names_nobody_else_claims() -> None:
+def test_configured_provider_takes_unclaimed_models() -> None:
     table = ProviderSettings(base_url="http://127.0.0.1:1/v1")
     known = catalogue(provider="box", providers={"box": table}, **BOTH)
     assert known.resolve(None, "llama-9") == ("box", "llama-9")
@@ -111,7 +109,7 @@ def test_the_configured_provider_gets_model_names_nobody_else_claims() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt9000", "", " ", "OpenAI", "open ai", "x" * 5000])
-def test_an_unknown_provider_is_refused_with_what_there_is(name: str) -> None:
+def test_unknown_provider_lists_providers(name: str) -> None:
     with pytest.raises(UnknownProvider) as caught:
         catalogue(Embedded(), **BOTH).resolve(name, None)
     assert "available: openai, anthropic, local" in caught.value.message
@@ -120,23 +118,23 @@ def test_an_unknown_provider_is_refused_with_what_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "meant"), [("OpenAI", "openai"), ("antropic", "anthropic")])
-def test_a_near_miss_is_answered_with_what_was_meant(name: str, meant: str) -> None:
+def test_similar_provider_is_suggested(name: str, meant: str) -> None:
     with pytest.raises(UnknownProvider, match=f"did you mean '{meant}'"):
         catalogue(Embedded()).resolve(name, None)
 
 
 @pytest.mark.parametrize("model", ["", " ", "a b", "a\nb", "x" * 201, "a\x00b"])
-def test_an_impossible_model_name_is_refused_even_where_all_names_go(model: str) -> None:
+def test_invalid_model_name_is_rejected(model: str) -> None:
     with pytest.raises(UnknownModel) as caught:
         catalogue(**BOTH).resolve("openai", model)
     assert caught.value.code == "unknown-model"
 
 
-def test_hosted_providers_take_models_nobody_has_heard_of() -> None:
+def test_hosted_provider_takes_unlisted_models() -> None:
     assert catalogue(**BOTH).resolve("openai", "gpt-99") == ("openai", "gpt-99")
 
 
-def test_a_listed_endpoint_takes_only_what_it_lists() -> None:
+def test_endpoint_with_models_takes_only_those() -> None:
     table = ProviderSettings(base_url="http://127.0.0.1:1/v1", models=["llama-3", "qwen-2"])
     known = catalogue(providers={"box": table})
     assert known.resolve("box", None) == ("box", "llama-3")
@@ -144,7 +142,7 @@ def test_a_listed_endpoint_takes_only_what_it_lists() -> None:
         known.resolve("box", "llama3")
 
 
-def test_an_endpoint_without_a_list_needs_a_name() -> None:
+def test_endpoint_without_models_needs_a_model() -> None:
     known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")})
     assert known.resolve("box", "any/thing") == ("box", "any/thing")
     with pytest.raises(UnknownModel, match="no default model"):
@@ -173,7 +171,7 @@ def test_an_endpoint_without_a_list_needs_a_name() -> None:
         (ProviderSettings(kind="anthropic"), {}, "names no api_key_env"),
     ],
 )
-def test_an_endpoint_that_cannot_work_says_what_is_missing(
+def test_unusable_endpoint_has_reason_and_hint(
     table: ProviderSettings, environ: dict[str, str], reason: str
 ) -> None:
     known = catalogue(environ=environ, providers={"box": table})
@@ -187,7 +185,7 @@ def test_an_endpoint_that_cannot_work_says_what_is_missing(
         known.config("box")
 
 
-def test_nothing_available_says_so_and_names_every_way_out() -> None:
+def test_no_available_provider_lists_hints() -> None:
     absent = Embedded((False, "this CPU has no AVX2", "use another machine"))
     with pytest.raises(UnavailableProvider, match="no AVX2") as caught:
         catalogue(absent).resolve(None, None)
@@ -196,19 +194,19 @@ def test_nothing_available_says_so_and_names_every_way_out() -> None:
         assert way in hint
 
 
-def test_without_an_embedded_model_local_is_known_but_not_available() -> None:
+def test_local_without_embedded_model_is_unavailable() -> None:
     with pytest.raises(UnavailableProvider, match="local"):
         catalogue().resolve("local", None)
 
 
-def test_local_models_are_a_closed_list() -> None:
+def test_local_models_are_listed() -> None:
     known = catalogue(Embedded())
     assert known.resolve("local", None) == ("local", "tiny")
     with pytest.raises(UnknownModel, match="tiny, small"):
         known.resolve("local", "huge")
 
 
-def test_an_embedded_model_that_was_not_fetched_is_one_pull_away() -> None:
+def test_undownloaded_model_names_the_pull_command() -> None:
     with pytest.raises(UnknownModel, match=r"no model 'qwen2\.5-coder-0\.5b'") as caught:
         catalogue(Embedded()).resolve("local", "qwen2.5-coder-0.5b")
     assert caught.value.hint == (
@@ -217,14 +215,14 @@ def test_an_embedded_model_that_was_not_fetched_is_one_pull_away() -> None:
     )
 
 
-def test_the_embedded_model_may_be_named_by_the_path_it_was_configured_with() -> None:
+def test_local_model_is_found_by_its_path() -> None:
     known = catalogue(Embedded(), local_model="/models/tiny.gguf", model="/models/tiny.gguf")
     assert known.resolve("local", "/models/tiny.gguf") == ("local", "tiny")
     with pytest.raises(UnknownModel):
         known.resolve("local", "/models/other.gguf")
 
 
-def test_a_connection_holds_what_the_settings_say_and_shows_no_key() -> None:
+def test_config_has_settings_and_hides_key() -> None:
     table = ProviderSettings(
         base_url="http://h/v1", api_key_env="BOX", max_concurrency=3, requests_per_minute=9
     )
@@ -238,25 +236,25 @@ def test_a_connection_holds_what_the_settings_say_and_shows_no_key() -> None:
     assert "sk-o" not in repr(known.config("openai")) + repr(known.list())
 
 
-def test_a_table_for_a_hosted_provider_tunes_it() -> None:
+def test_settings_table_tunes_a_hosted_provider() -> None:
     known = catalogue(providers={"openai": ProviderSettings(max_concurrency=2)}, **BOTH)
     assert known.config("openai").max_concurrency == 2
     assert known.config("openai").kind == "openai"
     assert [info.name for info in known.list()].count("openai") == 1
 
 
-def test_local_takes_as_many_calls_as_its_server_has_slots() -> None:
+def test_local_concurrency_is_the_number_of_slots() -> None:
     assert catalogue(Embedded()).config("local").max_concurrency == 2
 
 
-def test_profiles_come_from_the_embedded_server_or_are_those_of_a_capable_model() -> None:
+def test_profiles_of_local_and_hosted_models() -> None:
     known = catalogue(Embedded(), **BOTH)
     assert known.profile("local", "tiny").small
     assert not known.profile("openai", "gpt-99").small
     assert not known.profile("nowhere", "x").small
 
 
-def test_prices_are_known_for_hosted_models_free_for_local_and_else_unknown() -> None:
+def test_prices_of_hosted_local_and_unknown_models() -> None:
     known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")}, **BOTH)
     tokens = Usage(input_tokens=1_000_000, output_tokens=0)
     cheap = known.price("openai", "gpt-4o-mini", tokens)
@@ -267,7 +265,7 @@ def test_prices_are_known_for_hosted_models_free_for_local_and_else_unknown() ->
     assert known.price("local", "tiny", tokens) == 0
 
 
-def test_an_endpoint_of_ones_own_is_the_default_where_nothing_else_is_available() -> None:
+def test_own_endpoint_is_the_default_without_others() -> None:
     box = ProviderSettings(base_url="http://x.test/v1", models=["m-1"])
     catalogue = ProviderCatalog(Settings(providers={"box": box}), environ={})
     assert catalogue.resolve(None, None) == ("box", "m-1")

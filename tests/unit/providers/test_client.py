@@ -53,7 +53,7 @@ async def stored_in(place: Path) -> AsyncGenerator[SqliteStore]:
         await store.close()
 
 
-def test_importing_the_room_loads_no_sdk() -> None:
+def test_importing_providers_loads_no_sdk() -> None:
     code = (
         "import sys, planwave.providers.catalog, planwave.providers.client\n"
         "heavy = {'openai', 'anthropic', 'pydantic_ai', 'genai_prices', 'httpx2', 'httpx'}\n"
@@ -63,29 +63,29 @@ def test_importing_the_room_loads_no_sdk() -> None:
     assert done.stdout.strip() == "[]"
 
 
-async def test_a_finished_call_is_recorded_before_it_is_returned() -> None:
+async def test_reply_is_recorded_before_it_is_returned() -> None:
     notebook = Notebook()
-    async with model_client_harness(recorder=notebook) as rig:
-        reply = await rig.ask(scope=CallScope("e", "n", 1))
-    ((key, kept),) = notebook.kept.items()
+    async with model_client_harness(recorder=notebook) as harness:
+        reply = await harness.ask(scope=CallScope("e", "n", 1))
+    ((key, stored),) = notebook.kept.items()
     assert (key.execution_id, key.path, key.attempt, key.ordinal) == ("e", "n", 1, 0)
-    assert kept["text"] == reply.text
+    assert stored["text"] == reply.text
 
 
-async def test_a_reentered_attempt_is_served_its_calls_again_and_pays_only_for_new_ones() -> None:
+async def test_reentered_attempt_replays_recorded_calls() -> None:
     async with model_client_harness(
         TextReply("one"), TextReply("two"), TextReply("three"), recorder=Notebook()
-    ) as rig:
+    ) as harness:
         first = CallScope("e", "n", 1)
-        told = [await rig.ask(prompt=p, scope=first) for p in ("a", "b")]
+        received = [await harness.ask(prompt=p, scope=first) for p in ("a", "b")]
         again = CallScope("e", "n", 1)
-        served = [await rig.ask(prompt=p, scope=again) for p in ("a", "b")]
+        served = [await harness.ask(prompt=p, scope=again) for p in ("a", "b")]
         assert [reply.text for reply in served] == ["one", "two"]
         assert all(reply.recorded for reply in served)
-        assert served[0].usage == told[0].usage
-        assert rig.deltas == [Delta("two")]
-        assert len(rig.llm.requests) == 2
-        assert (await rig.ask(prompt="c", scope=again)).text == "three"
+        assert served[0].usage == received[0].usage
+        assert harness.deltas == [Delta("two")]
+        assert len(harness.llm.requests) == 2
+        assert (await harness.ask(prompt="c", scope=again)).text == "three"
 
 
 @pytest.mark.parametrize(
@@ -97,70 +97,70 @@ async def test_a_reentered_attempt_is_served_its_calls_again_and_pays_only_for_n
         (CallScope("e", "n", 1), "changed"),
     ],
 )
-async def test_another_execution_path_attempt_or_question_is_a_new_call(
-    scope: CallScope, prompt: str
-) -> None:
-    async with model_client_harness(recorder=Notebook()) as rig:
-        await rig.ask(prompt="a", scope=CallScope("e", "n", 1))
+async def test_call_with_another_key_is_not_replayed(scope: CallScope, prompt: str) -> None:
+    async with model_client_harness(recorder=Notebook()) as harness:
+        await harness.ask(prompt="a", scope=CallScope("e", "n", 1))
         fresh = CallScope(scope.execution_id, scope.path, scope.attempt)
-        assert not (await rig.ask(prompt=prompt, scope=fresh)).recorded
-        assert len(rig.llm.requests) == 2
+        assert not (await harness.ask(prompt=prompt, scope=fresh)).recorded
+        assert len(harness.llm.requests) == 2
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-async def test_a_conversation_is_served_again_unless_a_turn_of_it_differs(provider: str) -> None:
+async def test_conversation_is_replayed_unless_changed(provider: str) -> None:
     talk = (PromptMessage("user", "I am Ann."), PromptMessage("assistant", "Hello."))
-    async with model_client_harness(TextReply("one"), TextReply("two"), recorder=Notebook()) as rig:
+    async with model_client_harness(
+        TextReply("one"), TextReply("two"), recorder=Notebook()
+    ) as harness:
 
         async def asked(*messages: PromptMessage) -> tuple[str, bool]:
-            reply = await rig.ask(provider, "?", CallScope("e", "n", 1), messages=messages)
+            reply = await harness.ask(provider, "?", CallScope("e", "n", 1), messages=messages)
             return reply.text, reply.recorded
 
         assert await asked(*talk) == ("one", False)
         assert await asked(*talk) == ("one", True)
         assert await asked(*talk[:1], PromptMessage("assistant", "Hello Ann.")) == ("two", False)
-        assert len(rig.llm.requests) == 2
+        assert len(harness.llm.requests) == 2
 
 
-async def test_without_a_scope_nothing_is_recorded_and_no_key_is_sent() -> None:
+async def test_call_without_scope_is_not_recorded() -> None:
     notebook = Notebook()
-    async with model_client_harness(recorder=notebook) as rig:
-        await rig.ask()
+    async with model_client_harness(recorder=notebook) as harness:
+        await harness.ask()
         assert notebook.kept == {}
-        assert "idempotency-key" not in rig.llm.requests[0].headers
+        assert "idempotency-key" not in harness.llm.requests[0].headers
 
 
-async def test_a_failed_call_leaves_no_record() -> None:
+async def test_failed_call_is_not_recorded() -> None:
     notebook = Notebook()
-    async with model_client_harness(ErrorReply(400), recorder=notebook) as rig:
+    async with model_client_harness(ErrorReply(400), recorder=notebook) as harness:
         with pytest.raises(ProviderError):
-            await rig.ask(scope=CallScope("e", "n", 1))
+            await harness.ask(scope=CallScope("e", "n", 1))
     assert notebook.kept == {}
 
 
-async def test_a_damaged_record_fails_the_call_and_nothing_is_paid_again() -> None:
+async def test_damaged_record_fails_without_a_new_call() -> None:
     class Damaged(Notebook):
         async def recorded(self, key: CallKey) -> dict[str, Any] | None:
             return {}
 
-    async with model_client_harness(recorder=Damaged()) as rig:
+    async with model_client_harness(recorder=Damaged()) as harness:
         with pytest.raises(StoreError) as caught:
-            await rig.ask(scope=CallScope("e", "n", 1))
-        assert (caught.value.code, rig.llm.requests) == ("bad-record", [])
+            await harness.ask(scope=CallScope("e", "n", 1))
+        assert (caught.value.code, harness.llm.requests) == ("bad-record", [])
 
 
-async def test_a_record_that_cannot_be_kept_fails_the_call() -> None:
+async def test_failed_recording_fails_the_call() -> None:
     class Full(Notebook):
         async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
             raise StoreError("disk full")
 
-    async with model_client_harness(recorder=Full()) as rig:
+    async with model_client_harness(recorder=Full()) as harness:
         with pytest.raises(StoreError, match="disk full"):
-            await rig.ask(scope=CallScope("e", "n", 1))
+            await harness.ask(scope=CallScope("e", "n", 1))
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
-async def test_a_crash_between_answer_and_record_costs_one_more_call_under_the_same_key(
+async def test_crash_before_recording_repeats_the_call_with_the_same_key(
     provider: str,
 ) -> None:
     writing = asyncio.Event()
@@ -171,25 +171,25 @@ async def test_a_crash_between_answer_and_record_costs_one_more_call_under_the_s
             await asyncio.Event().wait()
 
     keys: list[str] = []
-    async with model_client_harness(recorder=Crashing()) as rig, asyncio.TaskGroup() as group:
-        cut_off = group.create_task(rig.ask(provider, scope=CallScope("e", "n", 1)))
+    async with model_client_harness(recorder=Crashing()) as harness, asyncio.TaskGroup() as group:
+        cut_off = group.create_task(harness.ask(provider, scope=CallScope("e", "n", 1)))
         await writing.wait()
         cut_off.cancel()
-        keys += [request.headers["idempotency-key"] for request in rig.llm.requests]
-    async with model_client_harness(recorder=Notebook()) as rig:
+        keys += [request.headers["idempotency-key"] for request in harness.llm.requests]
+    async with model_client_harness(recorder=Notebook()) as harness:
         for _ in range(2):
-            await rig.ask(provider, scope=CallScope("e", "n", 1))
-        keys += [request.headers["idempotency-key"] for request in rig.llm.requests]
+            await harness.ask(provider, scope=CallScope("e", "n", 1))
+        keys += [request.headers["idempotency-key"] for request in harness.llm.requests]
     assert keys == ["e/n/0"] * 2
 
 
-async def test_a_reply_is_kept_the_moment_it_is_whole_and_told_of_once() -> None:
+async def test_complete_reply_is_recorded_at_once_and_reported_once() -> None:
     """Nothing that can be cancelled lies between the end of a stream and its record."""
     ends: list[str] = []
     notebook = Notebook()
-    async with model_client_harness(TextReply("abc", chunks=3), recorder=notebook) as rig:
-        rig.client.on_call = lambda end: ends.append(end.outcome)
-        items = rig.client.stream(ModelRequest("box", "box-1", "hi"), CallScope("e", "n", 1))
+    async with model_client_harness(TextReply("abc", chunks=3), recorder=notebook) as harness:
+        harness.client.on_call = lambda end: ends.append(end.outcome)
+        items = harness.client.stream(ModelRequest("box", "box-1", "hi"), CallScope("e", "n", 1))
         async for item in items:
             if isinstance(item, ModelReply):
                 break
@@ -198,7 +198,7 @@ async def test_a_reply_is_kept_the_moment_it_is_whole_and_told_of_once() -> None
     assert ends == ["completed"]
 
 
-async def test_a_reply_that_is_cancelled_while_it_is_recorded_is_told_of_as_completed() -> None:
+async def test_reply_cancelled_during_recording_is_reported_as_completed() -> None:
     ends: list[str] = []
     writing = asyncio.Event()
 
@@ -207,121 +207,123 @@ async def test_a_reply_that_is_cancelled_while_it_is_recorded_is_told_of_as_comp
             writing.set()
             await asyncio.Event().wait()
 
-    async with model_client_harness(recorder=Slow()) as rig, asyncio.TaskGroup() as group:
-        rig.client.on_call = lambda end: ends.append(end.outcome)
-        call = group.create_task(rig.ask(scope=CallScope("e", "n", 1)))
+    async with model_client_harness(recorder=Slow()) as harness, asyncio.TaskGroup() as group:
+        harness.client.on_call = lambda end: ends.append(end.outcome)
+        call = group.create_task(harness.ask(scope=CallScope("e", "n", 1)))
         await writing.wait()
         call.cancel()
     assert ends == ["completed"], "it is paid for"
 
 
-async def test_a_reply_whose_call_is_cancelled_at_its_very_end_is_recorded_all_the_same(
+async def test_reply_cancelled_at_its_end_is_recorded(
     tmp_path: Path,
 ) -> None:
-    async with stored_in(tmp_path) as store, model_client_harness(recorder=store) as rig:
+    async with stored_in(tmp_path) as store, model_client_harness(recorder=store) as harness:
         asking = asyncio.ensure_future(  # noqa: TID251 - cancelled on purpose
-            rig.ask(scope=CallScope("e", "n", 1))
+            harness.ask(scope=CallScope("e", "n", 1))
         )
-        rig.client.on_call = lambda _: asking.cancel()
+        harness.client.on_call = lambda _: asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        rig.client.on_call = None
-        await rig.ask(scope=CallScope("e", "later", 1))  # all that is to be written is written now
-        assert (await rig.ask(scope=CallScope("e", "n", 1))).recorded
-        assert len(rig.llm.requests) == 2
+        harness.client.on_call = None
+        await harness.ask(
+            scope=CallScope("e", "later", 1)
+        )  # all that is to be written is written now
+        assert (await harness.ask(scope=CallScope("e", "n", 1))).recorded
+        assert len(harness.llm.requests) == 2
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
-async def test_a_call_that_is_cut_off_in_the_middle_leaves_no_record(provider: str) -> None:
+async def test_interrupted_call_is_not_recorded(provider: str) -> None:
     notebook = Notebook()
     never = asyncio.Event()
     left = TextReply("abcdef", chunks=6, gates={4: never})
     cut = TextReply("abcdef", chunks=6, cut_after=5)
     async with model_client_harness(
         cut, left, recorder=notebook, limits=Limits(call_attempts=1)
-    ) as rig:
+    ) as harness:
         with pytest.raises(ProviderError):
-            await rig.ask(provider, scope=CallScope("e", "n", 1))
+            await harness.ask(provider, scope=CallScope("e", "n", 1))
         async with asyncio.TaskGroup() as group:
-            cut_off = group.create_task(rig.ask(provider, scope=CallScope("e", "n", 1)))
-            await until(lambda: len(rig.llm.requests) == 2 and rig.deltas)
+            cut_off = group.create_task(harness.ask(provider, scope=CallScope("e", "n", 1)))
+            await until(lambda: len(harness.llm.requests) == 2 and harness.deltas)
             cut_off.cancel()
         assert notebook.kept == {}
-        assert not (await rig.ask(provider, scope=CallScope("e", "n", 1))).recorded
-        assert len(rig.llm.requests) == 3
+        assert not (await harness.ask(provider, scope=CallScope("e", "n", 1))).recorded
+        assert len(harness.llm.requests) == 3
 
 
-async def test_after_an_answer_an_attempt_is_not_served_what_it_asked_before() -> None:
+async def test_answers_separate_recorded_calls() -> None:
     async with model_client_harness(
         TextReply("before"), TextReply("after"), recorder=Notebook()
-    ) as rig:
+    ) as harness:
         texts: list[str] = []
         for answers in (0, 1, 0, 1):
-            reply = await rig.ask(scope=CallScope("e", "n", 1, answers))
+            reply = await harness.ask(scope=CallScope("e", "n", 1, answers))
             texts.append(reply.text)
-        keys = [request.headers["idempotency-key"] for request in rig.llm.requests]
+        keys = [request.headers["idempotency-key"] for request in harness.llm.requests]
     assert texts == ["before", "after"] * 2
     assert keys == ["e/n/0", "e/n/1000"]
 
 
-async def test_calls_of_a_provider_left_alone_are_refused_and_not_counted_as_calls() -> None:
+async def test_rejected_calls_are_not_reported() -> None:
     ends: list[str] = []
     limits = Limits(call_attempts=1, provider_failures=1, provider_wait_s=0)
-    async with model_client_harness(ErrorReply(529), limits=limits) as rig:
-        rig.client.on_call = lambda end: ends.append(end.outcome)
+    async with model_client_harness(ErrorReply(529), limits=limits) as harness:
+        harness.client.on_call = lambda end: ends.append(end.outcome)
         for _ in range(3):
             with pytest.raises(ProviderError):
-                await rig.ask()
-        assert (await rig.ask("box")).text == "ok", "another provider is another matter"
+                await harness.ask()
+        assert (await harness.ask("box")).text == "ok", "another provider is another matter"
     assert ends == ["provider-overloaded", "completed"]
 
 
-async def test_a_second_try_comes_out_of_time_with_the_failure_of_the_first() -> None:
+async def test_exhausted_wait_limit_raises_the_first_error() -> None:
     limits = Limits(provider_failures=1, provider_wait_s=5)
     limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": "6"})
-    async with model_client_harness(limited, limits=limits) as rig:
+    async with model_client_harness(limited, limits=limits) as harness:
         with pytest.raises(ProviderError, match="asked to wait 6 s"):
-            await rig.ask()
-        assert rig.time.slept == []
+            await harness.ask()
+        assert harness.time.slept == []
 
 
-async def test_jitter_spreads_the_waits_between_nothing_and_a_cap() -> None:
+async def test_retry_delays_are_jittered_and_capped() -> None:
     many = [ErrorReply(500)] * 9
-    async with model_client_harness(*many, limits=Limits(call_attempts=9), jitter=1.0) as rig:
+    async with model_client_harness(*many, limits=Limits(call_attempts=9), jitter=1.0) as harness:
         with pytest.raises(ProviderError):
-            await rig.ask()
-        assert rig.time.slept == [1, 2, 4, 8, 16, 20, 20, 20]
-    async with model_client_harness(ErrorReply(500), jitter=0.0) as rig:
-        await rig.ask()
-        assert rig.time.slept == [0]
+            await harness.ask()
+        assert harness.time.slept == [1, 2, 4, 8, 16, 20, 20, 20]
+    async with model_client_harness(ErrorReply(500), jitter=0.0) as harness:
+        await harness.ask()
+        assert harness.time.slept == [0]
 
 
-async def test_an_unknown_or_unconfigured_provider_is_refused_before_any_call() -> None:
-    async with model_client_harness() as rig:
+async def test_unknown_or_unconfigured_provider_makes_no_call() -> None:
+    async with model_client_harness() as harness:
         with pytest.raises(UnknownProvider):
-            await rig.ask("nowhere", model="m")
+            await harness.ask("nowhere", model="m")
         with pytest.raises(UnavailableProvider):
-            await rig.ask("local", model="m")
-        assert rig.llm.requests == []
+            await harness.ask("local", model="m")
+        assert harness.llm.requests == []
 
 
-async def test_duration_is_the_time_from_the_start_to_the_end_with_waits() -> None:
-    async with model_client_harness(ErrorReply(429, headers={"retry-after": "7"})) as rig:
-        assert (await rig.ask()).duration_s == 7
+async def test_duration_includes_waits() -> None:
+    async with model_client_harness(ErrorReply(429, headers={"retry-after": "7"})) as harness:
+        assert (await harness.ask()).duration_s == 7
 
 
-async def test_how_every_attempt_ended_is_told_to_who_counts_calls() -> None:
+async def test_every_attempt_is_reported() -> None:
     never = asyncio.Event()
     ends: list[CallReport] = []
     steps = [ErrorReply(429, headers={"retry-after": "7"}), TextReply("one"), ErrorReply(400)]
     left = TextReply("abcdef", chunks=6, gates={4: never})
-    async with model_client_harness(*steps, left, recorder=Notebook()) as rig:
-        rig.client.on_call = ends.append
+    async with model_client_harness(*steps, left, recorder=Notebook()) as harness:
+        harness.client.on_call = ends.append
         for _ in range(2):
-            reply = await rig.ask(scope=CallScope("e", "n", 1))
+            reply = await harness.ask(scope=CallScope("e", "n", 1))
         with pytest.raises(ProviderError):
-            await rig.ask()
-        async with aclosing(rig.client.stream(ModelRequest("box", "box-1", "hi"))) as items:
+            await harness.ask()
+        async with aclosing(harness.client.stream(ModelRequest("box", "box-1", "hi"))) as items:
             async for _ in items:
                 break
     assert ends == [
@@ -335,8 +337,10 @@ async def test_how_every_attempt_ended_is_told_to_who_counts_calls() -> None:
 
 def waiting_for(provider: str, rig: ModelClientHarness) -> list[Any]:
     """Give the calls that stand in a provider's queues."""
-    lane = rig.client._call_gates.get(provider)
-    return [place for queue in lane._limiter._queues.values() for place in queue] if lane else []
+    gate = rig.client._call_gates.get(provider)
+    return (
+        [location for queue in gate._limiter._queues.values() for location in queue] if gate else []
+    )
 
 
 async def test_executions_take_turns_at_a_busy_provider() -> None:
@@ -347,30 +351,30 @@ async def test_executions_take_turns_at_a_busy_provider() -> None:
         return "ok"
 
     one = ProviderSettings(max_concurrency=1)
-    async with model_client_harness(reply_to=held, box=one) as rig:
+    async with model_client_harness(reply_to=held, box=one) as harness:
         async with asyncio.TaskGroup() as group:
             for number, execution in enumerate("aaaab"):
                 scope = CallScope(execution, "n", 1)
-                group.create_task(rig.ask("box", f"{execution}{number}", scope))
-            await until(lambda: len(waiting_for("box", rig)) == 4)
+                group.create_task(harness.ask("box", f"{execution}{number}", scope))
+            await until(lambda: len(waiting_for("box", harness)) == 4)
             door.set()
-        order = [request.body["messages"][-1]["content"] for request in rig.llm.requests]
+        order = [request.body["messages"][-1]["content"] for request in harness.llm.requests]
     assert order.index("b4") <= 2
 
 
-async def test_a_stream_left_early_is_closed_and_its_place_is_free_again() -> None:
+async def test_closed_stream_releases_its_place() -> None:
     never = asyncio.Event()
     one = ProviderSettings(max_concurrency=1)
     async with model_client_harness(
         TextReply("abcdef", chunks=6, gates={4: never}), box=one
-    ) as rig:
+    ) as harness:
         request = ModelRequest("box", "box-1", "hi")
-        async with aclosing(rig.client.stream(request)) as items:
+        async with aclosing(harness.client.stream(request)) as items:
             async for _ in items:
                 break
-        assert (await rig.ask("box")).text == "ok"
-        await until(lambda: rig.llm.open_requests == 0)
-        assert rig.llm.early_disconnects == 1
+        assert (await harness.ask("box")).text == "ok"
+        await until(lambda: harness.llm.open_requests == 0)
+        assert harness.llm.early_disconnects == 1
 
 
 class Embedded:
@@ -398,7 +402,7 @@ class Embedded:
     async def close(self) -> None: ...
 
 
-async def test_local_calls_go_where_the_embedded_server_is_now_and_cost_nothing() -> None:
+async def test_local_calls_use_the_current_endpoint_and_are_free() -> None:
     async with FakeLLMServer() as llm:
         local = Embedded(llm)
         settings = Settings(openai_api_key=None)
@@ -414,7 +418,7 @@ async def test_local_calls_go_where_the_embedded_server_is_now_and_cost_nothing(
         await client.close()
 
 
-async def test_local_gets_the_time_of_a_whole_call_for_its_first_byte() -> None:
+async def test_local_first_byte_timeout_is_the_call_timeout() -> None:
     seen: list[float] = []
 
     def timeout(seconds: float) -> asyncio.Timeout:
@@ -431,7 +435,7 @@ async def test_local_gets_the_time_of_a_whole_call_for_its_first_byte() -> None:
     assert seen[0] == 300
 
 
-async def test_a_local_server_that_cannot_start_is_told_as_it_is() -> None:
+async def test_local_start_error_is_passed_on() -> None:
     class Broken(Embedded):
         async def endpoint(self, model: str) -> tuple[str, str]:
             raise ProviderError("no memory", provider="local", code="local-start-failed")

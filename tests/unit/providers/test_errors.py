@@ -31,19 +31,19 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
         ({}, None),
     ],
 )
-def test_retry_after_is_read_as_seconds_or_a_date_and_junk_is_ignored(
+def test_retry_after_is_parsed_from_seconds_or_date(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert parse_retry_after(headers, NOW) == seconds
 
 
 @given(st.text())
-def test_no_header_value_breaks_the_reading_of_retry_after(value: str) -> None:
+def test_retry_after_parsing_never_fails(value: str) -> None:
     wait = parse_retry_after({"retry-after": value}, NOW)
     assert wait is None or wait >= 0
 
 
-def test_every_code_has_a_way_out_and_a_sentence_that_names_provider_and_model() -> None:
+def test_every_code_has_message_and_hint() -> None:
     for code in errors._SENTENCES:
         error = provider_error(code, provider="box", model="m-1")
         assert error.code == code
@@ -52,7 +52,7 @@ def test_every_code_has_a_way_out_and_a_sentence_that_names_provider_and_model()
     assert errors._HINTS.keys() == errors._SENTENCES.keys()
 
 
-def test_a_providers_sentence_is_quoted_on_one_line_without_keys_and_shortened() -> None:
+def test_provider_message_is_one_line_without_keys() -> None:
     detail = "Incorrect API key\nprovided: sk-abc***xyz1. Bearer abc.def " + "x" * 900
     message = provider_error("provider-auth", provider="p", model=None, detail=detail).message
     assert "sk-abc" not in message
@@ -62,7 +62,7 @@ def test_a_providers_sentence_is_quoted_on_one_line_without_keys_and_shortened()
     assert len(message) < 500
 
 
-def test_the_key_of_the_call_is_hidden_whatever_it_looks_like() -> None:
+def test_key_of_the_call_is_hidden() -> None:
     from pydantic_ai.exceptions import ModelHTTPError
 
     body = {"error": {"message": "no such key: 7f3/plain+word"}}
@@ -72,17 +72,17 @@ def test_the_key_of_the_call_is_hidden_whatever_it_looks_like() -> None:
     assert found.error.message.endswith(": no such key: [hidden]")
 
 
-def test_an_exception_of_ours_is_not_a_provider_error() -> None:
+def test_other_exception_is_not_classified() -> None:
     assert classify(ZeroDivisionError(), provider="p", model="m") is None
 
 
-def test_a_chain_of_causes_that_bites_its_tail_ends() -> None:
+def test_cyclic_cause_chain_ends() -> None:
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
     assert classify(first, provider="p", model="m") is None
 
 
-def test_a_quota_word_deep_in_an_error_body_is_found() -> None:
+def test_nested_quota_code_is_found() -> None:
     from pydantic_ai.exceptions import ModelHTTPError
 
     body = {"error": {"details": {"reason": "enforced_spend_limit_reached"}}}
@@ -91,7 +91,7 @@ def test_a_quota_word_deep_in_an_error_body_is_found() -> None:
     assert (found.error.code, found.retry) == ("quota-exhausted", False)
 
 
-def test_a_prompt_too_long_for_the_embedded_server_is_told_as_such() -> None:
+def test_context_size_error_of_embedded_server_is_classified() -> None:
     from pydantic_ai.exceptions import ModelHTTPError
 
     body = {
@@ -107,7 +107,7 @@ def test_a_prompt_too_long_for_the_embedded_server_is_told_as_such() -> None:
     assert found.error.message.startswith("the prompt is too long for p (m) (HTTP 400): request (9")
 
 
-def test_an_error_in_a_stream_without_a_status_may_be_tried_again() -> None:
+def test_stream_error_without_status_is_retried() -> None:
     from pydantic_ai.exceptions import ModelAPIError
 
     found = classify(ModelAPIError("m", "odd", in_stream=True), provider="p", model="m")
@@ -115,7 +115,7 @@ def test_an_error_in_a_stream_without_a_status_may_be_tried_again() -> None:
     assert (found.error.code, found.retry) == ("provider-error", True)
 
 
-def test_what_the_sdk_cannot_send_is_a_bad_request() -> None:
+def test_sdk_usage_error_is_a_bad_request() -> None:
     from pydantic_ai.exceptions import UserError
 
     found = classify(UserError("no such thing"), provider="p", model="m")

@@ -14,7 +14,7 @@ from planwave.service.streaming.subscriber_queue import BacklogLimits
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 class Counts:
@@ -59,11 +59,10 @@ def counted(graph: Graph, **more: Any) -> tuple[Service, Counts]:
     return service, counts
 
 
-async def test_an_execution_is_told_with_its_graph_its_events_and_its_links() -> None:
+async def test_observer_receives_graph_events_and_links() -> None:
     service, counts = counted(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         ended = await service.wait(record.execution_id)
     assert list(counts.graphs) == counts.gone == [record.execution_id]
     assert [node.id for node in counts.graphs[record.execution_id].nodes] == ["w", "a", "b"]
@@ -72,37 +71,25 @@ async def test_an_execution_is_told_with_its_graph_its_events_and_its_links() ->
     assert counts.waits[0] >= 0
 
 
-async def test_an_execution_cancelled_before_its_start_is_told_too() -> None:
-    service, counts = counted(make_graph(text_node("a")))
-    async with service:
-        plan = await service.create_plan("do it")
-        record = await service.create_execution(plan.plan_id)
-        await service.cancel(record.execution_id)
-    assert counts.events[-1].type == "execution.cancelled"
-    assert counts.graphs == {}
-
-
-async def test_an_execution_that_is_cut_off_is_told_to_have_left() -> None:
+async def test_observer_is_notified_of_interrupted_execution() -> None:
     held = HeldNode()
     graph = make_graph(text_node("a"), Node("h", "held", "h"))
     service, counts = counted(graph, types=[held])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         await service.drain(0)
     assert counts.gone == [record.execution_id]
     assert not any(event.type.startswith("execution.c") for event in counts.events)
 
 
-async def test_watchers_are_counted_with_how_late_they_were_told_and_who_was_dropped() -> None:
+async def test_observer_receives_delivery_lag_and_drops() -> None:
     first, second = HeldNode(), HeldNode()
     second.node_type = "held-too"
     graph = make_graph(Node("h", "held", "h"), Node("i", "held-too", "i"), edges=[("h", "i")])
     service, counts = counted(graph, types=[first, second])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await first.started.wait()
         async with (
             service.subscribe(record.execution_id) as reading,
@@ -121,12 +108,11 @@ async def test_watchers_are_counted_with_how_late_they_were_told_and_who_was_dro
     assert all(0 <= lag < 5 for lag in counts.lags)
 
 
-async def test_a_watcher_that_is_let_go_by_a_drain_was_not_dropped() -> None:
+async def test_drained_subscriber_is_not_counted_as_dropped() -> None:
     held = HeldNode()
     service, counts = counted(make_graph(Node("h", "held", "h")), types=[held])
     async with service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         async with service.subscribe(record.execution_id):
             service.close_streams()
@@ -135,7 +121,7 @@ async def test_a_watcher_that_is_let_go_by_a_drain_was_not_dropped() -> None:
     assert counts.drops == 0
 
 
-async def test_model_calls_are_told_from_where_they_are_made() -> None:
+async def test_observer_receives_model_calls() -> None:
     class Made:
         on_call = None
 

@@ -45,57 +45,59 @@ async def looked_at(lags: list[float], times: int = 3) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_a_node_that_blocks_the_loop_is_named_once_with_how_long_and_where(
+async def test_blocking_node_is_logged_once_with_duration_and_location(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     lags: list[float] = []
-    told: list[str] = []
+    received: list[str] = []
     service = Service(dependencies(make_graph(Node("cpu", "blocks", "CPU")), types=[Blocks()]))
     async with service:
         with EventLoopMonitor(lags.append):
             plan = await service.create_plan("do it")
-            while not told:  # a busy machine may let its thread look too late
+            while not received:  # a busy machine may let its thread look too late
                 lags.clear()
                 execution_id = (await service.execute(plan.plan_id)).execution_id
                 await service.wait(execution_id)
                 await looked_at(lags)
                 blocked = f"in node 'cpu' of execution {execution_id}, "
-                told = [each for each in warnings_of(caplog) if blocked in each]
-                told = told if max(lags) >= 0.4 else []  # 0.6, less what passed before a look
-    (told,) = told
-    assert told.startswith("the event loop stood still for ")
-    assert "tests.unit.service.test_loop_monitor.Blocks.execute:" in told
-    assert "belongs into a thread or a process" in told
-    seconds = float(told.removeprefix("the event loop stood still for ").split()[0])
+                received = [each for each in warnings_of(caplog) if blocked in each]
+                received = (
+                    received if max(lags) >= 0.4 else []
+                )  # 0.6, less what passed before a look
+    (received,) = received
+    assert received.startswith("the event loop stood still for ")
+    assert "tests.unit.service.test_loop_monitor.Blocks.execute:" in received
+    assert "belongs into a thread or a process" in received
+    seconds = float(received.removeprefix("the event loop stood still for ").split()[0])
     assert f"{seconds:.2f}" in {f"{lag:.2f}" for lag in lags}
 
 
-async def test_a_loop_that_turns_is_left_in_peace(caplog: pytest.LogCaptureFixture) -> None:
+async def test_responsive_loop_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     lags: list[float] = []
     with EventLoopMonitor(lags.append):
         await looked_at(lags)
         while min(lags) >= 0.1:  # a busy machine may take its time away
             await looked_at(lags)
-    told = warnings_of(caplog)
-    assert len(told) == sum(lag > STALL_THRESHOLD_S - PROBE_INTERVAL_S / 2 for lag in lags)
+    received = warnings_of(caplog)
+    assert len(received) == sum(lag > STALL_THRESHOLD_S - PROBE_INTERVAL_S / 2 for lag in lags)
 
 
-async def test_what_does_not_end_is_told_before_it_does(caplog: pytest.LogCaptureFixture) -> None:
+async def test_endless_block_is_logged_before_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     lags: list[float] = []
-    told: list[str] = []
+    received: list[str] = []
     with EventLoopMonitor(lags.append, endless_s=0.2), caplog.at_level(logging.INFO):
-        while not any("still does" in each for each in told):  # its thread may look too late
+        while not any("still does" in each for each in received):  # its thread may look too late
             caplog.clear()
             await asyncio.sleep(0)
             time.sleep(1.2)  # noqa: ASYNC251 - that is the point
             await looked_at(lags)
-            told = warnings_of(caplog)
-    ends = ["turns again, after" in each for each in told if "s; what blocks" not in each]
+            received = warnings_of(caplog)
+    ends = ["turns again, after" in each for each in received if "s; what blocks" not in each]
     assert ends[:2] == [False, True]
     assert all(before != after for before, after in pairwise(ends)), "a stop is told once"
 
 
-async def test_it_ends_with_what_it_watches_also_in_the_middle_of_a_stop() -> None:
+async def test_monitor_stops_during_a_block() -> None:
     before = set(watchdogs())
     with EventLoopMonitor():
         assert set(watchdogs()) - before
@@ -107,7 +109,7 @@ def watchdogs() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "watchdog"]
 
 
-async def test_it_costs_next_to_nothing() -> None:
+async def test_monitor_is_cheap() -> None:
     before = set(watchdogs())
     with EventLoopMonitor():
         (own,) = set(watchdogs()) - before
@@ -118,7 +120,7 @@ async def test_it_costs_next_to_nothing() -> None:
     assert used_s < 0.05 * took_s  # 0.0007 on a machine with nothing else to do
 
 
-async def test_the_application_counts_how_late_its_loop_is() -> None:
+async def test_application_measures_loop_lag() -> None:
     before = set(watchdogs())
     app = create_app(Settings(), lambda _: Service(dependencies(make_graph())))
     async with asgi_client(app) as client:
@@ -129,7 +131,7 @@ async def test_the_application_counts_how_late_its_loop_is() -> None:
     assert set(watchdogs()) <= before
 
 
-async def test_garbage_is_collected_again_after_a_look() -> None:
+async def test_garbage_collection_is_enabled_again() -> None:
     with EventLoopMonitor(endless_s=0.2):
         await asyncio.sleep(0)
         time.sleep(0.6)  # noqa: ASYNC251 - that is the point

@@ -16,7 +16,7 @@ from planwave.storage import documents
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.support.virtual_loop import virtual_time
 
 LARGE = text_node("a", "x" * 2_000)
@@ -29,9 +29,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         yield opened
 
 
-async def ran(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    record = await service.execute(plan.plan_id)
+async def run_to_end(service: Service) -> str:
+    record = await execute_goal(service)
     await service.wait(record.execution_id)
     return record.execution_id
 
@@ -42,8 +41,8 @@ def files(directory: Path) -> list[str]:
     return sorted(found)
 
 
-async def test_a_deleted_execution_leaves_no_file(service: Service, tmp_path: Path) -> None:
-    first, second = await ran(service), await ran(service)
+async def test_deleted_execution_leaves_no_file(service: Service, tmp_path: Path) -> None:
+    first, second = await run_to_end(service), await run_to_end(service)
     assert len(files(tmp_path)) == 3
     await service.delete_execution(first)
     assert len(files(tmp_path)) == 2
@@ -55,7 +54,7 @@ async def test_a_deleted_execution_leaves_no_file(service: Service, tmp_path: Pa
             await ask(first)
 
 
-async def test_a_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) -> None:
+async def test_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) -> None:
     held = HeldNode()
     async with Service(dependencies(make_graph(Node("a", "held", "a")), types=[held])) as service:
         plan = await service.create_plan("do it")
@@ -74,7 +73,7 @@ async def test_a_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) 
         await service.delete_execution(record.execution_id)
 
 
-async def test_a_document_written_while_its_execution_is_deleted_does_not_stay(
+async def test_document_written_during_deletion_is_removed(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = documents.write_documents
@@ -86,12 +85,14 @@ async def test_a_document_written_while_its_execution_is_deleted_does_not_stay(
 
     monkeypatch.setattr(documents, "write_documents", late)
     with pytest.raises(NotFound):
-        await ran(service)
+        await run_to_end(service)
     assert files(tmp_path) == []
 
 
-async def test_pruning_takes_what_ended_before_a_time(service: Service, tmp_path: Path) -> None:
-    execution_ids = [await ran(service) for _ in range(3)]
+async def test_prune_removes_executions_ended_before_a_time(
+    service: Service, tmp_path: Path
+) -> None:
+    execution_ids = [await run_to_end(service) for _ in range(3)]
     times = [(await service.execution(each)).completed_at or "" for each in execution_ids]
     plan = await service.create_plan("wait")
     waiting = (await service.create_execution(plan.plan_id)).execution_id
@@ -105,15 +106,15 @@ async def test_pruning_takes_what_ended_before_a_time(service: Service, tmp_path
     assert [p.plan_id for p in await service.plans()] == [plan.plan_id]
 
 
-async def test_pruning_goes_on_past_one_page(service: Service) -> None:
+async def test_prune_removes_more_than_one_page(service: Service) -> None:
     for _ in range(45):
-        await ran(service)
+        await run_to_end(service)
     assert await service.prune("2999-01-01") == 45
     assert await service.executions() == []
 
 
 @pytest.mark.parametrize("time", ["yesterday", "", "2026-13-01"])
-async def test_a_time_that_is_none_is_refused(service: Service, time: str) -> None:
+async def test_invalid_time_is_rejected(service: Service, time: str) -> None:
     with pytest.raises(InputError) as refused:
         await service.prune(time)
     assert refused.value.code == "invalid-time"
@@ -121,10 +122,10 @@ async def test_a_time_that_is_none_is_refused(service: Service, time: str) -> No
         await service.executions(since=time)
 
 
-async def test_an_idempotency_key_is_kept_for_its_hours(tmp_path: Path) -> None:
+async def test_idempotency_key_expires(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    made = dependencies(limits=Limits(idempotency_hours=2), now=lambda: now[0])
-    async with Service(replace(made, directory=tmp_path)) as service:
+    created = dependencies(limits=Limits(idempotency_hours=2), now=lambda: now[0])
+    async with Service(replace(created, directory=tmp_path)) as service:
         assert (await service.claim_idempotency_key("k", "d")).is_new
         await service.store_idempotency_key("k", 201, "{}")
         assert (await service.claim_idempotency_key("k", "d")).body == "{}"
@@ -140,13 +141,13 @@ async def test_an_idempotency_key_is_kept_for_its_hours(tmp_path: Path) -> None:
         assert (await service.claim_idempotency_key("k", "third")).is_new
 
 
-async def test_a_backup_of_a_running_service_holds_what_is_stored(
+async def test_backup_of_running_service_is_complete(
     service: Service, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    execution_id = await ran(service)
+    execution_id = await run_to_end(service)
     file = tmp_path_factory.mktemp("elsewhere") / "b.tar"
-    made = await service.backup(file)
-    assert (made.executions, made.plans, made.documents, made.artifacts) == (1, 1, 1, 1)
+    created = await service.backup(file)
+    assert (created.executions, created.plans, created.documents, created.artifacts) == (1, 1, 1, 1)
     assert file.is_file()
     written = json.loads((tmp_path / f"{execution_id}.json").read_text())
     assert written["status"] == "completed"
@@ -166,7 +167,7 @@ class Pruner:
 
 
 @virtual_time
-async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> None:
+async def test_retention_runs_daily_despite_errors() -> None:
     pruner = Pruner()
     async with retention_task(pruner.prune, 7):
         await asyncio.sleep(2.5 * 86_400)
@@ -175,7 +176,7 @@ async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> No
     assert all(week_ago - timedelta(minutes=1) < b <= week_ago for b in pruner.befores)
 
 
-async def test_what_goes_wrong_beside_it_is_told_as_it_is() -> None:
+async def test_error_in_retention_context_is_raised() -> None:
     pruner = Pruner()
     with pytest.raises(StoreError, match="no disk"):
         async with retention_task(pruner.prune, 7):
@@ -183,7 +184,7 @@ async def test_what_goes_wrong_beside_it_is_told_as_it_is() -> None:
 
 
 @virtual_time
-async def test_without_a_retention_only_what_expires_by_itself_is_removed() -> None:
+async def test_without_retention_only_expired_keys_are_removed() -> None:
     pruner = Pruner()
     async with retention_task(pruner.prune, None):
         await asyncio.sleep(1)

@@ -14,7 +14,6 @@ from planwave.errors import (
     Conflict,
     GraphInvalid,
     InputError,
-    NotFound,
     StoreError,
     UnavailableProvider,
     UnknownProvider,
@@ -31,8 +30,8 @@ from planwave.storage import documents
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
-from tests.support.nodes.held_nodes import FailingNode, HeldNode
-from tests.support.service.dependencies import FixedPlanner, dependencies
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.service.dependencies import FixedPlanner, dependencies, execute_goal
 
 CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 
@@ -42,15 +41,7 @@ async def run_to_end(service: Service, plan: str | Plan, **more: Any) -> tuple[s
     return record.execution_id, [event async for event in service.watch(record.execution_id)]
 
 
-async def test_a_plan_is_stored_before_it_is_given() -> None:
-    async with Service(dependencies(CHAIN)) as service:
-        plan = await service.create_plan("do it")
-        stored = await service.plan(plan.plan_id)
-        assert (stored.user_prompt, stored.hash) == ("do it", plan.hash)
-        assert stored.document["nodes"][0]["id"] == "a"
-
-
-async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) -> None:
+async def test_executed_plan_is_watched_to_its_end(tmp_path) -> None:
     async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id, events = await run_to_end(service, plan.plan_id)
@@ -65,7 +56,7 @@ async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) ->
         assert (await service.execution(execution_id)).document_seq == record.last_seq
 
 
-async def test_options_are_held_below_the_limits_and_stored_with_the_execution() -> None:
+async def test_options_are_capped_by_limits_and_stored() -> None:
     limits = Limits(parallel_nodes=3, node_timeout_s=5, largest_result_bytes=9, run_state_bytes=99)
     async with Service(dependencies(CHAIN, limits=limits)) as service:
         plan = await service.create_plan("do it")
@@ -77,18 +68,7 @@ async def test_options_are_held_below_the_limits_and_stored_with_the_execution()
         assert (stored["max_result_bytes"], stored["max_state_bytes"]) == (9, 99)
 
 
-async def test_inputs_settle_nodes_without_running_them() -> None:
-    async with Service(dependencies(CHAIN)) as service:
-        plan = await service.create_plan("do it")
-        execution_id, events = await run_to_end(
-            service, plan.plan_id, inputs={"a": {"output": "given"}}
-        )
-        assert events[0].data["inputs"] == {"a": {"output": "given"}}
-        assert "a" not in [e.path for e in events if e.type == "node.started"]
-        assert (await service.document(execution_id))["status"] == "completed"
-
-
-async def test_flat_inputs_are_stored_by_node_and_apart_from_what_was_handed_in() -> None:
+async def test_flat_inputs_are_stored_by_node_and_copied() -> None:
     graph = make_graph(Node("s", "start", "S"), text_node("t"), edges=[("s", "t")])
     async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
@@ -111,9 +91,7 @@ async def test_flat_inputs_are_stored_by_node_and_apart_from_what_was_handed_in(
         ({"a": "text"}, "invalid-inputs", "must be an object"),
     ],
 )
-async def test_nothing_is_created_for_inputs_no_node_can_be_given(
-    inputs: Any, code: str, says: str
-) -> None:
+async def test_invalid_inputs_create_nothing(inputs: Any, code: str, says: str) -> None:
     async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         with pytest.raises(InputError) as caught:
@@ -141,7 +119,7 @@ class Looking:
 LOOKING = {"nodes": [{"id": "a", "type": "looking"}], "edges": []}
 
 
-async def test_what_was_checked_just_now_is_not_checked_again() -> None:
+async def test_checked_plan_is_not_checked_again() -> None:
     type_ = Looking()
     async with Service(dependencies(types=[type_])) as service:
         checked = await service.parse_and_check(LOOKING)
@@ -155,7 +133,7 @@ async def test_what_was_checked_just_now_is_not_checked_again() -> None:
         assert type_.looks == 2
 
 
-async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
+async def test_plan_checked_elsewhere_is_checked_again() -> None:
     type_ = Looking()
     async with (
         Service(dependencies(types=[type_])) as other,
@@ -183,7 +161,7 @@ async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
         assert type_.looks == 1
 
 
-async def test_what_was_found_of_a_provider_stops_an_execution_without_a_second_look() -> None:
+async def test_checked_plan_with_unavailable_provider_is_rejected() -> None:
     graph = make_graph(Node("a", "agent", "a", data={"provider": "off", "userPrompt": "x"}))
     async with Service(dependencies()) as service:
         checked = await service.parse_and_check(graph.to_document())
@@ -195,7 +173,7 @@ async def test_what_was_found_of_a_provider_stops_an_execution_without_a_second_
 @pytest.mark.parametrize(
     ("provider", "error"), [("off", UnavailableProvider), ("nobody", UnknownProvider)]
 )
-async def test_nothing_is_created_where_a_provider_cannot_be_used(provider, error) -> None:
+async def test_unusable_provider_creates_nothing(provider, error) -> None:
     graph = make_graph(Node("a", "agent", "A", data={"provider": provider, "userPrompt": "x"}))
     async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
@@ -205,18 +183,11 @@ async def test_nothing_is_created_where_a_provider_cannot_be_used(provider, erro
         assert await service.executions() == []
 
 
-async def test_an_unknown_plan_is_not_found() -> None:
-    async with Service(dependencies()) as service:
-        with pytest.raises(NotFound, match="no plan"):
-            await service.execute("nope")
-
-
-async def test_a_running_execution_is_cancelled_durably(tmp_path) -> None:
+async def test_running_execution_is_cancelled_and_stored(tmp_path) -> None:
     held = HeldNode()
     graph = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
     async with Service(dependencies(graph, directory=tmp_path, types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         await service.cancel(record.execution_id, "enough")
         events = await service.events(record.execution_id)
@@ -229,20 +200,19 @@ async def test_a_running_execution_is_cancelled_durably(tmp_path) -> None:
             await service.cancel(record.execution_id)
 
 
-async def test_leaving_the_service_cancels_what_runs_and_keeps_it() -> None:
+async def test_closing_service_cancels_running_execution() -> None:
     held, store = HeldNode(), MemoryStore()
     async with Service(
         dependencies(make_graph(Node("h", "held", "H")), types=[held], store=store)
     ) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
-    kept = await store.execution(record.execution_id)
-    assert kept is not None
-    assert kept.status == "cancelled"
+    saved = await store.execution(record.execution_id)
+    assert saved is not None
+    assert saved.status == "cancelled"
 
 
-async def test_an_execution_left_by_a_crash_can_be_cancelled(tmp_path) -> None:
+async def test_execution_left_by_a_crash_can_be_cancelled(tmp_path) -> None:
     store = MemoryStore()
     async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
@@ -262,48 +232,6 @@ async def test_an_execution_left_by_a_crash_can_be_cancelled(tmp_path) -> None:
         }
 
 
-async def test_a_cancel_is_accepted_though_its_document_cannot_be_written(tmp_path) -> None:
-    store = MemoryStore()
-    record = ExecutionRecord("x1", None, "t", "g", "starting", "t")
-    await store.create_execution(record, [Event("x1", 1, "t", "execution.created", None, None, {})])
-    async with Service(dependencies(CHAIN, store=store, directory=tmp_path / "gone")) as service:
-        await service.cancel("x1")
-        assert (await service.execution("x1")).status == "cancelled"
-
-
-async def test_several_watchers_see_the_same_and_late_ones_the_whole() -> None:
-    held = HeldNode()
-    graph = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
-    async with Service(dependencies(graph, types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
-
-        async def seqs(after: int = 0) -> list[int]:
-            return [e.seq async for e in service.watch(record.execution_id, after=after) if e.seq]
-
-        async with asyncio.TaskGroup() as tasks:
-            first = tasks.create_task(seqs())
-            await held.started.wait()
-            second = tasks.create_task(seqs())
-            cursor = tasks.create_task(seqs(after=3))
-            held.release.set()
-        last = (await service.execution(record.execution_id)).last_seq
-        assert first.result() == second.result() == list(range(1, last + 1))
-        assert cursor.result() == list(range(4, last + 1))
-        assert await seqs() == first.result()
-
-
-async def test_a_failed_node_fails_the_execution_and_nothing_else() -> None:
-    graph = make_graph(Node("x", "broken", "X"), text_node("y"))
-    async with Service(dependencies(graph, types=[FailingNode()])) as service:
-        plan = await service.create_plan("do it")
-        execution_id, events = await run_to_end(service, plan.plan_id)
-        assert events[-1].type == "execution.failed"
-        statuses = {n["id"]: n["status"] for n in (await service.document(execution_id))["nodes"]}
-        assert statuses == {"x": "failed", "y": "completed"}
-        assert await service.plan_status(plan.plan_id) == "failed"
-
-
 class RefusingStore(MemoryStore):
     """Refuses the append after the execution was created, until it ``works``."""
 
@@ -315,21 +243,21 @@ class RefusingStore(MemoryStore):
         await super().append(execution_id, epoch, events)
 
 
-async def test_a_broken_store_is_told_to_who_waits_and_who_watches() -> None:
+async def test_store_error_is_raised_to_waiters_and_subscribers() -> None:
     async with Service(dependencies(CHAIN, store=RefusingStore())) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
             _ = [event async for event in service.watch(execution_id)]
+        with pytest.raises(StoreError, match="disk is full"):
+            _ = [summary async for summary in service.status_updates(execution_id, 1000)]
         with pytest.raises(StoreError, match="disk is full"):
             await service.wait(execution_id)
 
 
-async def test_a_run_that_broke_can_be_cancelled_once_the_store_works_again() -> None:
+async def test_broken_execution_can_be_cancelled_when_store_works_again() -> None:
     store = RefusingStore()
     async with Service(dependencies(CHAIN, store=store)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
             await service.wait(execution_id)
         store.works = True
@@ -352,7 +280,7 @@ class SlowStore(MemoryStore):
         await asyncio.Event().wait()
 
 
-async def test_an_execution_whose_caller_left_before_it_began_does_not_stay_open() -> None:
+async def test_execution_of_cancelled_caller_is_cancelled() -> None:
     store = SlowStore()
     async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
@@ -374,7 +302,7 @@ class RacingStore(MemoryStore):
         return await super().claim(execution_id)
 
 
-async def test_two_cancels_of_an_execution_left_by_a_crash_end_it_once() -> None:
+async def test_concurrent_cancels_end_an_abandoned_execution_once() -> None:
     store = RacingStore()
     record = ExecutionRecord("x1", None, "t", "g", "starting", "t")
     await store.create_execution(record, [Event("x1", 1, "t", "execution.created", None, None, {})])
@@ -384,7 +312,7 @@ async def test_two_cancels_of_an_execution_left_by_a_crash_end_it_once() -> None
         assert [e.seq for e in await service.events("x1")] == [1, 2]
 
 
-async def test_documents_that_lag_are_written_at_the_next_start(tmp_path) -> None:
+async def test_lagging_documents_are_written_at_start(tmp_path) -> None:
     store = MemoryStore()
     async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
@@ -407,9 +335,7 @@ class Asks:
         raise AssertionError("nobody answers here")
 
 
-async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
-    tmp_path, monkeypatch
-) -> None:
+async def test_slow_document_write_does_not_replace_a_newer_one(tmp_path, monkeypatch) -> None:
     writing, gate = asyncio.Event(), asyncio.Event()
     written: list[str] = []
 
@@ -424,8 +350,7 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
     monkeypatch.setattr("planwave.storage.documents.write_documents", write)
     graph = make_graph(Node("q", "asks", "Q"))
     async with Service(dependencies(graph, directory=tmp_path, types=[Asks()])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await writing.wait()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(service.cancel(record.execution_id))
@@ -437,13 +362,13 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
     assert written == ["paused", "cancelled"]
 
 
-async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, monkeypatch) -> None:
-    made = documents.build_document
+async def test_documents_are_built_outside_the_event_loop(tmp_path, monkeypatch) -> None:
+    created = documents.build_document
     threads: list[threading.Thread] = []
 
     def project(*given: Any) -> dict[str, Any]:
         threads.append(threading.current_thread())
-        return made(*given)
+        return created(*given)
 
     monkeypatch.setattr(documents, "build_document", project)
     async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
@@ -455,7 +380,7 @@ async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, mon
     assert threading.current_thread() not in threads
 
 
-async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) -> None:
+async def test_document_write_error_does_not_fail_the_execution(tmp_path) -> None:
     missing = tmp_path / "gone"
     async with Service(dependencies(CHAIN, directory=missing)) as service:
         plan = await service.create_plan("do it")
@@ -464,7 +389,7 @@ async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) ->
         assert not missing.exists()
 
 
-async def test_a_graph_made_by_hand_becomes_a_stored_plan_with_its_execution() -> None:
+async def test_graph_becomes_a_stored_plan_with_its_execution() -> None:
     source = json.dumps({"title": "Mine", **CHAIN.to_document()})
     async with Service(dependencies()) as service:
         plan = await service.read_plan(source)
@@ -475,7 +400,7 @@ async def test_a_graph_made_by_hand_becomes_a_stored_plan_with_its_execution() -
         assert (await service.plan(plan.plan_id)).title == "Mine"
 
 
-async def test_a_stored_plan_keeps_its_id_until_it_is_edited() -> None:
+async def test_plan_keeps_its_id_until_edited() -> None:
     async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         documents = plan.as_json()
@@ -487,35 +412,18 @@ async def test_a_stored_plan_keeps_its_id_until_it_is_edited() -> None:
         assert edited.user_prompt == "do it"
 
 
-async def test_a_faulty_document_is_refused_with_everything_found_and_not_stored() -> None:
-    source = json.dumps(
-        {
-            "nodes": [{"id": "a", "type": "text"}, {"id": "b", "type": "nothing-like-it"}],
-            "edges": [{"source": "a", "target": "zz", "data": {"channel": "flow"}}],
-        }
-    )
-    async with Service(dependencies()) as service:
-        report = service.check_document(source)
-        with pytest.raises(GraphInvalid) as caught:
-            await service.read_plan(source)
-        codes = {found.code for found in caught.value.diagnostics}
-        assert {"unknown-node-type", "dangling-edge"} <= codes
-        assert codes == {found.code for found in report.diagnostics}
-        assert await service.plans() == []
-
-
-async def test_the_planner_is_told_the_goal_and_its_progress_is_passed_on() -> None:
+async def test_planner_progress_is_passed_on() -> None:
     from planwave.planner.progress import PlanProgress
 
-    told: list[Any] = []
-    said = PlanProgress("title", {"title": "T"})
-    planner = FixedPlanner(make_plan(CHAIN), [said])
+    received: list[Any] = []
+    output = PlanProgress("title", {"title": "T"})
+    planner = FixedPlanner(make_plan(CHAIN), [output])
     async with Service(dependencies(planner=planner)) as service:
-        await service.create_plan("my goal", on_progress=told.append)
-    assert (planner.goals, told) == (["my goal"], [said])
+        await service.create_plan("my goal", on_progress=received.append)
+    assert (planner.goals, received) == (["my goal"], [output])
 
 
-async def test_closing_closes_the_rooms_before_the_store() -> None:
+async def test_close_callback_runs_before_the_store_closes() -> None:
     store, closed = MemoryStore(), []
 
     async def close() -> None:
@@ -532,7 +440,7 @@ async def test_closing_closes_the_rooms_before_the_store() -> None:
 PLAN = make_graph(text_node("a"))
 
 
-async def test_a_plan_under_ones_own_id_is_written_once() -> None:
+async def test_plan_with_preassigned_id_is_created_once() -> None:
     planner, own = FixedPlanner(make_plan(PLAN)), new_id()
     async with Service(dependencies(planner=planner)) as service:
         first = await service.create_plan("do it", plan_id=own)
@@ -541,7 +449,7 @@ async def test_a_plan_under_ones_own_id_is_written_once() -> None:
         assert planner.goals == ["do it"]
 
 
-async def test_an_execution_under_ones_own_id_is_made_once() -> None:
+async def test_execution_with_preassigned_id_is_created_once() -> None:
     async with Service(dependencies(PLAN)) as service:
         plan, own = await service.create_plan("do it"), new_id()
         for _ in range(2):
@@ -550,7 +458,7 @@ async def test_an_execution_under_ones_own_id_is_made_once() -> None:
         assert len(await service.executions()) == 1
 
 
-async def test_an_execution_that_was_made_and_not_started_is_started_by_asking_again() -> None:
+async def test_repeated_execute_starts_a_created_execution() -> None:
     held = HeldNode()
     graph = make_graph(Node("h", "held", "h"))
     async with Service(dependencies(graph, types=[held])) as service:

@@ -29,12 +29,12 @@ LARGE = "ü" * 2_000
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore.open(tmp_path / "kept", artifact_bytes=1_000)
-    yield made
-    await made.close()
+    created = SqliteStore.open(tmp_path / "kept", artifact_bytes=1_000)
+    yield created
+    await created.close()
 
 
-async def ran(store: SqliteStore, value: Any = LARGE, *, end: str = "completed") -> str:
+async def store_execution(store: SqliteStore, value: Any = LARGE, *, end: str = "completed") -> str:
     """Keep an execution with one result and, once it has paused or ended, its document."""
     name = new_id()
     outputs = {"output": {"type": "text", "value": value}}
@@ -60,18 +60,18 @@ def unpacked(file: Path) -> Path:
     return directory
 
 
-async def test_a_backup_taken_while_a_server_writes_restores_to_the_same(
+async def test_backup_during_writes_restores_a_consistent_state(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     await store.save_plan(PlanRecord("p", AT, "g", "t", "h", {"nodes": []}))
     flow = FlowRecord("f", "n", "", "v", 1, AT, AT, 0)
     await store.flows.save(flow, {"nodes": [], "edges": []})
-    done = await ran(store)
-    made = await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
-    later = await ran(store)
-    assert (made.plans, made.flows, made.executions) == (1, 1, 1)
-    assert (made.documents, made.artifacts) == (1, 1)
-    assert (made.damaged, made.size) == ((), (tmp_path / "b.tar").stat().st_size)
+    done = await store_execution(store)
+    created = await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
+    later = await store_execution(store)
+    assert (created.plans, created.flows, created.executions) == (1, 1, 1)
+    assert (created.documents, created.artifacts) == (1, 1)
+    assert (created.damaged, created.size) == ((), (tmp_path / "b.tar").stat().st_size)
 
     directory = unpacked(tmp_path / "b.tar")
     again = SqliteStore.open(directory)
@@ -81,17 +81,15 @@ async def test_a_backup_taken_while_a_server_writes_restores_to_the_same(
     assert await again.plan("p") == await store.plan("p")
     assert await again.execution(later) is None
     assert await again.lagging_documents() == []
-    kept = tmp_path / "kept"
-    for name in (f"{done}.json", *(f"artifacts/{a.name}" for a in kept.glob("artifacts/*"))):
-        assert (directory / name).read_bytes() == (kept / name).read_bytes()
+    stored = tmp_path / "kept"
+    for name in (f"{done}.json", *(f"artifacts/{a.name}" for a in stored.glob("artifacts/*"))):
+        assert (directory / name).read_bytes() == (stored / name).read_bytes()
     await again.close()
 
 
 @pytest.mark.parametrize("name", ["b.tar", "b.tar.gz"])
-async def test_a_backup_is_one_whole_private_file(
-    store: SqliteStore, tmp_path: Path, name: str
-) -> None:
-    await ran(store)
+async def test_backup_is_one_private_file(store: SqliteStore, tmp_path: Path, name: str) -> None:
+    await store_execution(store)
     (tmp_path / name).write_text("an older backup")
     back_up(tmp_path / "kept", tmp_path / name)
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
@@ -102,16 +100,18 @@ async def test_a_backup_is_one_whole_private_file(
         assert len(tar.getnames()) == 3
 
 
-async def test_what_was_not_over_is_projected_again_after_a_restore(
-    store: SqliteStore, tmp_path: Path
-) -> None:
-    paused = await ran(store, end="paused")
-    broken, linked, whole = await ran(store), await ran(store), await ran(store)
-    kept = tmp_path / "kept"
-    (kept / f"{broken}.json").write_text('{"execution_id": 7')
-    (kept / f"{linked}.json").rename(tmp_path / "elsewhere.json")
-    (kept / f"{linked}.json").symlink_to(tmp_path / "elsewhere.json")
-    assert back_up(kept, tmp_path / "b.tar").documents == 1
+async def test_unfinished_documents_lag_after_restore(store: SqliteStore, tmp_path: Path) -> None:
+    paused = await store_execution(store, end="paused")
+    broken, linked, whole = (
+        await store_execution(store),
+        await store_execution(store),
+        await store_execution(store),
+    )
+    stored = tmp_path / "kept"
+    (stored / f"{broken}.json").write_text('{"execution_id": 7')
+    (stored / f"{linked}.json").rename(tmp_path / "elsewhere.json")
+    (stored / f"{linked}.json").symlink_to(tmp_path / "elsewhere.json")
+    assert back_up(stored, tmp_path / "b.tar").documents == 1
     again = SqliteStore.open(unpacked(tmp_path / "b.tar"))
     assert await again.lagging_documents() == [paused, broken, linked]
     record = await again.execution(whole)
@@ -120,11 +120,11 @@ async def test_what_was_not_over_is_projected_again_after_a_restore(
     await again.close()
 
 
-async def test_what_is_deleted_during_a_backup_is_not_in_it(
+async def test_execution_deleted_during_backup_is_left_out(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store, "small")
-    doomed = await ran(store)
+    await store_execution(store, "small")
+    doomed = await store_execution(store)
     copy, reached, go = backup._copy_database, threading.Event(), threading.Event()
 
     def slowly(living: sqlite3.Connection, target: Path) -> None:
@@ -138,31 +138,31 @@ async def test_what_is_deleted_during_a_backup_is_not_in_it(
         await asyncio.to_thread(reached.wait, 60)
         await store.delete_execution(doomed)
         go.set()
-    made = task.result()
-    assert (made.executions, made.artifacts, made.damaged) == (1, 0, ())
+    created = task.result()
+    assert (created.executions, created.artifacts, created.damaged) == (1, 0, ())
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])
-async def test_a_large_result_that_is_damaged_is_named(
+async def test_damaged_artifact_is_reported(
     store: SqliteStore, tmp_path: Path, damage: str
 ) -> None:
-    hurt = await ran(store)
-    await ran(store, LARGE * 2)
+    hurt = await store_execution(store)
+    await store_execution(store, LARGE * 2)
     outputs = (await store.events(hurt))[1].data["outputs"]
     (path,) = (
         p for p in (tmp_path / "kept/artifacts").iterdir()
         if json.loads(p.read_text()) == outputs["output"]["value"]
     )  # fmt: skip
     path.unlink() if damage == "gone" else path.write_text('"other"')
-    made = back_up(tmp_path / "kept", tmp_path / "b.tar")
-    assert made.damaged == (path.stem,)
-    assert (made.executions, made.artifacts) == (2, 1)
+    created = back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert created.damaged == (path.stem,)
+    assert (created.executions, created.artifacts) == (2, 1)
 
 
-async def test_a_damaged_database_makes_no_backup(tmp_path: Path) -> None:
+async def test_damaged_database_is_not_backed_up(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path / "kept")
     for _ in range(40):
-        await ran(store, "x" * 500)
+        await store_execution(store, "x" * 500)
     await store.close()
     database = tmp_path / "kept" / "planwave.db"
     content = bytearray(database.read_bytes())
@@ -177,10 +177,10 @@ async def test_a_damaged_database_makes_no_backup(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["b.tar", "kept"]
 
 
-async def test_a_backup_that_does_not_read_back_is_thrown_away(
+async def test_unreadable_backup_is_removed(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store)
+    await store_execution(store)
     leave = backup._BackupArchive.__exit__
 
     def flip(package: backup._BackupArchive, *error: object) -> None:
@@ -195,10 +195,10 @@ async def test_a_backup_that_does_not_read_back_is_thrown_away(
     assert os.listdir(tmp_path) == ["kept"]
 
 
-async def test_a_full_disk_leaves_no_half_backup(
+async def test_full_disk_leaves_no_partial_backup(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store)
+    await store_execution(store)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -210,13 +210,13 @@ async def test_a_full_disk_leaves_no_half_backup(
     assert os.listdir(tmp_path) == ["kept"]
 
 
-def test_nothing_stored_is_nothing_to_back_up(tmp_path: Path) -> None:
+def test_missing_storage_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         back_up(tmp_path, tmp_path / "b.tar")
 
 
 @pytest.mark.parametrize("name", ["", "no/such/b.tar"])
-async def test_a_backup_needs_the_name_of_a_file(
+async def test_invalid_backup_path_is_rejected(
     store: SqliteStore, tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(InputError, match="cannot be a backup"):
@@ -225,10 +225,10 @@ async def test_a_backup_needs_the_name_of_a_file(
 
 @pytest.mark.parametrize("name", ["planwave.db", "planwave.lock", "b.tar", "artifacts/b.tar"])
 @pytest.mark.parametrize("way", ["kept", "link", "kept/../kept"])
-async def test_a_backup_never_takes_the_place_of_what_it_backs_up(
+async def test_backup_inside_storage_is_rejected(
     store: SqliteStore, tmp_path: Path, way: str, name: str
 ) -> None:
-    done = await ran(store)
+    done = await store_execution(store)
     (tmp_path / "link").symlink_to(tmp_path / "kept")
     with pytest.raises(InputError, match="within the directory to back up"):
         back_up(tmp_path / "kept", tmp_path / way / name)
@@ -236,7 +236,7 @@ async def test_a_backup_never_takes_the_place_of_what_it_backs_up(
     assert await store.execution(done) is not None
 
 
-async def test_a_newer_database_is_not_touched(store: SqliteStore, tmp_path: Path) -> None:
+async def test_newer_database_is_not_changed(store: SqliteStore, tmp_path: Path) -> None:
     raw = sqlite3.connect(tmp_path / "kept/planwave.db")
     raw.execute("PRAGMA user_version = 99")
     raw.close()
@@ -260,7 +260,7 @@ asyncio.run(main())
 """
 
 
-async def test_what_a_killed_writer_left_is_backed_up_with_its_log(tmp_path: Path) -> None:
+async def test_storage_of_killed_process_is_backed_up_with_its_log(tmp_path: Path) -> None:
     killed = await asyncio.create_subprocess_exec(
         sys.executable, "-c", KEEP, str(tmp_path / "kept")
     )

@@ -68,9 +68,9 @@ def inside() -> list[Event]:
     ]
     for key in ("0", "1"):
         more = {"document": inner} if key == "0" else {}
-        said = {"event_type": "run_graph", "data": {"key": key, **opened, **more}}
+        output = {"event_type": "run_graph", "data": {"key": key, **opened, **more}}
         steps += [
-            ("node.event", "l", said),
+            ("node.event", "l", output),
             ("node.started", f"l[{key}]/i", {"wave": 1}),
             ("node.completed", f"l[{key}]/i", {"outputs": text(f"of {key}"), "duration_s": 0.5}),
             ("node.started", f"l[{key}]/j", {"wave": 2}),
@@ -81,7 +81,7 @@ def inside() -> list[Event]:
     ]
 
 
-def test_nested_nodes_show_what_the_graph_inside_says_of_them() -> None:
+def test_nested_nodes_have_fields_of_their_graph() -> None:
     nodes = {each["path"]: each for each in build_document(inside(), RECORD)["nodes"]}
     i, j = nodes["l[1]/i"], nodes["l[1]/j"]
     assert (j["id"], j["type"], j["name"], j["description"]) == ("j", "agent", "J", "d")
@@ -116,10 +116,10 @@ def story() -> list[Event]:
     ]
 
 
-def test_the_document_says_what_was_asked_and_how_it_ended() -> None:
-    made = build_document(story(), RECORD)
+def test_document_has_request_and_outcome() -> None:
+    created = build_document(story(), RECORD)
     assert {
-        key: made[key]
+        key: created[key]
         for key in ("execution_id", "plan_id", "user_prompt", "title", "timestamp", "status")
     } == {
         "execution_id": "x1",
@@ -129,16 +129,16 @@ def test_the_document_says_what_was_asked_and_how_it_ended() -> None:
         "timestamp": AT,
         "status": "failed",
     }
-    assert (made["schema_version"], made["last_seq"], made["plan_hash"]) == (1, 12, "h")
-    assert made["graph"] == GRAPH
-    assert made["waves"] == {"current": 1, "total": 2}
-    assert made["usage"]["input_tokens"] == 1
-    assert (made["error"], made["failures"]) == ({"code": "node-failed"}, ["c"])
-    assert (made["waitingForInput"], made["currentNodeId"]) == (False, None)
-    assert made["execution_logs"][-1] == "Execution completed. Status: failed"
+    assert (created["schema_version"], created["last_seq"], created["plan_hash"]) == (1, 12, "h")
+    assert created["graph"] == GRAPH
+    assert created["waves"] == {"current": 1, "total": 2}
+    assert created["usage"]["input_tokens"] == 1
+    assert (created["error"], created["failures"]) == ({"code": "node-failed"}, ["c"])
+    assert (created["waitingForInput"], created["currentNodeId"]) == (False, None)
+    assert created["execution_logs"][-1] == "Execution completed. Status: failed"
 
 
-def test_nodes_come_in_graph_order_with_flow_sources_as_dependencies() -> None:
+def test_nodes_are_in_graph_order_with_dependencies() -> None:
     nodes = build_document(story(), RECORD)["nodes"]
     assert [(n["id"], n["status"], n["dependencies"]) for n in nodes] == [
         ("c", "failed", ["a", "b"]),
@@ -150,13 +150,13 @@ def test_nodes_come_in_graph_order_with_flow_sources_as_dependencies() -> None:
     assert nodes[4]["reason"] == "no branch led here"
 
 
-def test_results_are_texts_and_only_those_that_exist() -> None:
-    made = build_document(story(), RECORD)
-    assert made["node_results"] == {"a": "one", "b": '{"k":"ü"}'}
-    assert [n["result"] for n in made["nodes"]] == [None, "one", '{"k":"ü"}', None, None]
+def test_node_results_are_texts() -> None:
+    created = build_document(story(), RECORD)
+    assert created["node_results"] == {"a": "one", "b": '{"k":"ü"}'}
+    assert [n["result"] for n in created["nodes"]] == [None, "one", '{"k":"ü"}', None, None]
 
 
-def test_a_node_shows_what_it_got_and_who_answered() -> None:
+def test_node_has_inputs_prompt_and_model() -> None:
     c, a, b, *_ = build_document(story(), RECORD)["nodes"]
     assert (a["provider"], a["model"], b["provider"], b["model"]) == ("p", "m", "p2", "m2")
     assert (b["prompt"], b["attempts"], b["wave"], b["execution_time"]) == (
@@ -170,7 +170,7 @@ def test_a_node_shows_what_it_got_and_who_answered() -> None:
     assert (a["inputs"], a["started_at"], a["path"]) == ({}, AT, "a")
 
 
-def test_several_arrivals_at_a_handle_are_a_list_and_a_winner_stands_alone() -> None:
+def test_several_arrivals_are_a_list_unless_one_won() -> None:
     events = story()
     events[7] = events[7]._replace(data={"outputs": text("two"), "duration_s": 1})
     assert build_document(events, RECORD)["nodes"][0]["inputs"] == {
@@ -182,40 +182,40 @@ def test_several_arrivals_at_a_handle_are_a_list_and_a_winner_stands_alone() -> 
     }
 
 
-def test_an_open_request_shows_in_the_document() -> None:
+def test_open_request_is_in_the_document() -> None:
     waiting = Event("x1", 5, AT, "node.waiting", "b", 1, {"request_id": "r", "request": {}})
-    made = build_document([*story()[:4], waiting], RECORD)
-    assert (made["waitingForInput"], made["currentNodeId"]) == (True, "b")
-    assert [(each["request_id"], each["path"]) for each in made["requests"]] == [("r", "b")]
+    created = build_document([*story()[:4], waiting], RECORD)
+    assert (created["waitingForInput"], created["currentNodeId"]) == (True, "b")
+    assert [(each["request_id"], each["path"]) for each in created["requests"]] == [("r", "b")]
 
 
-def test_answers_and_reentries_stay_in_the_document() -> None:
+def test_answers_and_reentries_are_in_the_document() -> None:
     facts = [
         ("node.waiting", {"request_id": "r5", "request": {}}),
         ("node.answered", {"request_id": "r5", "answer": {"decision": "yes", "note": "n"}}),
         ("node.started", {"wave": 1, "reentry": 1}),
     ]
     more = [Event("x1", n, AT, kind, "b", 1, data) for n, (kind, data) in enumerate(facts, 5)]
-    made = build_document([*story()[:4], *more], RECORD)
-    b = next(each for each in made["nodes"] if each["id"] == "b")
+    created = build_document([*story()[:4], *more], RECORD)
+    b = next(each for each in created["nodes"] if each["id"] == "b")
     assert b["reentries"] == 1
     (answer,) = b["answers"]
     assert (answer["request_id"], answer["by"], answer["decision"], answer["note"]) == (
         "r5", "person", "yes", "n",
     )  # fmt: skip
-    assert made["requests"] == []
+    assert created["requests"] == []
 
 
-def test_a_fork_names_what_it_is_a_fork_of() -> None:
+def test_fork_names_its_parent() -> None:
     first = story()[0]
     parent = {"execution_id": "x0"}
-    made = build_document([first._replace(data={**first.data, "parent": parent})], RECORD)
-    assert made["parent"] == parent
+    created = build_document([first._replace(data={**first.data, "parent": parent})], RECORD)
+    assert created["parent"] == parent
     assert build_document([first], RECORD)["parent"] is None
 
 
 @pytest.mark.parametrize("ends", ["completed", "failed"])
-def test_a_failure_inside_a_node_is_handled_where_that_completed(ends: str) -> None:
+def test_nested_failure_is_handled_if_its_parent_completed(ends: str) -> None:
     error = {"code": "no", "message": "no"}
     data: dict[str, Any] = {"outputs": {}} if ends == "completed" else {"error": error}
     events = [
@@ -229,7 +229,7 @@ def test_a_failure_inside_a_node_is_handled_where_that_completed(ends: str) -> N
     assert handled["a[0]/sub"] is (ends == "completed")
 
 
-def test_a_nested_node_follows_the_graph_s_own() -> None:
+def test_nested_node_follows_graph_nodes() -> None:
     nested = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1})
     last = build_document([*story()[:2], nested], RECORD)["nodes"][-1]
     assert (last["id"], last["path"], last["name"]) == ("sub", "a[0]/sub", "sub")
@@ -238,14 +238,14 @@ def test_a_nested_node_follows_the_graph_s_own() -> None:
 
 
 @given(st.integers(1, 12))
-def test_projecting_is_deterministic_and_gives_json(length: int) -> None:
+def test_document_is_deterministic_json(length: int) -> None:
     events = story()[:length]
     once = json.dumps(build_document(events, RECORD))
     assert once == json.dumps(build_document([Event(*e) for e in events], RECORD))
     assert json.loads(once)["last_seq"] == length
 
 
-async def test_the_document_is_readable_json_under_the_execution_s_id(tmp_path: Path) -> None:
+async def test_document_is_readable_json(tmp_path: Path) -> None:
     name = new_id()
     path = await write_document(tmp_path, name, {"title": "Übersicht", "odd": "\ud800"})
     assert path == tmp_path / f"{name}.json"
@@ -262,7 +262,7 @@ async def test_only_a_uuid_becomes_a_file_name(tmp_path: Path, name: str) -> Non
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_failed_write_leaves_the_old_document_and_nothing_else(
+async def test_failed_write_keeps_the_old_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = new_id()
@@ -278,13 +278,13 @@ async def test_a_failed_write_leaves_the_old_document_and_nothing_else(
     assert json.loads(path.read_text()) == {"n": 1}
 
 
-async def test_a_document_that_is_not_json_writes_nothing(tmp_path: Path) -> None:
+async def test_invalid_document_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="not JSON serializable"):
         await write_document(tmp_path, new_id(), {"n": {1}})
     assert os.listdir(tmp_path) == []
 
 
-async def test_of_many_documents_each_is_written_that_can_be(tmp_path: Path) -> None:
+async def test_each_writable_document_is_written(tmp_path: Path) -> None:
     names = [new_id() for _ in range(20)]
     (tmp_path / f"{names[7]}.json").mkdir()
     texts = {name: document_text({"id": name}) for name in [*names, "../etc"]}

@@ -22,7 +22,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_any_json_value_comes_back_from_its_text(value: Any) -> None:
+def test_json_values_round_trip(value: Any) -> None:
     text = dumps_exact(value)
     assert json.loads(text) == value
     assert json.dumps(json.loads(text)) == json.dumps(value)  # 1 is not 1.0, nor True
@@ -31,7 +31,7 @@ def test_any_json_value_comes_back_from_its_text(value: Any) -> None:
 
 
 @given(VALUES.filter(is_plain))
-def test_what_is_known_to_be_plain_has_the_same_text(value: Any) -> None:
+def test_plain_values_have_the_same_text(value: Any) -> None:
     assert dumps_exact([None, value], plain=True) == dumps_exact([None, value])
 
 
@@ -46,7 +46,7 @@ def circle() -> list[Any]:
     [float("nan"), float("-inf"), b"", {1, 2}, {(1,): 2}, object(), circle(), 10**5_000],
     ids=["nan", "infinity", "bytes", "set", "key", "object", "circle", "huge number"],
 )
-def test_what_is_not_json_is_refused_naming_the_event(value: Any) -> None:
+def test_invalid_value_is_rejected_with_its_event(value: Any) -> None:
     good = Event("x1", 6, "t", "node.log", "a", 1, {"value": 1})
     event = Event("x1", 7, "t", "node.log", "a", 1, {"value": [value]})
     with pytest.raises(StoreError, match=r"event 7 \(node.log\)") as refused:

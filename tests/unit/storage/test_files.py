@@ -16,14 +16,14 @@ from planwave.storage.files import (
 )
 
 
-def test_a_whole_file_replaces_the_old_one(tmp_path: Path) -> None:
+def test_file_is_replaced_atomically(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     write_atomically(path, b"old")
     write_atomically(path, b"new")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"new", ["f.json"])
 
 
-def test_a_failed_write_leaves_nothing_behind(
+def test_failed_write_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "f.json"
@@ -39,25 +39,23 @@ def test_a_failed_write_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("data", [{}, {"outputs": None}, {"outputs": {}}, {"outputs": {"o": 1}}])
-def test_an_event_without_large_values_stays_itself(
-    tmp_path: Path, data: dict[str, object]
-) -> None:
+def test_event_without_large_values_is_unchanged(tmp_path: Path, data: dict[str, object]) -> None:
     event = Event("x1", 1, "t", "node.completed", "a", 1, data)
     assert offload_artifacts(event, 10) == (event, [])
     assert load_artifacts(event, tmp_path) == event
 
 
-def test_files_that_stay_where_they_are_may_change(tmp_path: Path) -> None:
+def test_file_may_change_in_place(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("old")
-    footing = FileIdentity(path)
+    identity = FileIdentity(path)
     path.write_text("new, and longer")
     path.chmod(0o600)
-    footing.check()
+    identity.check()
 
 
 @pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "folder moved"])
-def test_a_file_that_is_gone_from_its_place_is_noticed(
+def test_replaced_file_is_detected(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "CHECK_INTERVAL_S", 0.0)
@@ -66,8 +64,8 @@ def test_a_file_that_is_gone_from_its_place_is_noticed(
     one, two = folder / "one", folder / "two"
     one.write_text("1")
     two.write_text("2")
-    footing = FileIdentity(one, two)
-    footing.check()
+    identity = FileIdentity(one, two)
+    identity.check()
     if way == "deleted":
         two.unlink()
     elif way == "moved":
@@ -78,15 +76,15 @@ def test_a_file_that_is_gone_from_its_place_is_noticed(
         folder.rename(tmp_path / "elsewhere")
     for _ in range(2):
         with pytest.raises(FileNotFoundError, match="deleted, moved or replaced") as gone:
-            footing.check()
+            identity.check()
         assert gone.value.filename == str(one if way == "folder moved" else two)
 
 
-def test_what_is_not_there_gives_no_footing(tmp_path: Path) -> None:
+def test_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FileIdentity(tmp_path / "nothing")
 
 
-def test_free_room_is_what_an_ordinary_user_may_still_write(tmp_path: Path) -> None:
+def test_free_bytes_are_within_the_file_system(tmp_path: Path) -> None:
     found = os.statvfs(tmp_path)
     assert 0 < free_bytes(tmp_path) <= found.f_blocks * found.f_frsize

@@ -30,7 +30,7 @@ os.read(ready, 1)  # what a fork does in the child is done by now
 
 
 @pytest.mark.parametrize("more", ["", FORK], ids=["alone", "with a forked child"])
-def test_a_killed_holder_leaves_no_lock(tmp_path: Path, more: str) -> None:
+def test_killed_owner_leaves_no_lock(tmp_path: Path, more: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLD.format(more=more), str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -47,7 +47,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path, more: str) -> None:
         DirectoryLock(tmp_path).release()  # a forked child is alive until its input ends
 
 
-def test_the_holder_tells_how_to_reach_it(tmp_path: Path) -> None:
+def test_owner_publishes_its_address(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path)
     lock.write_owner({"pid": 1, "url": "http://127.0.0.1:1"})
     assert read_owner(tmp_path) == {"pid": 1, "url": "http://127.0.0.1:1"}
@@ -58,9 +58,7 @@ def test_the_holder_tells_how_to_reach_it(tmp_path: Path) -> None:
     assert read_owner(tmp_path) is None
 
 
-def test_a_lock_that_cannot_be_written_is_let_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_lock_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -71,7 +69,7 @@ def test_a_lock_that_cannot_be_written_is_let_go(
     DirectoryLock(tmp_path).release()
 
 
-def test_a_disk_that_knows_no_locks_is_not_taken_for_a_locked_one(
+def test_missing_lock_support_is_not_reported_as_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -83,7 +81,7 @@ def test_a_disk_that_knows_no_locks_is_not_taken_for_a_locked_one(
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "half {", "\xff"])
-def test_a_holder_that_wrote_nonsense_is_unknown(tmp_path: Path, content: str) -> None:
+def test_invalid_owner_is_unknown(tmp_path: Path, content: str) -> None:
     held = DirectoryLock(tmp_path)
     (tmp_path / LOCK_NAME).write_text(content, "latin-1")
     assert read_owner(tmp_path) is None

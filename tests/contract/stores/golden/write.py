@@ -162,8 +162,8 @@ async def main(folder: Path) -> None:
     with closing(sqlite3.connect(directory / connection.DATABASE_NAME)) as raw:
         dump = [*raw.iterdump(), f"PRAGMA user_version = {migrations.SCHEMA_VERSION};"]
     (folder / f"{name}.sql").write_text("\n".join(dump) + "\n", "utf-8")
-    told = json.dumps(await read(store), indent=1, ensure_ascii=True, sort_keys=True)
-    (folder / f"{name}.json").write_text(told + "\n", "utf-8")
+    received = json.dumps(await read(store), indent=1, ensure_ascii=True, sort_keys=True)
+    (folder / f"{name}.json").write_text(received + "\n", "utf-8")
     shutil.copytree(directory / "artifacts", folder / "artifacts", dirs_exist_ok=True)
     shutil.rmtree(directory)
     os._exit(0)  # what runs is left as a crash would leave it

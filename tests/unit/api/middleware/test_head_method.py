@@ -18,7 +18,9 @@ async def head_of(server: RunningServer, path: str) -> tuple[httpx2.Response, ht
 @pytest.mark.parametrize(
     "path", ["/healthz", "/readyz", "/api/plans", "/api/limits", "/api/nothing", "/api/execute"]
 )
-async def test_a_head_is_that_of_the_answer(server: RunningServer, path: str) -> None:
+async def test_head_response_has_headers_of_get_and_no_body(
+    server: RunningServer, path: str
+) -> None:
     head, whole = await head_of(server, path)
     assert (head.status_code, head.content) == (whole.status_code, b"")
     assert whole.content
@@ -26,13 +28,13 @@ async def test_a_head_is_that_of_the_answer(server: RunningServer, path: str) ->
         assert head.headers.get(name) == whole.headers.get(name)
 
 
-async def test_a_problem_has_a_head_too(server: RunningServer) -> None:
+async def test_head_of_problem_has_length_of_get(server: RunningServer) -> None:
     head, whole = await head_of(server, f"/api/executions/{EXECUTION_ID}")
     assert head.status_code == whole.status_code == 404
     assert head.headers["content-length"] == whole.headers["content-length"]
 
 
-async def test_the_head_of_a_stream_does_not_wait_for_its_end(server: RunningServer) -> None:
+async def test_head_of_event_stream_returns_at_once(server: RunningServer) -> None:
     execution_id = await server.execute("held")
     async with server.client() as client, asyncio.timeout(60):
         head = await client.head(f"/api/executions/{execution_id}/events")
@@ -43,13 +45,13 @@ async def test_the_head_of_a_stream_does_not_wait_for_its_end(server: RunningSer
     server.release(execution_id)
 
 
-async def test_what_can_be_got_says_that_it_has_a_head(server: RunningServer) -> None:
+async def test_allow_header_lists_head(server: RunningServer) -> None:
     async with server.client() as client:
         answer = await client.put("/api/plans")
     assert answer.headers["allow"] == "GET, HEAD"
 
 
-async def test_a_head_needs_the_token_too() -> None:
+async def test_head_requires_token() -> None:
     with running_server(token="secret") as server:
         async with httpx2.AsyncClient(base_url=server.base_url) as client:
             assert (await client.head("/api/plans")).status_code == 401

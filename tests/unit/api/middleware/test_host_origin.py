@@ -41,7 +41,7 @@ async def status_of(
         "planwave.example:8443", "Proxy.Example",
     ],
 )  # fmt: skip
-async def test_a_host_that_is_ours_or_allowed_is_let_in(proxied: RunningServer, host: str) -> None:
+async def test_allowed_host_is_accepted(proxied: RunningServer, host: str) -> None:
     assert await status_of(proxied, f"Host: {host}") == 200
 
 
@@ -53,7 +53,7 @@ async def test_a_host_that_is_ours_or_allowed_is_let_in(proxied: RunningServer, 
         "127.0.0.1:{port}@evil.example", "proxy.example,evil.example", "0.0.0.0:{port}",
     ],
 )  # fmt: skip
-async def test_any_other_host_is_turned_away(proxied: RunningServer, host: str) -> None:
+async def test_other_host_is_rejected(proxied: RunningServer, host: str) -> None:
     assert await status_of(proxied, f"Host: {host}") == 403
 
 
@@ -87,21 +87,19 @@ async def lets_in(host: str, listening: str, address: str) -> bool:
         ("[::]:8000", "::", "::1", False),
     ],
 )
-async def test_an_address_come_to_is_a_name_and_everywhere_is_none(
+async def test_connected_address_is_a_valid_host_and_wildcard_is_not(
     host: str, listening: str, address: str, expected: bool
 ) -> None:
     assert await lets_in(host, listening, address) is expected
 
 
-async def test_probes_that_know_an_address_only_are_answered(server: RunningServer) -> None:
+async def test_health_checks_accept_any_host(server: RunningServer) -> None:
     for path in ("/healthz", "/readyz"):
         assert await status_of(server, "Host: 10.0.0.7:8000", path=path) == 200
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:{port}", "https://app.example"])
-async def test_our_own_pages_and_allowed_ones_are_let_in(
-    proxied: RunningServer, origin: str
-) -> None:
+async def test_allowed_origin_is_accepted(proxied: RunningServer, origin: str) -> None:
     assert await status_of(proxied, f"Origin: {origin}") == 200
 
 
@@ -112,25 +110,28 @@ async def test_our_own_pages_and_allowed_ones_are_let_in(
         "http://127.0.0.1:1", "http://app.example", "https://app.example.evil.example", "",
     ],
 )  # fmt: skip
-async def test_pages_from_elsewhere_are_turned_away(proxied: RunningServer, origin: str) -> None:
+async def test_other_origin_is_rejected(proxied: RunningServer, origin: str) -> None:
     assert await status_of(proxied, f"Origin: {origin}") == 403
 
 
-async def test_one_foreign_origin_among_several_is_enough(proxied: RunningServer) -> None:
+async def test_one_foreign_origin_among_several_is_rejected(proxied: RunningServer) -> None:
     given = ("Origin: https://app.example", "Origin: https://evil.example")
     assert await status_of(proxied, *given) == 403
 
 
-async def test_no_other_origin_is_ever_invited(proxied: RunningServer) -> None:
-    asked = ("Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type")
-    preflight = ("Origin: https://evil.example", *asked)
+async def test_cors_preflight_never_allows_an_origin(proxied: RunningServer) -> None:
+    requested = (
+        "Access-Control-Request-Method: POST",
+        "Access-Control-Request-Headers: content-type",
+    )
+    preflight = ("Origin: https://evil.example", *requested)
     assert await status_of(proxied, *preflight, method="OPTIONS") == 403
-    allowed = ("Origin: https://app.example", *asked)
+    allowed = ("Origin: https://app.example", *requested)
     assert await status_of(proxied, *allowed, method="OPTIONS") == 405
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
-async def test_a_websocket_from_elsewhere_is_closed(server: RunningServer, origin: str) -> None:
+async def test_websocket_from_foreign_origin_is_closed(server: RunningServer, origin: str) -> None:
     async with connect(f"{server.ws_url}/ws/x", additional_headers={"Origin": origin}) as socket:
         with pytest.raises(websockets.ConnectionClosed):
             await socket.recv()
@@ -138,7 +139,7 @@ async def test_a_websocket_from_elsewhere_is_closed(server: RunningServer, origi
         assert "evil" in str(socket.close_reason) or "null" in str(socket.close_reason)
 
 
-async def test_a_websocket_through_another_name_is_closed(server: RunningServer) -> None:
+async def test_websocket_with_foreign_host_is_closed(server: RunningServer) -> None:
     async with raw_connection(server) as raw:
         await raw.send("GET", "/ws/x", "Host: evil.example", *WEBSOCKET_UPGRADE)
         assert (await raw.read_response()).status == 101

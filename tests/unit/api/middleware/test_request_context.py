@@ -48,7 +48,7 @@ def broken_app() -> FastAPI:
     return app
 
 
-async def asked(path: str, **headers: str) -> httpx2.Response:
+async def get(path: str, **headers: str) -> httpx2.Response:
     transport = httpx2.ASGITransport(broken_app())
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.get(path, headers=headers)
@@ -70,29 +70,31 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 @pytest.fixture(autouse=True)
-def told(caplog: pytest.LogCaptureFixture) -> None:
+def log_at_info(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "planwave")
 
 
-async def test_an_id_that_was_given_is_kept_and_said_back() -> None:
-    answer = await asked("/id", **{"X-Request-Id": "my-id.1"})
+async def test_valid_request_id_is_echoed() -> None:
+    answer = await get("/id", **{"X-Request-Id": "my-id.1"})
     assert answer.headers["x-request-id"] == answer.json() == "my-id.1"
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a/b", '"'])
-async def test_an_odd_one_is_replaced(given: str) -> None:
-    answer = await asked("/id", **{"X-Request-Id": given})
+async def test_invalid_request_id_is_replaced(given: str) -> None:
+    answer = await get("/id", **{"X-Request-Id": given})
     assert answer.headers["x-request-id"] == answer.json() != given
 
 
-async def test_each_request_has_its_own() -> None:
-    ids = {(await asked("/id")).headers["x-request-id"] for _ in range(3)}
+async def test_request_ids_are_unique() -> None:
+    ids = {(await get("/id")).headers["x-request-id"] for _ in range(3)}
     assert len(ids) == 3
     assert request_id() is None
 
 
-async def test_one_line_tells_route_status_time_and_id(caplog: pytest.LogCaptureFixture) -> None:
-    answer = await asked("/breaks/me?token=hush", Authorization="Bearer hush")
+async def test_access_log_has_route_status_time_and_request_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answer = await get("/breaks/me?token=hush", Authorization="Bearer hush")
     (line,) = own_lines(caplog)
     assert line.pop("ms") >= 0
     assert line == {
@@ -104,10 +106,10 @@ async def test_one_line_tells_route_status_time_and_id(caplog: pytest.LogCapture
     assert "hush" not in caplog.text
 
 
-async def test_a_fault_of_ours_is_answered_without_its_trace_and_logged_with_it(
+async def test_internal_error_hides_details_and_logs_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    answer = await asked("/breaks/fault")
+    answer = await get("/breaks/fault")
     problem = Problem.model_validate(answer.json())
     assert (answer.status_code, problem.code) == (500, "internal-error")
     assert problem.request_id == answer.headers["x-request-id"]
@@ -118,19 +120,19 @@ async def test_a_fault_of_ours_is_answered_without_its_trace_and_logged_with_it(
     assert broken.exc_info is not None
 
 
-async def test_half_an_answer_breaks_off() -> None:
+async def test_error_after_response_start_aborts_response() -> None:
     with pytest.raises(ZeroDivisionError):
-        await asked("/half")
+        await get("/half")
 
 
-async def test_a_client_that_left_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+async def test_client_disconnect_is_logged_as_499(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(AssertionError):  # of the transport: nobody answered
-        await asked("/breaks/gone")
+        await get("/breaks/gone")
     assert [line["status"] for line in own_lines(caplog)] == [499]
     assert not errors(caplog)
 
 
-async def test_what_is_refused_at_the_door_has_an_id_and_a_line_too(
+async def test_rejected_request_has_request_id_and_security_headers(
     server: RunningServer,
 ) -> None:
     async with raw_connection(server) as raw:
@@ -146,7 +148,7 @@ async def test_what_is_refused_at_the_door_has_an_id_and_a_line_too(
             assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_a_websocket_has_an_id_and_a_line_when_it_ends(
+async def test_websocket_has_request_id_and_access_log(
     server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     socket = await connect(
@@ -166,7 +168,7 @@ async def test_a_websocket_has_an_id_and_a_line_when_it_ends(
     assert (line["method"], line["status"]) == ("WEBSOCKET", 4403)
 
 
-async def test_a_websocket_that_breaks_is_closed_as_our_fault() -> None:
+async def test_websocket_error_closes_with_1011() -> None:
     app = broken_app()
 
     @app.websocket("/ws/{when}")
@@ -197,7 +199,7 @@ async def test_a_websocket_that_breaks_is_closed_as_our_fault() -> None:
         assert not sent or sent[-1]["code"] == 1011
 
 
-def test_no_token_body_or_query_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_token_body_and_query_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     with running_server(token=SecretStr("hush-token")) as running:
         for headers in ({"Authorization": "Bearer hush-token"}, {"Authorization": "Bearer hush"}):
             httpx2.post(

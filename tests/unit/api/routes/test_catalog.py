@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import BaseModel
 
 from planwave.api.schemas.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
 from planwave.settings import Limits
@@ -10,7 +9,7 @@ from tests.support.server.in_process_client import in_process_client
 from tests.support.service.dependencies import dependencies
 
 
-async def test_providers_are_told_with_why_others_cannot_be_used() -> None:
+async def test_providers_are_listed_with_reason_when_unavailable() -> None:
     async with in_process_client(dependencies()) as calls:
         found = await calls.get_json("/api/providers", ProvidersResponse)
         assert found["providers"] == ["openai", "own", "tiny"]
@@ -24,7 +23,7 @@ async def test_providers_are_told_with_why_others_cannot_be_used() -> None:
         )
 
 
-async def test_node_types_are_told_with_their_ports_and_the_schema_of_their_data() -> None:
+async def test_node_types_are_listed_with_ports_and_schema() -> None:
     async with in_process_client(dependencies(types=[HeldNode()])) as calls:
         found = await calls.get_json("/api/node-types", NodeTypesResponse)
         types = {each["node_type"]: each for each in found["node_types"]}
@@ -35,7 +34,7 @@ async def test_node_types_are_told_with_their_ports_and_the_schema_of_their_data
         assert (types["start"]["entry"], types["held"]["schema"]) == (True, {"type": "object"})
 
 
-async def test_every_limit_is_told_as_the_settings_have_it() -> None:
+async def test_limits_are_listed_with_values_of_settings() -> None:
     limits = Limits(page_items=7)
     async with in_process_client(dependencies(limits=limits)) as calls:
         found = (await calls.get_json("/api/limits", LimitsResponse))["limits"]
@@ -64,22 +63,7 @@ async def test_every_limit_is_told_as_the_settings_have_it() -> None:
         ("nodes", "count"),
     ],
 )
-async def test_a_limit_says_its_unit(name: str, unit: str) -> None:
+async def test_limit_has_unit(name: str, unit: str) -> None:
     async with in_process_client(dependencies()) as calls:
         found = (await calls.get_json("/api/limits"))["limits"]
         assert next(each for each in found if each["name"] == name)["unit"] == unit
-
-
-async def test_models_of_answers_say_what_they_are() -> None:
-    from planwave.api.routes import legacy
-    from planwave.api.schemas import catalog, common, executions, flows, plans, requests
-
-    for module in (plans, executions, flows, catalog, legacy, common, requests):
-        for name, each in vars(module).items():
-            if (
-                isinstance(each, type)
-                and issubclass(each, BaseModel)
-                and name[0].isupper()
-                and name.isidentifier()
-            ):
-                assert each.__doc__, name

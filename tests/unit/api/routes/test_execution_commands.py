@@ -14,8 +14,6 @@ from planwave.api.schemas.executions import (
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
-from planwave.ids import new_id
-from planwave.settings import Limits
 from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.server.in_process_client import InProcessClient, in_process_client
@@ -46,11 +44,11 @@ class AsksFreely:
         return ExecutionResult({"output": DataValue("json", answer)})
 
 
-async def waiting(calls: InProcessClient) -> str:
+async def start_paused(calls: InProcessClient) -> str:
     """Run the plan until it rests; give the path of its execution."""
-    made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
-    await calls.service.wait(made["execution_id"])
-    return f"/api/executions/{made['execution_id']}"
+    created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
+    await calls.service.wait(created["execution_id"])
+    return f"/api/executions/{created['execution_id']}"
 
 
 async def outcome(calls: InProcessClient, path: str) -> dict[str, str]:
@@ -63,9 +61,9 @@ async def the_request(calls: InProcessClient, path: str) -> dict[str, Any]:
     return found
 
 
-async def test_an_open_request_is_shown_and_its_answer_goes_on() -> None:
+async def test_open_request_is_shown_and_answer_resumes_execution() -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         shown = await calls.get_json(path, ExecutionResponse)
         assert (shown["status"], shown["currentNodeId"]) == ("paused", "q")
         request = await the_request(calls, path)
@@ -73,8 +71,8 @@ async def test_an_open_request_is_shown_and_its_answer_goes_on() -> None:
         assert (request["path"], request["request"]["prompt"]) == ("q", "Send it?")
         assert request["request"]["value"] == "Dear all"
         answer = {"decision": "approve", "note": "fine", "value": "Dear you"}
-        made = await calls.post_json(f"{path}/requests/{request['request_id']}", answer)
-        ExecutionCreated.model_validate(made, extra="forbid")
+        created = await calls.post_json(f"{path}/requests/{request['request_id']}", answer)
+        ExecutionCreated.model_validate(created, extra="forbid")
         assert (await outcome(calls, path))["sent"] == "sent: Dear you"
         shown = await calls.get_json(path, ExecutionResponse)
         assert (shown["waitingForInput"], shown["requests"]) == (False, [])
@@ -84,10 +82,10 @@ async def test_an_open_request_is_shown_and_its_answer_goes_on() -> None:
         assert again["code"] == "request-answered"
 
 
-async def test_a_second_answer_is_told_of_the_first() -> None:
+async def test_second_answer_is_rejected() -> None:
     graph = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
     async with in_process_client(dependencies(graph, types=[AsksFreely()])) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         first, second = (await calls.get_json(f"{path}/requests"))["requests"]
         for answer in (
             [1, None],
@@ -120,12 +118,12 @@ async def test_a_second_answer_is_told_of_the_first() -> None:
         ("approve", "invalid-answer", ""),
     ],
 )
-async def test_an_answer_that_cannot_be_taken_is_refused_and_leaves_the_request_open(
+async def test_invalid_answer_is_rejected_and_request_stays_open(
     answer: Any, code: str, pointer: str
 ) -> None:
     form = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     async with in_process_client(dependencies(asking(form=form, editable=False))) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         request = await the_request(calls, path)
         at = f"{path}/requests/{request['request_id']}"
         problem = await calls.expect_problem("POST", at, 422, answer)
@@ -135,13 +133,13 @@ async def test_an_answer_that_cannot_be_taken_is_refused_and_leaves_the_request_
         assert (await outcome(calls, path))["sent"] == "sent: Dear all"
 
 
-async def test_a_request_whose_node_was_cancelled_is_gone() -> None:
+async def test_answer_after_node_was_cancelled_is_gone() -> None:
     graph = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
     async with in_process_client(dependencies(graph, types=[AsksFreely()])) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         first, second = (await calls.get_json(f"{path}/requests"))["requests"]
-        made = await calls.post_json(f"{path}/cancel", {"node": "p", "cause": "not needed"})
-        assert made["status"] == "paused"
+        created = await calls.post_json(f"{path}/cancel", {"node": "p", "cause": "not needed"})
+        assert created["status"] == "paused"
         problem = await calls.expect_problem(
             "POST", f"{path}/requests/{first['request_id']}", 410, 1
         )
@@ -154,12 +152,12 @@ async def test_a_request_whose_node_was_cancelled_is_gone() -> None:
         assert shown["node_states"] == {"p": "cancelled", "q": "completed"}
 
 
-async def test_a_paused_execution_goes_on_when_it_is_resumed() -> None:
+async def test_paused_execution_continues_after_resume() -> None:
     held = HeldNode()
     graph = make_graph(Node("h", "held", "H"), text_node("after", "done"), edges=[("h", "after")])
     async with in_process_client(dependencies(graph, types=[held])) as calls:
-        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
-        path = f"/api/executions/{made['execution_id']}"
+        created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
+        path = f"/api/executions/{created['execution_id']}"
         await held.started.wait()
         assert (await calls.expect_problem("POST", f"{path}/resume", 409))["code"] == "not-paused"
         assert (await calls.post_json(f"{path}/pause"))["status"] == "paused"
@@ -175,23 +173,9 @@ async def test_a_paused_execution_goes_on_when_it_is_resumed() -> None:
             ] == "conflict"
 
 
-async def test_what_waits_for_its_turn_is_not_paused() -> None:
-    held = HeldNode()
-    parts = dependencies(
-        make_graph(Node("h", "held", "H")), types=[held], limits=Limits(concurrent_executions=1)
-    )
-    async with in_process_client(parts) as calls:
-        first, second = [await calls.post_json("/api/run", {"prompt": "x"}, 202) for _ in range(2)]
-        at = f"/api/executions/{second['execution_id']}/pause"
-        assert (await calls.expect_problem("POST", at, 409))["code"] == "not-started"
-        held.release.set()
-        for each in (first, second):
-            await calls.service.wait(each["execution_id"])
-
-
-async def test_the_cause_of_a_cancellation_is_kept() -> None:
+async def test_cancellation_cause_is_stored() -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         assert (await calls.post_json(f"{path}/cancel", {"cause": "too late"}))[
             "status"
         ] == "cancelled"
@@ -199,9 +183,9 @@ async def test_the_cause_of_a_cancellation_is_kept() -> None:
 
 
 @pytest.mark.parametrize("body", [{"cause": ""}, {"cause": "x" * 1_001}, {"why": "?"}, {"node": 1}])
-async def test_a_cancellation_that_is_none_is_refused(body: Any) -> None:
+async def test_invalid_cancellation_is_rejected(body: Any) -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         assert (await calls.expect_problem("POST", f"{path}/cancel", 422, body))[
             "code"
         ] == "invalid-body"
@@ -209,27 +193,10 @@ async def test_a_cancellation_that_is_none_is_refused(body: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["r99", "r0", "x", "r1x", "r" + "9" * 30, "%2e%2e"])
-async def test_a_request_there_is_not_is_not_found(name: str) -> None:
+async def test_unknown_request_is_not_found(name: str) -> None:
     async with in_process_client(dependencies(asking())) as calls:
-        path = await waiting(calls)
+        path = await start_paused(calls)
         problem = await calls.expect_problem(
             "POST", f"{path}/requests/{name}", 404, {"decision": "approve"}
         )
         assert problem["code"] == "not-found"
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/api/executions/{}/pause"),
-        ("POST", "/api/executions/{}/resume"),
-        ("POST", "/api/executions/{}/cancel"),
-        ("GET", "/api/executions/{}/requests"),
-    ],
-)
-async def test_an_execution_there_is_not_is_not_found(method: str, path: str) -> None:
-    async with in_process_client(dependencies()) as calls:
-        for name in (new_id(), "abc"):
-            assert (await calls.expect_problem(method, path.format(name), 404))[
-                "code"
-            ] == "not-found"

@@ -19,9 +19,7 @@ from planwave.api.schemas.executions import (
     ResultResponse,
 )
 from planwave.events import Event
-from planwave.graph.inputs import Inputs
 from planwave.graph.model import Node
-from planwave.graph.protocols import FlowContext, Suspension
 from planwave.ids import new_id
 from planwave.settings import Limits
 from planwave.storage.sqlite.store import SqliteStore
@@ -39,34 +37,38 @@ async def planned(calls: InProcessClient, goal: str = "do it") -> str:
     return (await calls.post_json("/api/plan", {"prompt": goal}, 201))["plan_id"]
 
 
-async def ended(calls: InProcessClient, body: Mapping[str, Any]) -> str:
+async def execute_to_end(calls: InProcessClient, body: Mapping[str, Any]) -> str:
     """Execute something to its end; give the execution's id."""
-    made = await calls.post_json("/api/execute", {**body, "start": True}, 202)
-    await calls.service.wait(made["execution_id"])
-    return made["execution_id"]
+    created = await calls.post_json("/api/execute", {**body, "start": True}, 202)
+    await calls.service.wait(created["execution_id"])
+    return created["execution_id"]
 
 
-async def test_an_execution_is_made_first_and_started_then() -> None:
+async def test_execution_is_created_then_started() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         answer = await calls.post("/api/execute", json={"plan_id": plan_id})
-        made = answer.json()
-        ExecutionCreated.model_validate(made, extra="forbid")
-        assert (answer.status_code, made["status"], made["plan_id"]) == (201, "starting", plan_id)
+        created = answer.json()
+        ExecutionCreated.model_validate(created, extra="forbid")
+        assert (answer.status_code, created["status"], created["plan_id"]) == (
+            201,
+            "starting",
+            plan_id,
+        )
         shown = await calls.get_json(answer.headers["location"], ExecutionResponse)
         assert (shown["status"], shown["node_states"]) == (
             "starting",
             {"a": "pending", "b": "pending"},
         )
-        path = f"/api/execute/{made['execution_id']}/start"
-        assert (await calls.post_json(path, status=202))["execution_id"] == made["execution_id"]
-        await calls.service.wait(made["execution_id"])
+        path = f"/api/execute/{created['execution_id']}/start"
+        assert (await calls.post_json(path, status=202))["execution_id"] == created["execution_id"]
+        await calls.service.wait(created["execution_id"])
         assert (await calls.expect_problem("POST", path, 409))["code"] == "already-started"
 
 
-async def test_an_execution_that_was_started_can_be_looked_at_when_it_has_ended() -> None:
+async def test_completed_execution_is_shown() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls, "my goal")})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls, "my goal")})
         shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
         assert (shown["status"], shown["user_prompt"]) == ("completed", "my goal")
         assert shown["node_states"] == {"a": "completed", "b": "completed"}
@@ -76,9 +78,9 @@ async def test_an_execution_that_was_started_can_be_looked_at_when_it_has_ended(
         assert (shown["error"], shown["queue_position"]) == (None, None)
 
 
-async def test_a_graph_becomes_a_plan_when_it_is_executed() -> None:
+async def test_executed_graph_is_stored_as_plan() -> None:
     async with in_process_client(dependencies()) as calls:
-        execution_id = await ended(calls, {"graph": GRAPH})
+        execution_id = await execute_to_end(calls, {"graph": GRAPH})
         (plan,) = (await calls.get_json("/api/plans"))["plans"]
         shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert (shown["plan_id"], plan["status"]) == (plan["plan_id"], "completed")
@@ -102,7 +104,7 @@ async def test_a_graph_becomes_a_plan_when_it_is_executed() -> None:
         ),
     ],
 )
-async def test_what_cannot_be_executed_is_refused_with_its_place_and_nothing_is_made(
+async def test_invalid_execution_is_rejected_with_pointer_and_not_created(
     body: Any, code: str, pointer: str
 ) -> None:
     async with in_process_client(dependencies()) as calls:
@@ -114,7 +116,7 @@ async def test_what_cannot_be_executed_is_refused_with_its_place_and_nothing_is_
 
 
 @pytest.mark.parametrize("start", [False, True])
-async def test_a_provider_that_is_not_there_is_named_and_nothing_is_made(start: bool) -> None:
+async def test_unavailable_provider_is_rejected_and_nothing_is_created(start: bool) -> None:
     agent = {"id": "n", "type": "agent", "description": "x", "data": {"provider": "off"}}
     body = {"graph": {"nodes": [agent], "edges": []}, "start": start}
     async with in_process_client(dependencies()) as calls:
@@ -124,7 +126,7 @@ async def test_a_provider_that_is_not_there_is_named_and_nothing_is_made(start: 
         assert (await calls.get_json("/api/executions"))["executions"] == []
 
 
-async def test_options_and_policies_are_those_of_the_execution() -> None:
+async def test_options_and_policies_apply_to_the_execution_only() -> None:
     options = {
         "scheduling": "waves",
         "on_failure": "stop",
@@ -133,7 +135,7 @@ async def test_options_and_policies_are_those_of_the_execution() -> None:
     }
     async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
-        execution_id = await ended(calls, {"plan_id": plan_id, "options": options})
+        execution_id = await execute_to_end(calls, {"plan_id": plan_id, "options": options})
         shown = (await calls.get_json(f"/api/executions/{execution_id}"))["options"]
         assert (shown["scheduling"], shown["on_failure"], shown["max_parallel"]) == (
             "waves",
@@ -145,19 +147,19 @@ async def test_options_and_policies_are_those_of_the_execution() -> None:
         assert "policy" not in (await calls.get_json(f"/api/plans/{plan_id}"))["nodes"][0]
 
 
-async def test_options_choose_the_part_that_runs() -> None:
+async def test_run_to_and_run_from_select_nodes() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         body = {"plan_id": plan_id, "options": {"run_to": ["a"], "run_from": ["a"]}}
-        found = await calls.get_json(f"/api/executions/{await ended(calls, body)}")
+        found = await calls.get_json(f"/api/executions/{await execute_to_end(calls, body)}")
         assert found["node_states"] == {"a": "completed", "b": "not_reached"}
         assert found["options"]["run_to"] == found["options"]["run_from"] == ["a"]
 
 
-async def test_inputs_settle_nodes_that_then_do_not_run() -> None:
+async def test_preset_inputs_replace_nodes() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         body = {"plan_id": await planned(calls), "inputs": {"a": {"output": "given"}}}
-        execution_id = await ended(calls, body)
+        execution_id = await execute_to_end(calls, body)
         result = await calls.get_json(f"/api/executions/{execution_id}/result", ResultResponse)
         assert result["node_results"] == {"a": "given", "b": "two"}
         shown = await calls.get_json(f"/api/executions/{execution_id}")
@@ -167,14 +169,14 @@ async def test_inputs_settle_nodes_that_then_do_not_run() -> None:
         assert problem["code"] == "unknown-input-node"
 
 
-async def test_what_waits_says_its_place_and_one_too_many_is_turned_away() -> None:
+async def test_queued_execution_has_position_and_full_queue_rejects() -> None:
     held = HeldNode()
     limits = Limits(concurrent_executions=1, queued_executions=2)
     async with in_process_client(dependencies(HELD, types=[held], limits=limits)) as calls:
         body = {"plan_id": await planned(calls), "start": True}
-        made = [await calls.post_json("/api/execute", body, 202) for _ in range(3)]
-        assert [each["position"] for each in made] == [None, 1, 2]
-        last = made[-1]["execution_id"]
+        created = [await calls.post_json("/api/execute", body, 202) for _ in range(3)]
+        assert [each["position"] for each in created] == [None, 1, 2]
+        last = created[-1]["execution_id"]
         assert (await calls.get_json(f"/api/executions/{last}"))["queue_position"] == 2
         answer = await calls.post("/api/execute", json={"graph": GRAPH, "start": True})
         assert (answer.status_code, answer.json()["code"]) == (429, "queue-full")
@@ -182,21 +184,21 @@ async def test_what_waits_says_its_place_and_one_too_many_is_turned_away() -> No
         assert len((await calls.get_json("/api/executions"))["executions"]) == 3
         assert len((await calls.get_json("/api/plans"))["plans"]) == 1
         held.release.set()
-        for each in made:
+        for each in created:
             await calls.service.wait(each["execution_id"])
 
 
-async def test_a_goal_is_planned_and_run_in_one_step() -> None:
+async def test_run_plans_and_executes_a_goal() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        made = await calls.post_json("/api/run", {"prompt": "do it", "options": {}}, 202)
-        ExecutionCreated.model_validate(made, extra="forbid")
-        await calls.service.wait(made["execution_id"])
-        result = await calls.get_json(f"/api/executions/{made['execution_id']}/result")
+        created = await calls.post_json("/api/run", {"prompt": "do it", "options": {}}, 202)
+        ExecutionCreated.model_validate(created, extra="forbid")
+        await calls.service.wait(created["execution_id"])
+        result = await calls.get_json(f"/api/executions/{created['execution_id']}/result")
         assert (result["status"], result["node_results"]["b"]) == ("completed", "two")
-        assert (await calls.get_json(f"/api/plans/{made['plan_id']}"))["user_prompt"] == "do it"
+        assert (await calls.get_json(f"/api/plans/{created['plan_id']}"))["user_prompt"] == "do it"
 
 
-async def test_no_model_is_asked_for_a_plan_that_could_not_be_queued() -> None:
+async def test_full_queue_rejects_before_planning() -> None:
     planner, held = FixedPlanner(make_plan(HELD)), HeldNode()
     limits = Limits(concurrent_executions=1, queued_executions=0)
     async with in_process_client(
@@ -209,7 +211,7 @@ async def test_no_model_is_asked_for_a_plan_that_could_not_be_queued() -> None:
         held.release.set()
 
 
-async def test_a_plan_that_was_paid_for_is_kept_though_it_cannot_run() -> None:
+async def test_plan_is_kept_when_its_execution_is_rejected() -> None:
     agent = Node("n", "agent", "n", "do it", data={"provider": "off"})
     async with in_process_client(dependencies(make_graph(agent))) as calls:
         problem = await calls.expect_problem("POST", "/api/run", 422, {"prompt": "do it"})
@@ -218,13 +220,13 @@ async def test_a_plan_that_was_paid_for_is_kept_though_it_cannot_run() -> None:
         assert plan["plan_id"] in problem["hint"]
 
 
-async def test_executions_are_listed_by_status_text_time_and_plan() -> None:
+async def test_executions_are_filtered_by_status_text_time_and_plan() -> None:
     parts = dependencies(CHAIN, types=[FailingNode()])
     async with in_process_client(parts) as calls:
         plan_id = await planned(calls, "a boat")
-        good = await ended(calls, {"plan_id": plan_id})
+        good = await execute_to_end(calls, {"plan_id": plan_id})
         broken = {"nodes": [{"id": "x", "type": "broken"}], "edges": []}
-        bad = await ended(calls, {"graph": broken})
+        bad = await execute_to_end(calls, {"graph": broken})
 
         async def found(**query: Any) -> list[str]:
             page = await calls.get_json("/api/executions", ExecutionsResponse, **query)
@@ -250,27 +252,12 @@ async def test_executions_are_listed_by_status_text_time_and_plan() -> None:
         ({"q": "x" * 1_001}, "invalid-request"),
     ],
 )
-async def test_a_list_of_what_cannot_be_is_refused(query: Any, code: str) -> None:
+async def test_invalid_list_filter_is_rejected(query: Any, code: str) -> None:
     async with in_process_client(dependencies()) as calls:
         assert (await calls.expect_problem("GET", "/api/executions", 422, **query))["code"] == code
 
 
-async def test_executions_come_in_pages_that_do_not_overlap() -> None:
-    async with in_process_client(dependencies(CHAIN)) as calls:
-        plan_id = await planned(calls)
-        made = [await ended(calls, {"plan_id": plan_id}) for _ in range(5)]
-        seen: list[str] = []
-        query: dict[str, Any] = {"limit": 2}
-        while True:
-            page = await calls.get_json("/api/executions", **query)
-            seen += [each["execution_id"] for each in page["executions"]]
-            if page["next_cursor"] is None:
-                break
-            query["cursor"] = page["next_cursor"]
-        assert seen == made[::-1]
-
-
-async def test_a_failure_says_why() -> None:
+async def test_failed_execution_reports_its_error() -> None:
     body = {
         "nodes": [
             {"id": "x", "type": "broken"},
@@ -280,7 +267,7 @@ async def test_a_failure_says_why() -> None:
     }
     body["edges"] = [{"source": "x", "target": "y", "data": {"channel": "flow"}}]
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
-        execution_id = await ended(calls, {"graph": body})
+        execution_id = await execute_to_end(calls, {"graph": body})
         shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
         assert (shown["status"], shown["failures"]) == ("failed", ["x"])
         assert "it broke" in shown["error"]["message"]
@@ -291,44 +278,21 @@ async def test_a_failure_says_why() -> None:
         assert (why["path"], why["status"]) == ("y", "blocked")
 
 
-async def test_an_open_question_is_shown_with_its_node() -> None:
-    class Asks:
-        node_type = "asks"
-
-        async def execute(self, data: Any, inputs: Inputs, context: FlowContext) -> Suspension:
-            return Suspension("May I?")
-
-        async def resume(self, *_: Any) -> Any:
-            raise AssertionError
-
-    async with in_process_client(
-        dependencies(make_graph(Node("q", "asks", "Q")), types=[Asks()])
-    ) as calls:
-        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
-        async for event in calls.service.watch(made["execution_id"]):
-            if event.type == "execution.paused":
-                break
-        shown = await calls.get_json(f"/api/executions/{made['execution_id']}", ExecutionResponse)
-        assert (shown["status"], shown["waitingForInput"]) == ("paused", True)
-        assert (shown["currentNodeId"], shown["reason"]) == ("q", "waiting for an answer")
-        await calls.post_json(f"/api/executions/{made['execution_id']}/cancel")
-
-
-async def test_the_document_is_the_file_that_is_kept(tmp_path: Path) -> None:
+async def test_document_equals_the_stored_file(tmp_path: Path) -> None:
     async with in_process_client(dependencies(CHAIN, directory=tmp_path)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         document = await calls.get_json(
             f"/api/executions/{execution_id}/document", DocumentResponse
         )
         assert document == json.loads((tmp_path / f"{execution_id}.json").read_text("utf-8"))
 
 
-async def test_a_running_execution_shows_what_there_is_and_is_cancelled_for_good() -> None:
+async def test_running_execution_shows_partial_result_and_can_be_cancelled() -> None:
     held = HeldNode()
     graph = make_graph(text_node("a", "one"), Node("h", "held", "H"), edges=[("a", "h")])
     async with in_process_client(dependencies(graph, types=[held])) as calls:
-        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
-        path = f"/api/executions/{made['execution_id']}"
+        created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
+        path = f"/api/executions/{created['execution_id']}"
         await held.started.wait()
         result = await calls.get_json(f"{path}/result")
         assert (result["status"], result["node_results"]) == ("executing", {"a": "one"})
@@ -341,7 +305,7 @@ async def test_a_running_execution_shows_what_there_is_and_is_cancelled_for_good
         assert (await calls.expect_problem("POST", f"{path}/cancel", 409))["code"] == "conflict"
 
 
-async def test_an_execution_that_waits_is_cancelled_where_it_waits() -> None:
+async def test_queued_execution_can_be_cancelled() -> None:
     held = HeldNode()
     limits = Limits(concurrent_executions=1)
     async with in_process_client(dependencies(HELD, types=[held], limits=limits)) as calls:
@@ -353,10 +317,10 @@ async def test_an_execution_that_waits_is_cancelled_where_it_waits() -> None:
         await calls.service.wait(first["execution_id"])
 
 
-async def test_a_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> None:
+async def test_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     async with in_process_client(dependencies(CHAIN, directory=tmp_path, store=store)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         assert f"{execution_id}.json" in os.listdir(tmp_path)
         answer = await calls.delete(f"/api/executions/{execution_id}")
         assert (answer.status_code, answer.content) == (204, b"")
@@ -364,35 +328,14 @@ async def test_a_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> 
         assert f"{execution_id}.json" not in os.listdir(tmp_path)
 
 
-ROUTES = [
-    ("POST", "/api/execute/{}/start"),
-    ("GET", "/api/executions/{}"),
-    ("GET", "/api/executions/{}/result"),
-    ("GET", "/api/executions/{}/document"),
-    ("GET", "/api/executions/{}/explain/a"),
-    ("GET", "/api/executions/{}/diff/{}"),
-    ("POST", "/api/executions/{}/cancel"),
-    ("DELETE", "/api/executions/{}"),
-]
-
-
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_an_execution_there_is_not_is_not_found(method: str, path: str) -> None:
-    async with in_process_client(dependencies()) as calls:
-        for name in (new_id(), "abc", "..", "x%00.json", "caf%C3%A9", new_id() + "%0A"):
-            assert (await calls.expect_problem(method, path.format(name, name), 404))[
-                "code"
-            ] == "not-found"
-
-
-async def test_a_node_there_is_not_is_not_explained() -> None:
+async def test_explain_of_unknown_node_is_not_found() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         for path in ("nobody", "a/b/c", "%2e%2e"):
             await calls.expect_problem("GET", f"/api/executions/{execution_id}/explain/{path}", 404)
 
 
-async def test_a_plan_there_is_not_cannot_be_executed() -> None:
+async def test_execution_of_unknown_plan_is_not_found() -> None:
     async with in_process_client(dependencies()) as calls:
         for plan_id in (new_id(), "../x", "", "x" * 10_000):
             problem = await calls.expect_problem("POST", "/api/execute", 404, {"plan_id": plan_id})
@@ -400,9 +343,9 @@ async def test_a_plan_there_is_not_cannot_be_executed() -> None:
             assert len(problem["detail"]) < 200
 
 
-async def test_the_typed_log_goes_on_after_what_is_known() -> None:
+async def test_typed_log_continues_after_cursor() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         whole = json.loads((await log_response(calls.service, execution_id)).body)
         LogEntriesResponse.model_validate(whole, extra="forbid")
         assert [(e["nodeId"], e["type"], e["content"]) for e in whole["entries"]] == [
@@ -415,24 +358,11 @@ async def test_the_typed_log_goes_on_after_what_is_known() -> None:
         assert (rest["entries"], rest["last_seq"]) == (whole["entries"][1:], whole["last_seq"])
 
 
-async def test_a_request_sent_again_under_its_key_makes_one_execution() -> None:
-    planner = FixedPlanner(make_plan(CHAIN))
-    async with in_process_client(dependencies(planner=planner)) as calls:
-        headers = {"Idempotency-Key": "k1"}
-        answers = [
-            (await calls.post("/api/run", json={"prompt": "x"}, headers=headers)).json()
-            for _ in range(2)
-        ]
-        assert answers[0]["execution_id"] == answers[1]["execution_id"]
-        assert planner.goals == ["x"]
-        assert len((await calls.get_json("/api/executions"))["executions"]) == 1
-
-
-async def test_what_makes_no_sense_is_said_to_be_unreadable(
+async def test_unreadable_events_are_reported_as_conflict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         _, *rest = await calls.service.events(execution_id)
 
         async def without_the_first(

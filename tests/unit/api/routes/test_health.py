@@ -22,7 +22,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
 from tests.support.server.in_process_client import asgi_client
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 TOKEN = "correct horse"
 
@@ -35,7 +35,7 @@ def texts() -> Service:
     return Service(dependencies(make_graph(text_node("a"))))
 
 
-async def test_health_is_told_without_a_token_and_metrics_only_with_one() -> None:
+async def test_health_needs_no_token_and_metrics_need_one() -> None:
     async with asgi_client(over(texts(), token=TOKEN)) as client:
         for path in ("/healthz", "/readyz"):
             answer = await client.get(path)
@@ -46,7 +46,7 @@ async def test_health_is_told_without_a_token_and_metrics_only_with_one() -> Non
         assert (answer.status_code, TOKEN in answer.text) == (200, False)
 
 
-async def test_before_it_has_started_a_service_is_alive_but_not_ready() -> None:
+async def test_service_that_is_starting_is_alive_and_not_ready() -> None:
     transport = httpx2.ASGITransport(over(texts()))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         assert (await client.get("/healthz")).status_code == 200
@@ -56,12 +56,11 @@ async def test_before_it_has_started_a_service_is_alive_but_not_ready() -> None:
     assert answer.headers["retry-after"]
 
 
-async def test_a_service_that_goes_down_is_alive_but_not_ready() -> None:
+async def test_draining_service_is_alive_and_not_ready() -> None:
     held = HeldNode()
     service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
     async with asgi_client(over(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         service.close_streams()
         assert (await client.get("/healthz")).status_code == 200
@@ -71,7 +70,7 @@ async def test_a_service_that_goes_down_is_alive_but_not_ready() -> None:
         await service.wait(record.execution_id)
 
 
-async def test_a_service_whose_disk_failed_is_not_ready_and_tells_strangers_no_details(
+async def test_failed_disk_makes_service_unready_without_details(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore.open(tmp_path)
@@ -106,7 +105,7 @@ class Troubled(MemoryStore):
 
 
 @pytest.mark.parametrize("code", sorted(TRANSIENT_CODES))
-async def test_a_service_whose_store_cannot_write_for_now_says_so_until_it_can(code: str) -> None:
+async def test_transient_store_error_is_reported_until_it_ends(code: str) -> None:
     store = Troubled(code)
     service = Service(dependencies(make_graph(text_node("a")), store=store))
     async with asgi_client(over(service)) as client:
@@ -123,29 +122,23 @@ async def test_a_service_whose_store_cannot_write_for_now_says_so_until_it_can(c
             assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def ended(name: str, at: str) -> tuple[ExecutionRecord, list[Event]]:
+def ended_execution(name: str, at: str) -> tuple[ExecutionRecord, list[Event]]:
     record = ExecutionRecord(name, None, "t", "g", "starting", at)
     kinds = ("execution.created", "execution.cancelled")
     return record, [Event(name, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
 
 
-async def test_what_is_past_its_retention_is_removed_when_a_service_starts(
+async def test_expired_executions_are_removed_at_start(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store, now = MemoryStore(), datetime.now(UTC)
     for name, days in (("old", 31), ("young", 29)):
-        await store.create_execution(*ended(name, (now - timedelta(days=days)).isoformat()))
+        await store.create_execution(
+            *ended_execution(name, (now - timedelta(days=days)).isoformat())
+        )
     caplog.set_level(logging.INFO)
     service = Service(dependencies(make_graph(text_node("a")), store=store))
     async with asgi_client(over(service, retention_days=30)):
         await until(lambda: "retention: 1 execution removed" in caplog.messages)
         assert await store.execution("old") is None
         assert await store.execution("young") is not None
-
-
-async def test_everything_ended_after_the_year_one() -> None:
-    async with texts() as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
-        await service.wait(record.execution_id)
-        assert await service.prune(datetime.min.replace(tzinfo=UTC).isoformat()) == 0

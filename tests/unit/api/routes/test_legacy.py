@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from planwave.api.routes.legacy import LegacyResult, LegacyStatus
 from planwave.api.schemas.executions import DocumentResponse
-from planwave.ids import new_id
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
@@ -23,14 +20,14 @@ GRAPH = {
 
 
 async def executed(calls: InProcessClient) -> str:
-    made = await calls.post_json("/api/execute", {"graph": GRAPH}, 201)
-    execution_id = made["execution_id"]
+    created = await calls.post_json("/api/execute", {"graph": GRAPH}, 201)
+    execution_id = created["execution_id"]
     await calls.post_json(f"/api/execute/{execution_id}/start", status=202)
     await calls.service.wait(execution_id)
     return execution_id
 
 
-async def test_the_status_has_the_fields_the_first_service_gave() -> None:
+async def test_legacy_status_has_the_original_fields() -> None:
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await executed(calls)
         found = await calls.get_json(f"/api/execution/{execution_id}/status", LegacyStatus)
@@ -45,7 +42,7 @@ async def test_the_status_has_the_fields_the_first_service_gave() -> None:
         assert "Cannot proceed - dependencies failed: ['node_1']" in found["logs"]
 
 
-async def test_results_are_a_list_with_one_entry_for_each_node() -> None:
+async def test_legacy_result_lists_every_node() -> None:
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await executed(calls)
         found = await calls.get_json(f"/api/execution/{execution_id}/result", LegacyResult)
@@ -68,17 +65,10 @@ async def test_results_are_a_list_with_one_entry_for_each_node() -> None:
         assert found["completed_at"] > found["started_at"]
 
 
-async def test_the_whole_execution_is_loaded_as_its_document() -> None:
+async def test_legacy_load_returns_the_document() -> None:
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await executed(calls)
         found = await calls.get_json(f"/api/execution/{execution_id}/load", DocumentResponse)
         assert found == await calls.get_json(f"/api/executions/{execution_id}/document")
         assert found["node_results"] == {"node_0": "facts"}
         assert found["nodes"][2]["dependencies"] == ["node_1"]
-
-
-@pytest.mark.parametrize("what", ["status", "result", "load"])
-async def test_an_execution_there_is_not_is_not_found(what: str) -> None:
-    async with in_process_client(dependencies()) as calls:
-        for name in (new_id(), "..%2F..%2Fetc%2Fpasswd", "run-1.json.tmp"):
-            await calls.expect_problem("GET", f"/api/execution/{name}/{what}", 404)

@@ -41,7 +41,7 @@ async def messages(response: httpx2.Response) -> AsyncIterator[Line]:
             fields = {}
 
 
-async def told(server: RunningServer, execution_id: str, **more: Any) -> list[Line]:
+async def read_stream(server: RunningServer, execution_id: str, **more: Any) -> list[Line]:
     async with (
         server.client() as client,
         client.stream("GET", f"/api/executions/{execution_id}/events", **more) as response,
@@ -57,29 +57,23 @@ async def until_held(server: RunningServer, execution_id: str) -> None:
 # -- what is told
 
 
-async def test_every_event_is_told_with_its_number_and_the_stream_ends_with_the_last(
+async def test_stream_has_every_event_with_its_id_and_ends_after_the_last(
     server: RunningServer,
 ) -> None:
     execution_id = await server.execute("tells")
-    lines = await told(server, execution_id)
+    lines = await read_stream(server, execution_id)
     stored = [line for line in lines if line.event != "node.delta"]
+    assert all(line.id is None for line in lines if line.event == "node.delta")
     assert [line.id for line in stored] == list(range(1, len(stored) + 1))
     assert all((line.id, line.event) == (line.data["seq"], line.data["type"]) for line in stored)
     assert lines[-1].event == "execution.completed"
-    witness = StreamChecker()
+    checker = StreamChecker()
     for line in lines:
-        witness.accept(line.data)
-    assert witness.texts == {"t": streamed_text("t")}
+        checker.accept(line.data)
+    assert checker.texts == {"t": streamed_text("t")}
 
 
-async def test_streamed_text_has_no_id_to_come_back_to(server: RunningServer) -> None:
-    lines = await told(server, await server.execute("tells"))
-    deltas = [line for line in lines if line.event == "node.delta"]
-    assert deltas
-    assert all(line.id is None for line in deltas)
-
-
-async def test_the_answer_is_an_event_stream_that_no_proxy_holds_back(
+async def test_response_is_an_unbuffered_event_stream(
     server: RunningServer,
 ) -> None:
     execution_id = await server.execute()
@@ -93,7 +87,7 @@ async def test_the_answer_is_an_event_stream_that_no_proxy_holds_back(
         assert "content-length" not in response.headers
 
 
-async def test_events_are_told_while_it_runs(server: RunningServer) -> None:
+async def test_events_are_sent_while_execution_runs(server: RunningServer) -> None:
     execution_id = await server.execute("held")
     async with (
         server.client() as client,
@@ -111,18 +105,22 @@ async def test_events_are_told_while_it_runs(server: RunningServer) -> None:
 # -- where it begins
 
 
-async def test_it_goes_on_after_what_is_known(server: RunningServer) -> None:
+async def test_stream_continues_after_last_event_id(server: RunningServer) -> None:
     execution_id = await server.execute()
-    whole = await told(server, execution_id)
+    whole = await read_stream(server, execution_id)
     path = {"after": 3}
-    assert await told(server, execution_id, params=path) == whole[3:]
+    assert await read_stream(server, execution_id, params=path) == whole[3:]
     header = {"Last-Event-ID": "5"}
-    assert await told(server, execution_id, headers=header, params=path) == whole[5:]
+    assert await read_stream(server, execution_id, headers=header, params=path) == whole[5:]
+    assert (
+        await read_stream(server, execution_id, headers={"Last-Event-ID": ""}, params=path)
+        == whole[3:]
+    )
 
 
-async def test_who_knows_the_end_is_told_not_to_come_back(server: RunningServer) -> None:
+async def test_stream_after_the_last_event_returns_204(server: RunningServer) -> None:
     execution_id = await server.execute()
-    last = (await told(server, execution_id))[-1].id
+    last = (await read_stream(server, execution_id))[-1].id
     async with server.client() as client:
         path = f"/api/executions/{execution_id}/events"
         for after in (last, 10**15 - 1):
@@ -142,9 +140,7 @@ async def test_who_knows_the_end_is_told_not_to_come_back(server: RunningServer)
         ({"params": {"format": "xml"}}, "format"),
     ],
 )
-async def test_a_place_that_cannot_be_is_refused(
-    server: RunningServer, more: Any, parameter: str
-) -> None:
+async def test_invalid_cursor_is_rejected(server: RunningServer, more: Any, parameter: str) -> None:
     execution_id = await server.execute()
     async with server.client() as client:
         answer = await client.get(f"/api/executions/{execution_id}/events", **more)
@@ -153,15 +149,13 @@ async def test_a_place_that_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("execution_id", [EXECUTION_ID, "nope", "..%2Fx"])
-async def test_there_are_no_events_of_what_does_not_exist(
-    server: RunningServer, execution_id: str
-) -> None:
+async def test_unknown_execution_is_not_found(server: RunningServer, execution_id: str) -> None:
     async with server.client() as client:
         answer = await client.get(f"/api/executions/{execution_id}/events")
     assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
 
 
-async def test_the_typed_log_is_given_as_one_document(server: RunningServer) -> None:
+async def test_typed_log_is_returned_as_one_document(server: RunningServer) -> None:
     execution_id = await server.execute("held")
     await until_held(server, execution_id)
     async with server.client() as client:
@@ -173,17 +167,10 @@ async def test_the_typed_log_is_given_as_one_document(server: RunningServer) -> 
     assert {entry["type"] for entry in answer.json()["entries"]} == {"step_start"}
 
 
-async def test_an_empty_place_in_the_header_is_none(server: RunningServer) -> None:
-    execution_id = await server.execute()
-    header = {"Last-Event-ID": ""}
-    lines = await told(server, execution_id, headers=header, params={"after": 3})
-    assert lines[0].id == 4
-
-
 # -- staying and leaving
 
 
-async def test_one_stream_too_many_is_refused_and_sockets_are_counted_with_them() -> None:
+async def test_streams_and_websockets_share_one_connection_limit() -> None:
     with running_server(
         limits=NO_RATE_LIMITS.model_copy(update={"socket_connections": 2})
     ) as server:
@@ -204,7 +191,7 @@ async def test_one_stream_too_many_is_refused_and_sockets_are_counted_with_them(
         server.release(execution_id)
 
 
-async def test_silence_is_broken_by_a_comment(
+async def test_silent_stream_sends_pings(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "PING_INTERVAL_S", 0.01)
@@ -222,7 +209,7 @@ async def test_silence_is_broken_by_a_comment(
     assert pings > 3
 
 
-async def test_an_execution_goes_on_without_the_client_that_left(server: RunningServer) -> None:
+async def test_execution_continues_after_client_disconnects(server: RunningServer) -> None:
     execution_id = await server.execute("held")
     async with (
         server.client() as client,
@@ -236,22 +223,6 @@ async def test_an_execution_goes_on_without_the_client_that_left(server: Running
     assert record.status == "completed"
 
 
-async def test_streams_are_told_when_the_service_goes_down() -> None:
-    with running_server() as server:
-        execution_id = await server.execute("held")
-        await until_held(server, execution_id)
-        async with (
-            server.client() as client,
-            client.stream("GET", f"/api/executions/{execution_id}/events") as response,
-        ):
-            events = messages(response)
-            await anext(events)
-            server.loop.call_soon_threadsafe(server.stop.receive)
-            last = [line async for line in events][-1]
-    assert (last.id, last.event) == (None, "server_draining")
-    assert last.data["code"] == "server-draining"
-
-
 class Refusing(MemoryStore):
     """Keeps nothing after the first batch of a run."""
 
@@ -261,7 +232,7 @@ class Refusing(MemoryStore):
         await super().append(execution_id, epoch, events)
 
 
-async def test_a_run_that_broke_ends_its_streams_with_the_problem() -> None:
+async def test_broken_execution_ends_stream_with_problem() -> None:
     with running_server(store=Refusing()) as server:
         execution_id = await server.execute("held")
         async with (
@@ -275,7 +246,7 @@ async def test_a_run_that_broke_ends_its_streams_with_the_problem() -> None:
     assert (last.event, last.data["detail"]) == ("problem", "the disk is full")
 
 
-async def test_a_client_that_does_not_keep_up_is_sent_away_with_its_place() -> None:
+async def test_slow_client_is_disconnected_with_cursor() -> None:
     limits = Limits(**{**NO_RATE_LIMITS.model_dump(), "watcher_events": 50})
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
     with running_server(types=[LoggingNode()], limits=limits) as server:
@@ -290,12 +261,12 @@ async def test_a_client_that_does_not_keep_up_is_sent_away_with_its_place() -> N
         await reader.readuntil(b"execution.created")
         await server.on_loop(server.service.start(record.execution_id))
         ended = await server.on_loop(server.service.wait(record.execution_id))
-        said = (await reader.read(-1)).decode(errors="replace")
+        output = (await reader.read(-1)).decode(errors="replace")
         writer.close()
         await writer.wait_closed()
     assert ended.status == "completed"
-    assert "event: too_slow" in said
-    cursor = json.loads(said.rpartition("data: ")[2].partition("\n")[0])["cursor"]
+    assert "event: too_slow" in output
+    cursor = json.loads(output.rpartition("data: ")[2].partition("\n")[0])["cursor"]
     assert 1 < cursor < ended.last_seq
-    assert f"id: {cursor}\n" in said
-    assert f"id: {cursor + 1}\n" not in said
+    assert f"id: {cursor}\n" in output
+    assert f"id: {cursor + 1}\n" not in output

@@ -61,7 +61,7 @@ class Client:
         return events(self.body)
 
 
-async def test_everything_the_planner_tells_comes_before_the_whole_plan() -> None:
+async def test_progress_events_come_before_the_plan() -> None:
     tells = [
         PlanProgress("title", {"title": "A title"}),
         PlanProgress("node", {"id": "a", "name": "A"}),
@@ -73,33 +73,33 @@ async def test_everything_the_planner_tells_comes_before_the_whole_plan() -> Non
         answer = await calls.post("/api/plan?stream=1", json={"prompt": "do it"})
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
-        *told, (last, plan) = events(answer.text)
-        assert told == [(each.kind, each.data) for each in tells]
+        *received, (last, plan) = events(answer.text)
+        assert received == [(each.kind, each.data) for each in tells]
         assert last == "plan"
         assert plan == await calls.get_json(f"/api/plans/{plan['plan_id']}")
 
 
 @pytest.mark.parametrize("stream", ["0", "false"])
-async def test_who_wants_no_stream_gets_none(stream: str) -> None:
+async def test_stream_can_be_disabled(stream: str) -> None:
     async with in_process_client(dependencies(planner=FixedPlanner(PLAN))) as calls:
         answer = await calls.post(f"/api/plan?stream={stream}", json={"prompt": "do it"})
         assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
 
 
-async def test_text_that_comes_together_is_told_together_and_reasoning_apart() -> None:
+async def test_adjacent_deltas_are_joined_and_reasoning_is_separate() -> None:
     async def create(tell: Tell) -> Plan:
         for piece in (delta("hm", True), delta(", "), delta('{"a"'), delta(": 1}")):
             tell(piece)
         return PLAN
 
-    told = await Client().read(create)
-    assert told[:2] == [
+    received = await Client().read(create)
+    assert received[:2] == [
         ("delta", {"text": "hm", "reasoning": True}),
         ("delta", {"text": ', {"a": 1}', "reasoning": False}),
     ]
 
 
-async def test_what_is_wrong_before_anything_was_told_has_its_own_status() -> None:
+async def test_error_before_first_event_has_its_own_status() -> None:
     class Refuses:
         async def create_plan(self, *_: Any, **__: Any) -> Any:
             raise UnknownProvider("no such provider")
@@ -109,7 +109,7 @@ async def test_what_is_wrong_before_anything_was_told_has_its_own_status() -> No
         assert problem["code"] == "unknown-provider"
 
 
-async def test_what_goes_wrong_later_ends_the_stream_with_a_problem() -> None:
+async def test_error_after_first_event_ends_stream_with_problem() -> None:
     async def create(tell: Tell) -> Plan:
         tell(delta("{"))
         raise PlanInvalid([], [{"reply": "{"}])
@@ -119,7 +119,7 @@ async def test_what_goes_wrong_later_ends_the_stream_with_a_problem() -> None:
     assert problem["attempts"] == [{"reply": "{"}]
 
 
-async def test_a_stream_that_ended_with_a_problem_may_be_asked_for_again_under_its_key() -> None:
+async def test_failed_stream_can_be_repeated_with_its_key() -> None:
     class FailsOnce:
         tries = 0
 
@@ -140,13 +140,13 @@ async def test_a_stream_that_ended_with_a_problem_may_be_asked_for_again_under_i
             return events(answer.text)[-1]
 
         assert (await last())[0] == "problem"
-        made = await last()
-        assert made[0] == "plan"
-        assert await last() == made
+        created = await last()
+        assert created[0] == "plan"
+        assert await last() == created
         assert planner.tries == 2
 
 
-async def test_a_fault_of_ours_ends_the_stream_without_its_details(
+async def test_internal_error_ends_stream_without_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def create(tell: Tell) -> Plan:
@@ -159,7 +159,7 @@ async def test_a_fault_of_ours_ends_the_stream_without_its_details(
     assert "secret" in caplog.text
 
 
-async def test_a_fault_of_ours_before_anything_was_told_is_raised_as_it_is() -> None:
+async def test_internal_error_before_first_event_is_raised() -> None:
     async def create(_: Tell) -> Plan:
         raise ZeroDivisionError
 
@@ -167,7 +167,7 @@ async def test_a_fault_of_ours_before_anything_was_told_is_raised_as_it_is() -> 
         await Client().read(create)
 
 
-async def test_who_leaves_stops_the_planning() -> None:
+async def test_disconnect_cancels_planning() -> None:
     client, stopped = Client(), asyncio.Event()
 
     async def create(tell: Tell) -> Plan:
@@ -189,7 +189,7 @@ async def test_who_leaves_stops_the_planning() -> None:
     assert stopped.is_set()
 
 
-async def test_a_planning_that_says_nothing_for_long_is_kept_alive(
+async def test_silent_planning_sends_pings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("FIRST_EVENT_TIMEOUT_S", "DRAIN_POLL_S", "PING_INTERVAL_S"):
@@ -208,12 +208,12 @@ async def test_a_planning_that_says_nothing_for_long_is_kept_alive(
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(wait_for_a_ping())
-        told = await client.read(create)
-    assert [name for name, _ in told] == ["problem"]
+        received = await client.read(create)
+    assert [name for name, _ in received] == ["problem"]
     assert client.sent[0]["status"] == 200
 
 
-async def test_a_service_that_goes_down_says_so_and_ends_the_stream(
+async def test_draining_service_ends_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sse, "DRAIN_POLL_S", 0.001)

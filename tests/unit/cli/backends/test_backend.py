@@ -54,14 +54,14 @@ def remote(*found: dict[str, Any], **more: Any) -> RemoteBackend:
     return RemoteBackend(AsyncClient(transport=checking(*found)), Path("storage"), **more)
 
 
-async def test_a_flow_comes_with_what_it_will_take() -> None:
+async def test_flow_becomes_a_plan_with_forecast() -> None:
     async with Service(dependencies()) as service:
         plan = await LocalBackend(service).plan_flow(FLOW, ())
     assert (plan.title, plan.user_prompt, plan.hash) == ("Gone", "why", FLOW.version)
     assert (plan.forecast["nodes"], plan.forecast["calls"]) == (1, 0)
 
 
-async def test_a_file_that_is_not_started_leaves_nothing_behind() -> None:
+async def test_plan_is_stored_only_when_it_starts() -> None:
     source = Source("file.json", json.dumps(GRAPH.to_document()).encode())
     async with Service(dependencies()) as service:
         here = LocalBackend(service)
@@ -70,44 +70,44 @@ async def test_a_file_that_is_not_started_leaves_nothing_behind() -> None:
             await here.start(plan, (), RunOptions(run_to=("ghost",)))
         assert await service.plans() == []
         await service.wait(await here.start(plan, (), None))
-        assert [kept.plan_id for kept in await service.plans()] == [plan.plan_id]
+        assert [stored.plan_id for stored in await service.plans()] == [plan.plan_id]
 
 
-async def test_a_flow_whose_type_is_gone_is_named_here() -> None:
+async def test_unknown_node_type_of_flow_is_reported_locally() -> None:
     async with Service(dependencies()) as service:
         with pytest.raises(GraphInvalid, match=r"^flow 'Gone': ") as refused:
             await LocalBackend(service).plan_flow(FAULTY, ())
     assert [found.code for found in refused.value.diagnostics] == ["unknown-node-type"]
 
 
-async def test_a_flow_whose_type_is_gone_is_named_there() -> None:
+async def test_unknown_node_type_of_flow_is_reported_remotely() -> None:
     found = {
         "code": "unknown-node-type",
         "severity": "error",
         "message": "no such type",
         "pointer": "/nodes/0/type",
     }
-    async with remote(found) as place:
+    async with remote(found) as location:
         with pytest.raises(GraphInvalid, match=r"^flow 'Gone': no such type$"):
-            await place.plan_flow(FAULTY, ())
+            await location.plan_flow(FAULTY, ())
 
 
-async def test_the_version_that_was_looked_at_is_what_starts() -> None:
-    async with remote() as place:
-        plan = await place.plan_flow(FLOW, ())
+async def test_execution_starts_the_planned_flow_version() -> None:
+    async with remote() as location:
+        plan = await location.plan_flow(FLOW, ())
         assert (plan.title, plan.user_prompt, plan.graph) == ("Gone", "why", GRAPH)
-        assert await place.start(plan, (), None) == FLOW.version
+        assert await location.start(plan, (), None) == FLOW.version
     async with Service(dependencies()) as service:
-        kept = await service.create_flow("F", graph=GRAPH.to_document())
+        stored = await service.create_flow("F", graph=GRAPH.to_document())
         here = LocalBackend(service)
-        plan = await here.plan_flow(kept, ())
-        await service.update_flow(kept.flow_id, graph=make_graph(text_node("b")).to_document())
+        plan = await here.plan_flow(stored, ())
+        await service.update_flow(stored.flow_id, graph=make_graph(text_node("b")).to_document())
         record = await service.execution(await here.start(plan, (), None))
-        assert (record.flow_id, record.flow_version) == (kept.flow_id, kept.version)
+        assert (record.flow_id, record.flow_version) == (stored.flow_id, stored.version)
         await service.wait(record.execution_id)
 
 
-async def test_a_service_runs_a_flow_with_its_own_providers() -> None:
-    async with remote(provider="openai") as place:
+async def test_remote_backend_rejects_provider_option_for_flow() -> None:
+    async with remote(provider="openai") as location:
         with pytest.raises(InputError, match="with its own default"):
-            await place.plan_flow(FLOW, ())
+            await location.plan_flow(FLOW, ())

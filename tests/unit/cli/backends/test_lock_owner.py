@@ -18,13 +18,13 @@ from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, loc
 from planwave.storage.lock import LOCK_NAME
 
 
-def told(directory: Path, **holder: Any) -> Path:
+def write_lock(directory: Path, **holder: Any) -> Path:
     (directory / LOCK_NAME).write_text(json.dumps(holder), "utf-8")
     return directory
 
 
-def test_a_holder_says_where_it_is_and_shows_no_token(tmp_path: Path) -> None:
-    found = lock_owner(told(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
+def test_owner_has_address_and_hides_token(tmp_path: Path) -> None:
+    found = lock_owner(write_lock(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
     assert found == LockOwner(os.getpid(), "http://there", "hush")
     assert "hush" not in f"{found!r} {found}"
 
@@ -33,18 +33,18 @@ def test_a_holder_says_where_it_is_and_shows_no_token(tmp_path: Path) -> None:
     "said",
     [{}, {"pid": "1"}, {"pid": 0}, {"pid": -1}, {"pid": 10**30}, {"url": "http://there"}],
 )
-def test_what_names_no_process_is_no_holder(tmp_path: Path, said: Mapping[str, Any]) -> None:
-    assert lock_owner(told(tmp_path, **said)) is None
+def test_invalid_lock_content_has_no_owner(tmp_path: Path, said: Mapping[str, Any]) -> None:
+    assert lock_owner(write_lock(tmp_path, **said)) is None
     assert lock_owner(tmp_path / "nowhere") is None
 
 
-def test_a_process_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+def test_dead_process_is_no_owner(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert lock_owner(told(tmp_path, pid=gone.pid, url="http://127.0.0.1:1")) is None
+    assert lock_owner(write_lock(tmp_path, pid=gone.pid, url="http://127.0.0.1:1")) is None
 
 
-def test_only_an_address_where_planwave_says_it_is_well_answers(unused_tcp_port: int) -> None:
+def test_unreachable_address_is_not_planwave(unused_tcp_port: int) -> None:
     assert not is_planwave_service(f"http://127.0.0.1:{unused_tcp_port}")
     assert not is_planwave_service("http://[::1")
     assert not is_planwave_service("nonsense")
@@ -64,9 +64,7 @@ def test_only_an_address_where_planwave_says_it_is_well_answers(unused_tcp_port:
         (b"<html>", False),
     ],
 )
-def test_a_service_whose_disk_fails_is_still_planwave_and_others_are_not(
-    said: bytes, is_planwave: bool
-) -> None:
+def test_health_response_identifies_planwave(said: bytes, is_planwave: bool) -> None:
     class Says(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)

@@ -66,13 +66,13 @@ def remote(service: Any, **more: Any) -> RemoteBackend:
 
 
 @pytest.mark.parametrize("page", [7, 50, 200, 1000])
-async def test_a_list_of_any_length_comes_page_by_page(page: int) -> None:
+async def test_executions_are_listed_across_pages(page: int) -> None:
     async with remote(ExecutionLists(page, busy=2)) as queries:
         assert [each.execution_id for each in await queries.executions(limit=120)] == IDS[:120]
         assert [each.execution_id for each in await queries.executions(limit=1000)] == IDS
 
 
-async def test_a_list_goes_on_behind_its_last_one() -> None:
+async def test_executions_are_listed_after_a_cursor() -> None:
     async with remote(ExecutionLists(50)) as queries:
         first = await queries.executions(limit=60)
         rest = await queries.executions(before=first[-1].execution_id, limit=500)
@@ -80,7 +80,7 @@ async def test_a_list_goes_on_behind_its_last_one() -> None:
         assert await queries.executions(before=IDS[-1], limit=10) == []
 
 
-async def test_an_old_id_is_found_by_its_start_and_an_unknown_one_is_not() -> None:
+async def test_execution_is_found_by_id_prefix() -> None:
     lists = ExecutionLists(200)
 
     def service(request: httpx2.Request) -> httpx2.Response:
@@ -95,7 +95,7 @@ async def test_an_old_id_is_found_by_its_start_and_an_unknown_one_is_not() -> No
             await find(queries, "ffff")
 
 
-async def test_a_document_that_is_no_graph_is_refused_before_it_is_sent() -> None:
+async def test_invalid_document_is_rejected_before_it_is_sent() -> None:
     lists = ExecutionLists(50)
     async with remote(lists) as backend:
         for source in (b"{", b"[]", b'"text"', b'{"nodes": 1, "nodes": 2}'):
@@ -104,18 +104,20 @@ async def test_a_document_that_is_no_graph_is_refused_before_it_is_sent() -> Non
     assert lists.asked == 0
 
 
-async def test_who_runs_a_file_there_cannot_be_chosen_here() -> None:
+async def test_remote_backend_rejects_provider_option() -> None:
     async with remote(ExecutionLists(50), provider="openai") as backend:
         assert backend.planner_name() == "openai"
         with pytest.raises(InputError, match="with its own default"):
             await backend.plan_source(Source("f", json.dumps(GRAPH).encode()), ())
 
 
-async def test_commands_become_requests_that_say_all_of_it() -> None:
-    asked: list[tuple[str, Any]] = []
+async def test_commands_become_requests() -> None:
+    requested: list[tuple[str, Any]] = []
 
     def service(request: httpx2.Request) -> httpx2.Response:
-        asked.append((request.url.path, json.loads(request.content) if request.content else None))
+        requested.append(
+            (request.url.path, json.loads(request.content) if request.content else None)
+        )
         if request.method == "GET":
             found = {"request_id": "r7", "path": "q", "request": {}, "since": "t", "timeout_s": 5.0}
             return httpx2.Response(200, json={"requests": [found]})
@@ -132,7 +134,7 @@ async def test_commands_become_requests_that_say_all_of_it() -> None:
         assert await backend.retry("x") == "new"
         assert await backend.fork("x", ["a"], {}) == "new"
         assert await backend.fork("x", (), {"a": {"data": {}}}) == "new"
-    assert asked[1:] == [
+    assert requested[1:] == [
         ("/api/executions/x/requests/r7", {"decision": "ok"}),
         ("/api/executions/x/pause", None),
         ("/api/executions/x/resume", None),
@@ -184,8 +186,8 @@ class FlowLists:
         if path.endswith("/versions"):
             facts = {"revision": 1, "created_at": "t", "node_count": 1}
             versions = [{**facts, "version": each} for each in VERSIONS[begin:end]]
-            told = {"flow_id": own, "versions": versions, "next_cursor": following}
-            return httpx2.Response(200, json=told)
+            received = {"flow_id": own, "versions": versions, "next_cursor": following}
+            return httpx2.Response(200, json=received)
         version = query.get("version", VERSIONS[0])
         return httpx2.Response(200, json={**flow(own), "version": version, "graph": GRAPH})
 
@@ -197,14 +199,14 @@ def remote_flows(page: int) -> RemoteBackend:
 
 
 @pytest.mark.parametrize("page", [7, 50, 200])
-async def test_flows_and_versions_of_any_number_come_page_by_page(page: int) -> None:
+async def test_flows_and_versions_are_listed_across_pages(page: int) -> None:
     async with remote_flows(page) as queries:
         assert [each.flow_id for each in await queries.flows(limit=55)] == FLOW_IDS[:55]
         listed = await queries.flow_versions(FLOW_IDS[3], limit=55)
         assert [each.version for each in listed] == VERSIONS[:55]
 
 
-async def test_a_flow_is_found_by_its_name_and_by_the_start_of_its_id() -> None:
+async def test_flow_is_found_by_name_and_id_prefix() -> None:
     async with remote_flows(7) as queries:
         assert await find_flow_id(queries, "flow 1") == FLOW_IDS[-1]
         assert await find_flow_id(queries, FLOW_IDS[-1][:-1]) == FLOW_IDS[-1]
@@ -216,7 +218,7 @@ async def test_a_flow_is_found_by_its_name_and_by_the_start_of_its_id() -> None:
             await find_flow_id(queries, "0000")
 
 
-async def test_a_flow_comes_with_the_graph_of_its_version() -> None:
+async def test_flow_is_loaded_with_graph_of_version() -> None:
     async with remote_flows(50) as queries:
         found = await queries.flow(FLOW_IDS[0], VERSIONS[9])
         assert (found.version, found.graph) == (VERSIONS[9], GRAPH)

@@ -24,11 +24,11 @@ FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": 
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
-def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
+def prompt_with(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
     """Have somebody sit at the terminal and type."""
     monkeypatch.setattr(
         answer,
@@ -37,7 +37,7 @@ def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more:
     )
 
 
-def test_an_answer_lets_the_execution_go_on_to_its_end_here() -> None:
+def test_answer_runs_execution_to_its_end() -> None:
     waiting = execute_graph(approval_graph())
     assert waiting["status"] == "paused"
     done = invoke("answer", "last", "--decision", "approve", "--note", "fine")
@@ -48,7 +48,7 @@ def test_an_answer_lets_the_execution_go_on_to_its_end_here() -> None:
     assert invoke_json("show", "last")["status"] == "completed"
 
 
-def test_value_and_form_are_json_from_the_line_or_a_file() -> None:
+def test_value_and_form_are_read_from_option_or_file() -> None:
     execution_id = execute_graph(approval_graph(form=FORM))["execution_id"]
     Path("letter.json").write_text('"Dear you"', "utf-8")
     given = ["--decision", "approve", "--value", "@letter.json", "--form", '{"n": 2}']
@@ -70,9 +70,7 @@ def test_value_and_form_are_json_from_the_line_or_a_file() -> None:
         ([], "nobody can be asked here"),
     ],
 )
-def test_what_is_no_answer_is_a_sentence_and_the_question_stays_open(
-    args: list[str], says: str
-) -> None:
+def test_invalid_answer_is_reported_and_request_stays_open(args: list[str], says: str) -> None:
     execute_graph(approval_graph())
     done = invoke("answer", "last", *args)
     assert done.exit_code == 2, done.output
@@ -80,13 +78,13 @@ def test_what_is_no_answer_is_a_sentence_and_the_question_stays_open(
     assert invoke_json("show", "last")["waitingForInput"] is True
 
 
-def test_every_fault_of_an_answer_is_shown() -> None:
+def test_all_errors_of_an_answer_are_listed() -> None:
     execute_graph(approval_graph(form=FORM))
     done = invoke_json("answer", "last", "--decision", "no", "--form", "{}", code=2)
     assert [each["code"] for each in done["diagnostics"]] == ["unknown-decision", "invalid-form"]
 
 
-def test_of_several_questions_one_has_to_be_named() -> None:
+def test_request_id_is_required_when_several_are_open() -> None:
     execute_graph(two_approvals_graph())
     unclear = invoke("answer", "last", "--decision", "approve")
     assert unclear.exit_code == 2
@@ -101,9 +99,9 @@ def test_of_several_questions_one_has_to_be_named() -> None:
     assert nothing["error"]["code"] == "nothing-asked"
 
 
-def test_without_a_decision_the_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_is_prompted_without_decision_option(monkeypatch: pytest.MonkeyPatch) -> None:
     execute_graph(approval_graph())
-    typing(monkeypatch, ["reject", "no"])
+    prompt_with(monkeypatch, ["reject", "no"])
     done = invoke("answer", "last")
     assert done.exit_code == 0, done.output
     assert "Send it?" in done.stdout
@@ -111,18 +109,18 @@ def test_without_a_decision_the_question_is_asked(monkeypatch: pytest.MonkeyPatc
     assert invoke_json("show", "last")["node_results"]["dropped"] == "dropped"
 
 
-def test_a_question_may_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompt_can_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     execute_graph(approval_graph())
-    typing(monkeypatch, [None])
+    prompt_with(monkeypatch, [None])
     done = invoke("answer", "last")
     assert (done.exit_code, "stays open" in done.output) == (0, True)
-    typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
+    prompt_with(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = invoke("answer", "last")
     assert (done.exit_code, "the question stays open" in done.stderr) == (130, True)
     assert invoke_json("show", "last")["status"] == "paused"
 
 
-def test_a_request_of_its_own_kind_takes_a_bare_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_without_decision_takes_any_json(monkeypatch: pytest.MonkeyPatch) -> None:
     from planwave.cli.commands.answer import _answer_from_options
 
     assert _answer_from_options(None, None, '["a"]', None) == (["a"],)
@@ -131,7 +129,7 @@ def test_a_request_of_its_own_kind_takes_a_bare_value(monkeypatch: pytest.Monkey
     assert _answer_from_options("ok", None, "null", None) == ({"decision": "ok", "value": None},)
 
 
-def test_a_paused_execution_is_shown_with_what_it_asks_and_what_was_answered() -> None:
+def test_show_lists_requests_and_answers() -> None:
     execute_graph(approval_graph())
     shown = invoke("show", "last").stdout
     assert "waits for an answer: Send it?" in shown
@@ -156,8 +154,8 @@ def waiting_for(**data: Any) -> dict[str, Any]:
     }
 
 
-def test_a_run_stays_for_a_short_wait_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [])  # whoever sits there would be at a loss
+def test_short_timer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt_with(monkeypatch, [])  # whoever sits there would be at a loss
     done = invoke("exec", "-", stdin=json.dumps(waiting_for(seconds=0.05)))
     assert done.exit_code == 0, done.output
     assert "waiting    later: Waits until " in done.stdout
@@ -166,7 +164,7 @@ def test_a_run_stays_for_a_short_wait_and_asks_nobody(monkeypatch: pytest.Monkey
     assert invoke_json("show", "last")["status"] == "completed"
 
 
-def test_a_long_wait_is_left_and_can_be_cut_short() -> None:
+def test_a_long_timer_leaves_the_run_and_can_be_answered() -> None:
     waiting = execute_graph(waiting_for(seconds=7_200))
     assert (waiting["status"], waiting["waitingForInput"]) == ("paused", False)
     assert [each["request"]["kind"] for each in waiting["requests"]] == ["timer"]
@@ -178,7 +176,7 @@ def test_a_long_wait_is_left_and_can_be_cut_short() -> None:
     assert "It was time." in done.stdout
 
 
-def test_of_a_question_and_a_timer_the_question_is_meant() -> None:
+def test_approval_is_preferred_to_timer() -> None:
     graph = waiting_for(seconds=7_200)
     graph["nodes"].append({"id": "q", "type": "approval", "data": {"prompt": "Well?"}})
     execute_graph(graph)
@@ -187,7 +185,7 @@ def test_of_a_question_and_a_timer_the_question_is_meant() -> None:
     assert invoke_json("answer", "last", "--decision", "continue")["status"] == "completed"
 
 
-def test_what_a_node_tells_the_caller_is_shown_while_it_runs() -> None:
+def test_message_of_a_node_is_shown() -> None:
     graph = {"nodes": [{"id": "tell", "type": "send_message", "data": {"message": "Half way."}}]}
     done = invoke("exec", "-", stdin=json.dumps({**graph, "edges": []}))
     assert done.exit_code == 0, done.output

@@ -24,7 +24,7 @@ def event(seq: int, event_type: str, path: str | None = None, **data: Any) -> Ev
     )
 
 
-def kept() -> MemoryStore:
+def filled_store() -> MemoryStore:
     async def fill() -> MemoryStore:
         store = MemoryStore()
         plan = make_plan(GRAPH, PLAN).as_json()
@@ -50,12 +50,12 @@ def kept() -> MemoryStore:
 
 
 def planwave(*args: str) -> Result:
-    store = kept()
+    store = filled_store()
     obj = fake_factories(history=lambda _: QueryService(store, None))
     return CliRunner().invoke(app, list(args), obj=obj)
 
 
-def test_a_list_has_executions_with_status_and_time_and_plans_that_did_not_run() -> None:
+def test_ls_shows_executions_and_plans() -> None:
     lines = planwave("ls").stdout.splitlines()
     assert lines[0].startswith(ID)
     assert "✗ failed" in lines[0]
@@ -65,28 +65,28 @@ def test_a_list_has_executions_with_status_and_time_and_plans_that_did_not_run()
     assert "2 steps  A plan" in lines[-1]
 
 
-def test_a_list_as_json_has_the_same() -> None:
+def test_ls_json_has_executions_and_plans() -> None:
     listed = json.loads(planwave("ls", "--json").stdout)
     assert [each["status"] for each in listed["executions"]] == ["failed"]
     assert [each["plan_id"] for each in listed["plans"]] == [PLAN]
 
 
-def test_a_list_can_be_narrowed_and_says_so_when_nothing_is_left() -> None:
+def test_ls_filters_by_status() -> None:
     assert ID in planwave("ls", "--status", "failed").stdout
     done = planwave("ls", "--status", "paused")
     assert done.stdout == "No paused execution in storage.\n"
 
 
-def test_a_status_there_is_not_is_refused_naming_those_there_are() -> None:
+def test_ls_rejects_unknown_status() -> None:
     done = planwave("ls", "--status", "bogus")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "'bogus' is not one of 'starting', 'executing'" in done.stderr
 
 
-def test_a_terminal_is_told_of_older_ones_and_a_pipe_is_not(
+def test_ls_mentions_older_items_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = kept()
+    store = filled_store()
     record = ExecutionRecord(ID[:-1] + "2", None, "Another", "a goal", "starting", AT)
     created = event(1, "execution.created")._replace(execution_id=record.execution_id)
     asyncio.run(store.create_execution(record, [created]))
@@ -101,7 +101,7 @@ def test_a_terminal_is_told_of_older_ones_and_a_pipe_is_not(
     assert "older" not in listed("-n", "2")
 
 
-def test_an_execution_shows_its_steps_failures_and_how_to_read_one() -> None:
+def test_show_has_steps_failures_and_next_command() -> None:
     shown = planwave("show", "last").stdout
     assert "Goal      a goal" in shown
     assert "✓ completed         1.0 s  a  First" in shown
@@ -109,25 +109,25 @@ def test_an_execution_shows_its_steps_failures_and_how_to_read_one() -> None:
     assert f"planwave show {ID} --node a\n" in shown
 
 
-def test_commands_to_type_next_mean_the_same_storage() -> None:
+def test_suggested_commands_keep_the_storage_option() -> None:
     shown = planwave("show", "last", "--storage", "else where").stdout
     assert f"planwave show {ID} --node a --storage 'else where'\n" in shown
 
 
-def test_one_step_shows_its_text_or_why_there_is_none() -> None:
+def test_show_node_prints_result_or_error() -> None:
     for name in ("a", "First"):
         assert planwave("show", "last", "--node", name).stdout == "# hello\n"
     assert planwave("show", "last", "--node", "b").stdout == "✗ b: no\n"
     assert json.loads(planwave("show", "last", "--node", "a", "--json").stdout)["id"] == "a"
 
 
-def test_an_unknown_step_is_refused_naming_the_steps() -> None:
+def test_show_unknown_node_lists_the_nodes() -> None:
     done = planwave("show", "last", "--node", "zz")
     assert done.exit_code == 2
     assert "its steps are a, b" in done.stderr
 
 
-def test_one_step_of_several_with_a_name_has_to_be_named_by_its_id() -> None:
+def test_show_ambiguous_node_name_lists_ids() -> None:
     def node(node_id: str, name: str, path: str, result: str | None) -> dict[str, Any]:
         return {"id": node_id, "name": name, "path": path, "status": "completed", "result": result}
 
@@ -144,7 +144,7 @@ def test_one_step_of_several_with_a_name_has_to_be_named_by_its_id() -> None:
         async def document(self, execution_id: str) -> dict[str, Any]:
             return document
 
-    store = kept()
+    store = filled_store()
     obj = fake_factories(history=lambda _: Told(store, None))
 
     def shown(name: str) -> Result:
@@ -160,19 +160,19 @@ def test_one_step_of_several_with_a_name_has_to_be_named_by_its_id() -> None:
         assert f"write which: {which}" in done.stderr
 
 
-def test_a_step_of_a_plan_has_nothing_to_show() -> None:
+def test_show_node_of_plan_is_rejected() -> None:
     done = planwave("show", PLAN, "--node", "a")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "is a plan: its steps have no results yet" in done.stderr
 
 
-def test_with_json_nothing_but_the_document_is_shown() -> None:
+def test_show_json_prints_only_the_document() -> None:
     done = planwave("show", "last", "--json")
     assert json.loads(done.stdout)["execution_id"] == ID
     assert done.stderr == ""
 
 
-def test_a_plan_is_shown_with_its_goal_made_safe() -> None:
+def test_show_plan_escapes_control_characters() -> None:
     done = planwave("show", PLAN[:13])
     assert done.exit_code == 0, done.output
     assert "Goal      a [2Jgoal" in done.stdout

@@ -15,27 +15,27 @@ def check(document: object, *args: str) -> Result:
     )
 
 
-def test_a_good_graph_is_said_to_run() -> None:
+def test_check_accepts_valid_graph() -> None:
     done = check(GOOD)
     assert (done.exit_code, done.stdout) == (0, "✓ stdin can run: 2 nodes, no errors\n")
     assert json.loads(check(GOOD, "--json").stdout) == {"ok": True, "diagnostics": []}
 
 
-def test_every_fault_is_listed_and_counted() -> None:
+def test_check_lists_and_counts_errors() -> None:
     done = check({"nodes": [{"id": "a", "type": "x"}, {"id": "a", "type": "text"}], "edges": []})
     assert done.exit_code == 3
     assert "duplicate-id" in done.stderr
     assert "it cannot run" in done.stderr
 
 
-def test_a_graph_that_only_lacks_a_provider_exits_4() -> None:
+def test_check_exits_4_when_only_a_provider_is_missing() -> None:
     node = {"id": "a", "type": "agent", "data": {"provider": "off", "userPrompt": "x"}}
     done = check({"nodes": [node], "edges": []})
     assert done.exit_code == 4
     assert "unavailable-provider" in done.stderr
 
 
-def test_warnings_are_listed_and_counted_and_stop_nothing() -> None:
+def test_check_counts_warnings_and_succeeds() -> None:
     cut_off = {
         "id": "a",
         "type": "if",

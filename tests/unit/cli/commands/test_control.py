@@ -20,11 +20,11 @@ from tests.support.server.running_server import running_server
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
-def test_a_paused_execution_keeps_its_answers_until_it_is_resumed() -> None:
+def test_answers_are_held_until_resume() -> None:
     execution_id = execute_graph(approval_graph())["execution_id"]
     assert invoke_json("pause", "last") == {"execution_id": execution_id, "status": "paused"}
     again = invoke("pause", "last")
@@ -37,13 +37,13 @@ def test_a_paused_execution_keeps_its_answers_until_it_is_resumed() -> None:
     assert invoke_json("resume", "last")["node_results"]["sent"] == "sent: Dear all"
 
 
-def test_what_waits_for_an_answer_is_not_resumed() -> None:
+def test_execution_waiting_for_an_answer_is_not_resumed() -> None:
     execute_graph(approval_graph())
     done = invoke("resume", "last")
     assert (done.exit_code, "answer its open requests" in done.stderr) == (2, True)
 
 
-def test_one_step_is_cancelled_and_the_rest_goes_on() -> None:
+def test_one_node_can_be_cancelled() -> None:
     execute_graph(two_approvals_graph())
     after = invoke_json("cancel", "last", "--node", "p")
     assert after["status"] == "paused"
@@ -54,7 +54,7 @@ def test_one_step_is_cancelled_and_the_rest_goes_on() -> None:
     assert invoke_json("answer", "last", "--decision", "approve", code=1)["status"] == "failed"
 
 
-def test_what_is_over_takes_no_commands() -> None:
+def test_ended_execution_rejects_commands() -> None:
     execution_id = execute_graph(approval_graph())["execution_id"]
     assert invoke_json("cancel", "last") == {"execution_id": execution_id, "status": "cancelled"}
     for command in ("cancel", "pause", "resume"):
@@ -79,7 +79,7 @@ def somebody_serves() -> Generator[None]:
 
 @pytest.mark.parametrize("by_id", [True, False])
 @pytest.mark.parametrize("holder", [nobody_serves, somebody_serves])
-def test_what_cannot_be_read_can_be_cancelled(
+def test_unreadable_execution_can_be_cancelled(
     holder: Callable[[], AbstractContextManager[None]], by_id: bool
 ) -> None:
     execution_id = execute_graph(approval_graph())["execution_id"]
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_can_be_cancelled(
         assert [each["status"] for each in invoke_json("ls")["executions"]] == ["cancelled"]
 
 
-def test_a_plan_takes_none_either() -> None:
+def test_plan_rejects_execution_commands() -> None:
     plan_id = execute_graph(approval_graph())["plan_id"]
     for command in ("cancel", "pause", "resume", "answer", "retry", "fork"):
         done = invoke(command, plan_id)

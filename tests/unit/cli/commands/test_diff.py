@@ -51,7 +51,7 @@ def story(execution_id: str, said: str, value: Any, ends: bool) -> list[Event]:
     ]
 
 
-def kept() -> MemoryStore:
+def filled_store() -> MemoryStore:
     async def fill() -> MemoryStore:
         store = MemoryStore()
         plan = make_plan(GRAPH, PLAN).as_json()
@@ -70,13 +70,13 @@ def kept() -> MemoryStore:
 
 
 def planwave(*args: str) -> Result:
-    store = kept()
+    store = filled_store()
     return CliRunner().invoke(
         app, list(args), obj=fake_factories(history=lambda _: QueryService(store, None))
     )
 
 
-def test_two_executions_stand_side_by_side_with_each_step_that_differs() -> None:
+def test_diff_shows_executions_side_by_side() -> None:
     done = planwave("diff", A, B)
     assert done.exit_code == 0, done.output
     lines = [line.rstrip() for line in done.stdout.splitlines()]
@@ -108,27 +108,27 @@ def test_two_executions_stand_side_by_side_with_each_step_that_differs() -> None
     assert len(lines[-1]) < 300
 
 
-def test_json_is_the_difference_itself() -> None:
-    told = json.loads(planwave("diff", A[:8], "last", "--json").stdout)
-    assert {told["a"], told["b"]} <= {A, B}
-    assert told["a"] == A
+def test_diff_json_is_the_difference() -> None:
+    received = json.loads(planwave("diff", A[:8], "last", "--json").stdout)
+    assert {received["a"], received["b"]} <= {A, B}
+    assert received["a"] == A
     assert planwave("diff", A, A, "--json").exit_code == 0
 
 
-def test_the_same_execution_twice_is_the_same() -> None:
+def test_diff_of_one_execution_is_empty() -> None:
     done = planwave("diff", A, A)
     assert done.stdout.rstrip().endswith("3 steps the same")
 
 
-def test_what_is_no_execution_is_refused() -> None:
+def test_diff_rejects_other_ids() -> None:
     for names in ((A, "nothing"), (A, PLAN), (A,)):
         assert planwave("diff", *names).exit_code == 2
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_what_only_one_has_and_what_is_left_off_is_said(encoding: str) -> None:
+def test_diff_shows_nodes_of_one_side_and_omitted_nodes(encoding: str) -> None:
     usage = {"calls": 1, "input_tokens": 1, "output_tokens": 0, "cost_usd": None}
-    told: dict[str, Any] = {
+    received: dict[str, Any] = {
         "a": A,
         "b": B,
         "status": ["failed", "failed"],
@@ -150,7 +150,7 @@ def test_what_only_one_has_and_what_is_left_off_is_said(encoding: str) -> None:
     console = CommandConsole()
     with open("/dev/null", "w", encoding=encoding) as nowhere:
         console.out = Console(file=nowhere, width=100, record=True)
-        show_difference(console, told)
+        show_difference(console, received)
         text = console.out.export_text()
     assert "1 step the same, 201 only in A" in text
     assert "price unknown" in text

@@ -28,11 +28,11 @@ TEXTS = {
 
 
 @pytest.fixture(autouse=True)
-def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
 
 
-def test_a_fork_runs_with_other_data_and_names_what_it_came_from() -> None:
+def test_fork_runs_with_changed_data_and_names_its_parent() -> None:
     before = execute_graph(TEXTS)["execution_id"]
     done = invoke("fork", "last", "--set", "a.text=two")
     assert done.exit_code == 0, done.output
@@ -42,7 +42,7 @@ def test_a_fork_runs_with_other_data_and_names_what_it_came_from() -> None:
     assert f"Out of    {before}" in invoke("show", "last").stdout
 
 
-def test_changes_come_from_a_file_and_steps_may_have_to_run_again() -> None:
+def test_fork_reads_changes_from_stdin_and_reruns_nodes() -> None:
     before = execute_graph(TEXTS)["execution_id"]
     changes = json.dumps({"a": {"outputs": {"output": "given"}}})
     done = invoke_json("fork", before, "--changes", "-", "--rerun", "b", stdin=changes)
@@ -62,9 +62,7 @@ def test_changes_come_from_a_file_and_steps_may_have_to_run_again() -> None:
         (["--changes", "nowhere.json"], None, "no file 'nowhere.json'"),
     ],
 )
-def test_what_cannot_be_changed_is_a_sentence(
-    args: list[str], stdin: str | None, says: str
-) -> None:
+def test_invalid_fork_is_reported(args: list[str], stdin: str | None, says: str) -> None:
     execute_graph(TEXTS)
     done = invoke("fork", "last", *args, stdin=stdin)
     assert done.exit_code == 2, done.output
@@ -72,7 +70,7 @@ def test_what_cannot_be_changed_is_a_sentence(
     assert len(invoke_json("ls")["executions"]) == 1
 
 
-def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
+def test_set_options_are_merged_into_changes() -> None:
     given: dict[str, Any] = {"a": {"data": {"x": {"p": 1}}}, "b.c": {"outputs": {}}}
     written = ["a.x.q=[2]", "a.t=hello = you", "a.n=null", "b.c.d=5", 'e.t="6"']
     made = changes_of_fields(given, parse_settings(written), ["a", "b", "b.c", "e"])
@@ -86,7 +84,7 @@ def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
         changes_of_fields({}, parse_settings(["a..b=1"]), ["a"])
 
 
-def test_a_retry_runs_what_was_cancelled_and_takes_over_the_rest() -> None:
+def test_retry_runs_cancelled_nodes_and_reuses_the_rest() -> None:
     execute_graph(approval_graph())
     assert invoke("retry", "last").exit_code == 2  # nothing has failed
     invoke("cancel", "last")
@@ -96,7 +94,7 @@ def test_a_retry_runs_what_was_cancelled_and_takes_over_the_rest() -> None:
     assert done["node_results"]["dropped"] == "dropped"
 
 
-def test_what_has_several_questions_is_forked_while_it_waits() -> None:
+def test_paused_execution_with_requests_can_be_forked() -> None:
     execute_graph(two_approvals_graph())
     forked = invoke_json("fork", "last")
     assert (forked["status"], len(forked["requests"])) == ("paused", 2)

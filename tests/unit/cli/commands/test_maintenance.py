@@ -34,7 +34,7 @@ def planwave(*args: str, storage: Path, **more: Any) -> Result:
     return CliRunner().invoke(app, [*args, "--storage", str(storage)], obj=obj)
 
 
-def ended(directory: Path, **days_ago: int) -> None:
+def store_ended(directory: Path, **days_ago: int) -> None:
     """Store executions that ended so many days ago, each with a large result."""
 
     async def fill() -> None:
@@ -59,7 +59,7 @@ def ended(directory: Path, **days_ago: int) -> None:
     asyncio.run(fill())
 
 
-def kept(directory: Path) -> set[str]:
+def stored_executions(directory: Path) -> set[str]:
     async def read() -> set[str]:
         store = SqliteStore.open(directory, read_only=True)
         try:
@@ -70,46 +70,46 @@ def kept(directory: Path) -> set[str]:
     return asyncio.run(read())
 
 
-def test_prune_removes_what_ended_before_so_many_days(tmp_path: Path) -> None:
-    ended(tmp_path, old=31, young=29)
+def test_prune_removes_older_executions(tmp_path: Path) -> None:
+    store_ended(tmp_path, old=31, young=29)
     done = planwave("prune", "--older-than", "30", storage=tmp_path)
-    assert (done.exit_code, kept(tmp_path)) == (0, {"young"})
+    assert (done.exit_code, stored_executions(tmp_path)) == (0, {"young"})
     assert f"Removed 1 execution that ended more than 30 days ago from {tmp_path}" in done.stdout
     assert len(list((tmp_path / ARTIFACT_DIR).iterdir())) == 1
 
 
-def test_prune_takes_the_days_of_the_settings_where_none_are_given(tmp_path: Path) -> None:
-    ended(tmp_path, old=31, young=29)
+def test_prune_uses_retention_setting(tmp_path: Path) -> None:
+    store_ended(tmp_path, old=31, young=29)
     done = planwave("prune", "--json", storage=tmp_path, retention_days=30)
     assert json.loads(done.stdout)["removed"] == 1
-    assert kept(tmp_path) == {"young"}
+    assert stored_executions(tmp_path) == {"young"}
 
 
-def test_prune_removes_nothing_where_nothing_says_how_old_is_too_old(tmp_path: Path) -> None:
-    ended(tmp_path, old=3_000)
+def test_prune_without_age_removes_nothing(tmp_path: Path) -> None:
+    store_ended(tmp_path, old=3_000)
     done = planwave("prune", storage=tmp_path)
-    assert (done.exit_code, kept(tmp_path)) == (2, {"old"})
+    assert (done.exit_code, stored_executions(tmp_path)) == (2, {"old"})
     assert f"planwave prune --storage {tmp_path} --older-than 90" in done.stderr
 
 
-def test_prune_makes_no_storage_where_there_is_none(tmp_path: Path) -> None:
+def test_prune_creates_no_storage(tmp_path: Path) -> None:
     done = planwave("prune", "--older-than", "1", storage=tmp_path / "none")
     assert (done.exit_code, list(tmp_path.iterdir())) == (0, [])
 
 
-def test_while_a_server_runs_prune_says_that_the_server_can_do_it(tmp_path: Path) -> None:
-    ended(tmp_path, old=31)
+def test_prune_beside_a_server_names_the_retention_setting(tmp_path: Path) -> None:
+    store_ended(tmp_path, old=31)
     holder = SqliteStore.open(tmp_path)
     try:
         done = planwave("prune", "--older-than", "30", storage=tmp_path)
     finally:
         asyncio.run(holder.close())
-    assert (done.exit_code, kept(tmp_path)) == (1, {"old"})
+    assert (done.exit_code, stored_executions(tmp_path)) == (1, {"old"})
     assert "is locked by pid" in done.stderr
     assert "PLANWAVE_RETENTION_DAYS by itself" in done.stderr
 
 
-def test_another_fault_of_the_store_is_told_as_it_is(tmp_path: Path) -> None:
+def test_other_store_error_is_reported(tmp_path: Path) -> None:
     def broken(_: Settings) -> Service:
         raise StoreError("no disk", hint="buy one")
 
@@ -119,8 +119,8 @@ def test_another_fault_of_the_store_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["all.tar", "all.tgz"])
-def test_backup_packs_everything_while_a_server_runs(tmp_path: Path, name: str) -> None:
-    ended(tmp_path / "storage", one=1, two=2)
+def test_backup_beside_a_server_has_everything(tmp_path: Path, name: str) -> None:
+    store_ended(tmp_path / "storage", one=1, two=2)
     holder = SqliteStore.open(tmp_path / "storage")
     try:
         done = planwave("backup", str(tmp_path / name), storage=tmp_path / "storage")
@@ -131,11 +131,11 @@ def test_backup_packs_everything_while_a_server_runs(tmp_path: Path, name: str) 
     (tmp_path / "again").mkdir()
     with tarfile.open(tmp_path / name) as tar:
         tar.extractall(tmp_path / "again", filter="data")
-    assert kept(tmp_path / "again") == {"one", "two"}
+    assert stored_executions(tmp_path / "again") == {"one", "two"}
 
 
-def test_backup_says_which_results_it_could_not_take_and_fails(tmp_path: Path) -> None:
-    ended(tmp_path / "storage", one=1)
+def test_backup_reports_damaged_results(tmp_path: Path) -> None:
+    store_ended(tmp_path / "storage", one=1)
     (artifact,) = (tmp_path / "storage" / ARTIFACT_DIR).iterdir()
     artifact.unlink()
     done = planwave("backup", str(tmp_path / "a.tar"), "--json", storage=tmp_path / "storage")
@@ -144,7 +144,7 @@ def test_backup_says_which_results_it_could_not_take_and_fails(tmp_path: Path) -
     assert artifact.name in done.stderr
 
 
-def test_backup_of_nothing_is_told_to_be_one(tmp_path: Path) -> None:
+def test_backup_of_missing_storage_is_rejected(tmp_path: Path) -> None:
     done = planwave("backup", str(tmp_path / "a.tar"), storage=tmp_path / "storage")
     assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
     assert "nothing is stored" in done.stderr

@@ -36,7 +36,7 @@ def test_doctor_lists_providers_with_reasons_and_ways_to_enable_them(tmp_path: P
     assert not (tmp_path / "none").exists()
 
 
-def test_doctor_says_which_models_are_there(tmp_path: Path) -> None:
+def test_doctor_lists_models(tmp_path: Path) -> None:
     found = json.loads(planwave("doctor", "--json", model_dir=tmp_path).stdout)
     assert {each["cached"] for each in found["models"]} == {False}
     done = planwave("doctor", model_dir=tmp_path)
@@ -45,7 +45,7 @@ def test_doctor_says_which_models_are_there(tmp_path: Path) -> None:
     assert done.stdout.count("(runs steps, cannot plan)") == 1
 
 
-def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
+def test_doctor_reports_storage_errors(tmp_path: Path) -> None:
     def broken(_: Any) -> Any:
         raise StoreError("the database was written by a newer planwave", hint="use that one")
 
@@ -63,16 +63,19 @@ def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("below", ["", "deeper"])
-def test_doctor_sees_that_the_storage_cannot_be_a_directory(tmp_path: Path, below: str) -> None:
+def test_doctor_reports_a_file_in_place_of_storage(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("")
     done = planwave("doctor", "--storage", str(tmp_path / "file" / below), "--json")
     assert done.exit_code == 1
-    kept = json.loads(done.stdout)["storage"]
-    assert (kept["ok"], kept["state"]) == (False, f"'{tmp_path}/file' is a file, not a directory")
-    assert "--storage" in kept["hint"]
+    stored = json.loads(done.stdout)["storage"]
+    assert (stored["ok"], stored["state"]) == (
+        False,
+        f"'{tmp_path}/file' is a file, not a directory",
+    )
+    assert "--storage" in stored["hint"]
 
 
-def test_doctor_cuts_nothing_on_a_narrow_terminal(
+def test_doctor_does_not_truncate_on_a_narrow_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -82,7 +85,7 @@ def test_doctor_cuts_nothing_on_a_narrow_terminal(
     assert "planwave model pull qwen2.5-coder-1.5b\n" in shown
 
 
-def test_pull_fetches_the_configured_model_or_the_one_named(
+def test_pull_downloads_configured_or_named_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names: list[str] = []
@@ -98,7 +101,7 @@ def test_pull_fetches_the_configured_model_or_the_one_named(
     assert names == ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"]
 
 
-def test_pulling_an_unknown_model_is_refused_naming_the_known() -> None:
+def test_pull_of_unknown_model_lists_known_models() -> None:
     done = planwave("model", "pull", "gpt-9")
     assert done.exit_code == 4
     assert "qwen2.5-coder-1.5b" in done.stderr
@@ -108,7 +111,7 @@ class Nobody(FakeProviders):
     infos = (ProviderInfo("off", "anthropic", False, "no key", "set OFF_KEY"),)
 
 
-def test_doctor_exits_4_where_nothing_can_plan_and_0_where_the_first_run_will_fetch() -> None:
+def test_doctor_exit_code_depends_on_planning_providers() -> None:
     done = planwave("doctor", providers=Nobody())
     assert done.exit_code == 4
     assert "nothing can be planned" in done.stderr
@@ -130,7 +133,7 @@ def interrupted(name: str, directory: Path, *, progress: Any) -> Path:
     raise KeyboardInterrupt
 
 
-def test_a_pipe_is_told_every_tenth(tmp_path: Path) -> None:
+def test_download_prints_every_tenth_in_a_pipe(tmp_path: Path) -> None:
     console = plain_console()
     path = download_with_progress(console, Settings(model_dir=tmp_path), NAME, fetch)
     assert path == tmp_path / f"{NAME}.gguf"
@@ -138,14 +141,14 @@ def test_a_pipe_is_told_every_tenth(tmp_path: Path) -> None:
     assert lines == [f"{NAME}: {percent} % of 100 MB" for percent in range(0, 101, 10)]
 
 
-def test_a_terminal_gets_a_bar_that_goes_when_it_is_done(tmp_path: Path) -> None:
+def test_download_shows_a_transient_bar_on_a_terminal(tmp_path: Path) -> None:
     console = terminal_console(width=100)
     download_with_progress(console, Settings(model_dir=tmp_path), NAME, fetch)
     assert "100.0/100.0 MB" in console_output(console)
     assert visible_lines(console) == []
 
 
-def test_a_missing_model_is_announced_in_one_line_with_size_and_place(tmp_path: Path) -> None:
+def test_download_announces_size_and_directory(tmp_path: Path) -> None:
     console = plain_console()
     download_model(console, Settings(model_dir=tmp_path), NAME, fetch)
     first = console_output(console).splitlines()[0]
@@ -153,27 +156,27 @@ def test_a_missing_model_is_announced_in_one_line_with_size_and_place(tmp_path: 
     assert str(tmp_path) in first
 
 
-def test_an_interruption_says_that_nothing_fetched_is_lost(tmp_path: Path) -> None:
+def test_interrupted_download_says_that_it_can_continue(tmp_path: Path) -> None:
     console = plain_console()
     with pytest.raises(Interrupted, match=f"what was fetched of {NAME} is kept") as caught:
         download_with_progress(console, Settings(model_dir=tmp_path), NAME, interrupted)
     assert caught.value.hint == f"go on: planwave model pull {NAME}"
 
 
-def test_a_file_of_ones_own_is_not_to_be_fetched(tmp_path: Path) -> None:
+def test_own_model_file_is_not_downloaded(tmp_path: Path) -> None:
     console = plain_console()
     with pytest.raises(InputError, match=r"my\.gguf is a file of your own") as caught:
         download_with_progress(console, Settings(model_dir=tmp_path), "~/my.gguf", fetch)
     assert "planwave model pull qwen2.5-coder-1.5b" in str(caught.value.hint)
 
 
-def test_a_home_directory_that_is_not_known_is_shown_as_it_was_written() -> None:
+def test_unknown_home_directory_is_shown_as_written() -> None:
     console = plain_console()
     download_model(console, Settings(model_dir=Path("~nobody-of-that-name/m")), NAME, fetch)
     assert "~nobody-of-that-name/m" in console_output(console)
 
 
-def test_an_unknown_model_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
+def test_unknown_model_is_rejected_before_output(tmp_path: Path) -> None:
     console = plain_console()
     with pytest.raises(UnknownModel):
         download_with_progress(console, Settings(model_dir=tmp_path), "nothing", fetch)

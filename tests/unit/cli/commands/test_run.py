@@ -41,12 +41,14 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def planwave(*args: str, stdin: str | None = None, **more: Any) -> Result:
-    more.setdefault("service", lambda _: Service(dependencies(GRAPH)))
+def planwave(
+    *args: str, stdin: str | None = None, store: MemoryStore | None = None, **more: Any
+) -> Result:
+    more.setdefault("service", lambda _: Service(dependencies(GRAPH, store=store or MemoryStore())))
     return CliRunner().invoke(app, list(args), obj=fake_factories(**more), input=stdin)
 
 
-def test_the_embedded_model_is_fetched_when_nobody_else_can_plan(fetched: list[str]) -> None:
+def test_embedded_model_is_downloaded_when_no_provider_can_plan(fetched: list[str]) -> None:
     done = planwave("run", "goal", providers=Nobody(), embedded=FakeEmbeddedModel(NAME))
     assert fetched == [NAME]
     assert "runs on this machine" in done.stdout
@@ -61,7 +63,7 @@ def test_the_embedded_model_is_fetched_when_nobody_else_can_plan(fetched: list[s
         (["--model", NAME], [NAME]),
     ],
 )
-def test_the_embedded_model_is_fetched_only_for_who_means_it(
+def test_embedded_model_is_downloaded_only_when_selected(
     fetched: list[str], args: list[str], names: list[str]
 ) -> None:
     planwave("run", "goal", *args, embedded=FakeEmbeddedModel(NAME))
@@ -75,7 +77,7 @@ class Toy(FakeProviders):
         return ModelProfile(small=True, plans=False)
 
 
-def test_a_model_that_cannot_plan_is_refused_before_it_is_fetched(fetched: list[str]) -> None:
+def test_model_that_cannot_plan_is_rejected_before_download(fetched: list[str]) -> None:
     done = planwave(
         "run",
         "goal",
@@ -88,7 +90,7 @@ def test_a_model_that_cannot_plan_is_refused_before_it_is_fetched(fetched: list[
     assert "local/smollm2-135m is too small to write plans" in done.stderr
 
 
-def test_a_model_that_cannot_plan_is_fetched_for_the_steps_that_name_it(fetched: list[str]) -> None:
+def test_model_that_cannot_plan_is_downloaded_for_nodes(fetched: list[str]) -> None:
     data = {"userPrompt": "hi", "provider": "local"}
     graph = {"nodes": [{"id": "a", "type": "agent", "data": data}], "edges": []}
     planwave(
@@ -102,7 +104,7 @@ def test_a_model_that_cannot_plan_is_fetched_for_the_steps_that_name_it(fetched:
 
 
 @pytest.mark.parametrize(("provider", "names"), [("local", [NAME]), ("openai", []), (None, [])])
-def test_a_file_fetches_the_model_its_nodes_name(
+def test_exec_downloads_the_model_of_its_nodes(
     fetched: list[str], provider: str | None, names: list[str]
 ) -> None:
     data = {"userPrompt": "hi", "provider": provider} if provider else {"userPrompt": "hi"}
@@ -111,22 +113,20 @@ def test_a_file_fetches_the_model_its_nodes_name(
     assert fetched == names
 
 
-def test_a_graph_that_calls_no_model_fetches_none(fetched: list[str]) -> None:
+def test_graph_without_model_calls_downloads_nothing(fetched: list[str]) -> None:
     source = json.dumps(GRAPH.to_document())
     done = planwave("exec", "-", stdin=source, providers=Nobody(), embedded=FakeEmbeddedModel(NAME))
     assert (done.exit_code, fetched) == (0, [])
 
 
 @pytest.mark.parametrize(("goal", "says"), [(" ", "empty"), ("x" * 40_000, "goal_chars")])
-def test_a_goal_nobody_can_be_asked_fetches_nothing(
-    fetched: list[str], goal: str, says: str
-) -> None:
+def test_invalid_goal_downloads_nothing(fetched: list[str], goal: str, says: str) -> None:
     done = planwave("run", goal, providers=Nobody(), embedded=FakeEmbeddedModel(NAME))
     assert (done.exit_code, done.stdout, fetched) == (2, "", [])
     assert says in done.stderr
 
 
-def test_a_graph_that_can_run_nowhere_fetches_nothing(fetched: list[str]) -> None:
+def test_invalid_graph_downloads_nothing(fetched: list[str]) -> None:
     nodes = [
         {"id": "a", "type": "agent", "data": {"provider": "local", "userPrompt": "hi"}},
         {"id": "b", "type": "no-such-type"},
@@ -136,13 +136,13 @@ def test_a_graph_that_can_run_nowhere_fetches_nothing(fetched: list[str]) -> Non
     assert (done.exit_code, fetched) == (3, [])
 
 
-def test_a_goal_can_come_from_stdin() -> None:
+def test_goal_is_read_from_stdin() -> None:
     done = planwave("plan", "-", "--json", stdin="Tides,\nexplained\n")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["user_prompt"] == "Tides,\nexplained"
 
 
-def test_a_run_shows_plan_progress_and_result_and_exits_0() -> None:
+def test_run_shows_progress_and_result() -> None:
     done = planwave("run", "goal")
     assert done.exit_code == 0, done.output
     assert "planning with openai/gpt" in done.stdout
@@ -155,14 +155,14 @@ def test_a_run_shows_plan_progress_and_result_and_exits_0() -> None:
     ("option", "states"),
     [("--run-to", ["completed", "not_reached"]), ("--run-from", ["completed", "completed"])],
 )
-def test_part_of_a_file_can_be_run(option: str, states: list[str]) -> None:
+def test_run_to_and_run_from_select_nodes(option: str, states: list[str]) -> None:
     source = json.dumps(GRAPH.to_document())
     done = planwave("exec", "-", option, "a", "--json", stdin=source)
     assert done.exit_code == 0, done.output
     assert [node["status"] for node in json.loads(done.stdout)["nodes"]] == states
 
 
-def test_a_failed_run_exits_1() -> None:
+def test_failed_run_exits_1() -> None:
     from planwave.graph.model import Node
 
     graph = make_graph(Node("x", "broken", "X"))
@@ -173,7 +173,7 @@ def test_a_failed_run_exits_1() -> None:
     assert "it broke" in done.stdout
 
 
-def test_a_plan_says_how_to_look_at_it_again(tmp_path: Path) -> None:
+def test_plan_suggests_show_command(tmp_path: Path) -> None:
     done = planwave("plan", "goal")
     assert done.exit_code == 0
     assert "planwave show 01900000-0000-7000-8000-000000000001" in done.stdout
@@ -184,8 +184,8 @@ class FullDisk(MemoryStore):
         raise StoreError("the disk is full", hint="make room")
 
 
-def test_a_store_that_fails_while_running_is_one_sentence() -> None:
-    done = planwave("run", "goal", service=lambda _: Service(dependencies(GRAPH, store=FullDisk())))
+def test_store_error_is_reported() -> None:
+    done = planwave("run", "goal", store=FullDisk())
     assert done.exit_code == 1
     assert done.stderr.endswith("✗ the disk is full\n  → make room\n")
 
@@ -193,43 +193,36 @@ def test_a_store_that_fails_while_running_is_one_sentence() -> None:
 FAULTY = {"nodes": [{"id": "a", "type": "no-such-type"}], "edges": []}
 
 
-def planwave_work(*args: str, stdin: str | None = None, store: MemoryStore | None = None) -> Result:
-    obj = fake_factories(
-        service=lambda _: Service(dependencies(GRAPH, store=store or MemoryStore()))
-    )
-    return CliRunner().invoke(app, list(args), obj=obj, input=stdin)
-
-
 def plans_in(store: MemoryStore) -> list[Any]:
     return asyncio.run(store.plans())
 
 
-def test_a_faulty_file_is_named() -> None:
-    done = planwave_work("exec", "-", stdin=json.dumps(FAULTY))
+def test_invalid_file_is_named() -> None:
+    done = planwave("exec", "-", stdin=json.dumps(FAULTY))
     assert done.exit_code == 3
     assert done.stderr.startswith("✗ stdin: ")
 
 
-def test_input_that_does_not_fit_a_file_is_refused_before_anything_is_kept() -> None:
+def test_invalid_input_is_rejected_before_anything_is_stored() -> None:
     store = MemoryStore()
     source = json.dumps(GRAPH.to_document())
-    done = planwave_work("exec", "-", "--input", '{"zz": {"output": 1}}', stdin=source, store=store)
+    done = planwave("exec", "-", "--input", '{"zz": {"output": 1}}', stdin=source, store=store)
     assert done.exit_code == 2
     assert "zz" in done.stderr
     assert plans_in(store) == []
 
 
-def test_input_that_does_not_fit_a_new_plan_says_that_the_plan_is_kept() -> None:
+def test_invalid_input_for_new_plan_names_the_stored_plan() -> None:
     store = MemoryStore()
-    done = planwave_work("run", "goal", "--input", "hello", "--storage", "there", store=store)
+    done = planwave("run", "goal", "--input", "hello", "--storage", "there", store=store)
     assert done.exit_code == 2
     (plan,) = plans_in(store)
     assert f"the plan is kept: planwave show {plan.plan_id} --storage there\n" in done.stderr
 
 
-def test_input_that_is_no_json_is_refused_before_any_model_is_asked() -> None:
+def test_malformed_input_is_rejected_before_planning() -> None:
     store = MemoryStore()
-    done = planwave_work("run", "goal", "--input", "{broken", store=store)
+    done = planwave("run", "goal", "--input", "{broken", store=store)
     assert done.exit_code == 2
     assert "--input '{broken'" in done.stderr
     assert (done.stdout, plans_in(store)) == ("", [])

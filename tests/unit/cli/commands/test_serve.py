@@ -28,10 +28,10 @@ class Server:
         return self._exit_code
 
 
-def test_a_person_is_told_where_to_look_and_how_to_stop(tmp_path: Path) -> None:
+def test_serve_prints_url_and_how_to_stop(tmp_path: Path) -> None:
     server = Server()
-    asked = ["serve", "--host", "::1", "--port", "0", "--storage", str(tmp_path)]
-    done = CliRunner().invoke(app, asked, obj=fake_factories(serve=server))
+    requested = ["serve", "--host", "::1", "--port", "0", "--storage", str(tmp_path)]
+    done = CliRunner().invoke(app, requested, obj=fake_factories(serve=server))
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "planwave listens on http://::1:4711",
@@ -43,7 +43,7 @@ def test_a_person_is_told_where_to_look_and_how_to_stop(tmp_path: Path) -> None:
     assert (settings.host, settings.port, settings.storage_dir) == ("::1", 0, tmp_path)
 
 
-def test_settings_say_where_to_listen_unless_told_otherwise() -> None:
+def test_serve_options_override_settings() -> None:
     server = Server()
     CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=server, host="10.1.2.3", port=81))
     CliRunner().invoke(app, ["serve", "--port", "82"], obj=fake_factories(serve=server, port=81))
@@ -54,16 +54,16 @@ def test_settings_say_where_to_listen_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("where", [["serve", "--json"], ["--json", "serve"]])
-def test_a_program_reads_one_line(where: list[str]) -> None:
+def test_serve_json_prints_one_line(where: list[str]) -> None:
     composition = fake_factories(serve=Server(), token=SecretStr("secret"), api_docs=False)
     done = CliRunner().invoke(app, where, obj=composition)
     (line,) = done.stdout.splitlines()
-    told = json.loads(line)
-    assert (told["url"], told["needs_token"]) == ("http://127.0.0.1:8000", True)
+    received = json.loads(line)
+    assert (received["url"], received["needs_token"]) == ("http://127.0.0.1:8000", True)
     assert "secret" not in done.output
 
 
-def test_who_needs_the_token_is_told_so_without_it() -> None:
+def test_serve_mentions_token_without_showing_it() -> None:
     composition = fake_factories(serve=Server(), token=SecretStr("secret"), api_docs=False)
     shown = CliRunner().invoke(app, ["serve"], obj=composition).output
     assert "Authorization: Bearer" in shown
@@ -71,18 +71,18 @@ def test_who_needs_the_token_is_told_so_without_it() -> None:
     assert "/docs" not in shown
 
 
-def test_how_it_ended_is_the_exit_code() -> None:
+def test_serve_exits_with_code_of_server() -> None:
     done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(exit_code=143)))
     assert done.exit_code == 143
 
 
-def test_a_refusal_to_listen_is_a_matter_of_usage() -> None:
+def test_serve_reports_refused_address_as_usage_error() -> None:
     refusal = InputError("no token", code="token-required", hint="set one")
     done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(error=refusal)))
     assert done.exit_code == 2
     assert "no token" in done.output
 
 
-def test_a_port_that_cannot_be_is_refused() -> None:
+def test_serve_rejects_invalid_port() -> None:
     done = CliRunner().invoke(app, ["serve", "--port", "65536"], obj=fake_factories())
     assert done.exit_code == 2

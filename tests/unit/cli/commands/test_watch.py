@@ -77,27 +77,27 @@ def watch(history: QueryService, directory: Path, *args: str) -> Result:
 
 
 @pytest.mark.usefixtures("writer")
-def test_a_run_of_another_process_is_watched_as_it_is_written(tmp_path: Path) -> None:
+def test_watch_prints_events_of_another_process(tmp_path: Path) -> None:
     history = Written([STORY[:2], STORY[2:3], [], STORY[3:5], STORY[5:]])
     done = watch(history, tmp_path)
     assert (done.exit_code, history.looks) == (1, 5)
-    said = [line.partition("] ")[2] for line in done.stdout.splitlines() if line.startswith("[")]
-    assert [line.split()[0] for line in said] == ["running", "started", "completed", "failed"]
+    output = [line.partition("] ")[2] for line in done.stdout.splitlines() if line.startswith("[")]
+    assert [line.split()[0] for line in output] == ["running", "started", "completed", "failed"]
 
 
-def test_each_line_tells_when_it_happened_not_when_it_is_read(tmp_path: Path) -> None:
+def test_watch_prints_event_times(tmp_path: Path) -> None:
     done = watch(Written([STORY]), tmp_path)
     times = [line[1:9].strip() for line in done.stdout.splitlines() if line.startswith("[")]
     assert times == ["1.0s", "2.0s", "3.0s", "4.0s"]
 
 
-def test_an_execution_its_process_left_is_said_to_stay_as_it_is(tmp_path: Path) -> None:
+def test_watch_reports_abandoned_execution(tmp_path: Path) -> None:
     done = watch(Written([STORY[:4]]), tmp_path)
     assert done.exit_code == 1
     assert "no process runs this execution: it stays executing" in done.stderr
 
 
-def test_with_json_there_is_one_object_at_the_end(tmp_path: Path) -> None:
+def test_watch_json_prints_one_object(tmp_path: Path) -> None:
     done = watch(Written([STORY]), tmp_path, "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["status"] == "failed"
@@ -112,7 +112,7 @@ ASKED = [
 
 
 @pytest.mark.usefixtures("writer")
-def test_who_watches_is_told_what_it_waits_for_and_how_it_goes_on(tmp_path: Path) -> None:
+def test_watch_shows_open_request_and_answer(tmp_path: Path) -> None:
     answered = event(6, "node.answered", "a", request_id="r4", answer={"decision": "ok"})
     ended = event(7, "execution.cancelled", cause="enough")
     done = watch(Written([STORY[:1], [], ASKED[1:], [answered, ended]]), tmp_path)
@@ -122,7 +122,7 @@ def test_who_watches_is_told_what_it_waits_for_and_how_it_goes_on(tmp_path: Path
 
 
 @pytest.mark.usefixtures("writer")
-def test_a_question_that_is_closed_by_now_is_not_offered_to_be_answered(tmp_path: Path) -> None:
+def test_watch_does_not_offer_closed_request(tmp_path: Path) -> None:
     answered = event(6, "node.answered", "a", request_id="r4", answer={"decision": "ok"})
     ended = event(7, "execution.cancelled", cause="enough")
     done = watch(Written([[*ASKED, answered], [ended]]), tmp_path)
@@ -130,14 +130,14 @@ def test_a_question_that_is_closed_by_now_is_not_offered_to_be_answered(tmp_path
     assert "answer with" not in done.stdout
 
 
-def test_what_waits_and_is_run_by_nobody_is_no_failure(tmp_path: Path) -> None:
+def test_watch_of_paused_execution_succeeds(tmp_path: Path) -> None:
     done = watch(Written([ASKED]), tmp_path)
     assert done.exit_code == 0
     assert f"answer with: planwave answer {ID} r4" in done.stdout
 
 
 @pytest.mark.usefixtures("writer")
-def test_a_pause_by_request_is_told_with_its_way_on(tmp_path: Path) -> None:
+def test_watch_shows_resume_command(tmp_path: Path) -> None:
     paused = event(3, "execution.paused", reason="paused by request")
     ended = event(4, "execution.cancelled", cause="enough")
     done = watch(Written([STORY[:1], [], [STORY[1], paused, ended]]), tmp_path)

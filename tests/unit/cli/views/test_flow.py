@@ -16,7 +16,7 @@ AT = "2026-01-15T12:00:00+00:00"
 GRAPH = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
 
 
-def test_a_line_has_all_of_the_id_for_programs_and_its_start_for_people() -> None:
+def test_flow_line_has_full_id_in_a_pipe_and_short_id_on_a_terminal() -> None:
     flow = FlowRecord(ID, "two\nlines \x1b[2J", "", NEW, 12, AT, AT, 1)
     plain, pretty = plain_console(), terminal_console()
     for console in (plain, pretty):
@@ -28,7 +28,7 @@ def test_a_line_has_all_of_the_id_for_programs_and_its_start_for_people() -> Non
     assert visible_lines(pretty)[0].startswith(f"{ID[:13]}  2026-01-1")
 
 
-def test_a_flow_shows_what_it_is_its_waves_and_its_versions() -> None:
+def test_show_flow_lists_waves_and_versions() -> None:
     console = plain_console()
     flow = Flow(ID, "Name", "why", NEW, 2, AT, AT, GRAPH)
     show_flow(console, flow, [FlowVersion(ID, NEW, 2, AT, 2), FlowVersion(ID, OLD, 1, AT, 1)])

@@ -29,7 +29,7 @@ GRAPH = make_graph(
 )  # fmt: skip
 
 
-def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_author_runs_it() -> None:
+def test_plan_shows_waves_dependencies_and_models() -> None:
     console = plain_console()
     show_plan(console, replace(make_plan(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
     assert console_output(console).splitlines() == [
@@ -53,7 +53,7 @@ def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_autho
     ]
 
 
-def test_fixes_and_warnings_are_told() -> None:
+def test_plan_shows_fixes_and_warnings() -> None:
     console = plain_console()
     warning = {"severity": "warning", "message": "odd but legal", "code": "x"}
     show_plan(console, replace(make_plan(GRAPH), fixes=["removed a fence"], diagnostics=[warning]))
@@ -61,7 +61,7 @@ def test_fixes_and_warnings_are_told() -> None:
     assert "Warning   odd but legal" in console_output(console)
 
 
-def test_a_terminal_cuts_long_descriptions_instead_of_wrapping() -> None:
+def test_terminal_cuts_long_descriptions() -> None:
     console = terminal_console(width=40)
     node = Node("a", "agent", "A", "words " * 100)
     show_plan(console, make_plan(make_graph(node)))
@@ -73,28 +73,28 @@ def lines_of(**changes: Any) -> list[str]:
     return [line.plain for line in forecast_lines(plain_console(), {**FORECAST, **changes})]
 
 
-def test_a_forecast_says_free_unknown_or_a_range() -> None:
+def test_forecast_cost_is_free_unknown_or_a_range() -> None:
     assert lines_of(cost_usd={"low": 0, "high": 0})[0].endswith("tokens · free")
     assert lines_of(cost_usd=None)[0].endswith("price unknown")
     assert lines_of(cost_usd={"low": 0.5, "high": 0.5})[0].endswith("· $0.50")
 
 
-def test_a_forecast_without_calls_names_no_tokens_and_no_price() -> None:
+def test_forecast_without_calls_has_no_tokens() -> None:
     assert lines_of(calls=0, cost_usd=None, critical_path=["a"]) == [
         "Forecast  3 steps in 2 waves · 0 model calls"
     ]
 
 
-def test_a_forecast_says_where_it_may_be_more() -> None:
+def test_forecast_marks_lower_bounds() -> None:
     assert "· at least 3 model calls ·" in lines_of(at_least=True)[0]
 
 
-def test_a_forecast_warns_of_steps_that_change_the_world() -> None:
+def test_forecast_lists_side_effects() -> None:
     lines = lines_of(effects=[{"node": "mail", "type": "send", "effect": "once"}])
     assert lines[-1] == "Changes   mail (once)"
 
 
-def test_a_plan_without_a_forecast_shows_none() -> None:
+def test_missing_forecast_shows_nothing() -> None:
     assert list(forecast_lines(plain_console(), {})) == []
 
 
@@ -115,7 +115,7 @@ STORY = (
 )
 
 
-def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
+def test_draft_prints_lines_in_a_pipe() -> None:
     console = plain_console()
     with live_draft(console, PlanDraft("own/one", lambda: 7.0)) as tell:
         for each in STORY:
@@ -131,7 +131,7 @@ def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
     ]
 
 
-def test_a_terminal_leaves_nothing_of_the_draft_behind() -> None:
+def test_draft_leaves_nothing_on_a_terminal() -> None:
     console = terminal_console()
     with live_draft(console, PlanDraft("own/one")) as tell:
         for each in STORY:
@@ -141,7 +141,7 @@ def test_a_terminal_leaves_nothing_of_the_draft_behind() -> None:
     assert visible_lines(console) == []
 
 
-def test_the_steps_of_a_small_models_form_are_picked_out_of_its_text() -> None:
+def test_draft_reads_steps_of_small_model_replies() -> None:
     draft = PlanDraft("local/small")
     for piece in ('{"title": "Tid', 'es", "n1": {"name": "Moo', 'n", "task": "x"}, "n2": {"na'):
         draft.apply(delta(piece))
@@ -152,14 +152,14 @@ def test_the_steps_of_a_small_models_form_are_picked_out_of_its_text() -> None:
     assert draft.steps == ["Moon"]
 
 
-def test_an_endless_reply_is_not_searched_for_ever() -> None:
+def test_draft_search_is_bounded() -> None:
     draft = PlanDraft("local/small")
     draft.apply(delta("x" * 100_000))
     draft.apply(delta('"name": "late"'))
     assert draft.steps == []
 
 
-def test_a_repair_forgets_the_plan_before_it() -> None:
+def test_draft_is_reset_by_a_repair() -> None:
     draft = PlanDraft("own/one")
     for each in STORY[:7]:
         draft.apply(each)

@@ -24,13 +24,13 @@ def event(
 
 
 def progress(*events: Event, clock: Clock | None = None) -> RunProgress:
-    made = RunProgress(GRAPH, [["a"], ["b"]], clock or Clock())
+    created = RunProgress(GRAPH, [["a"], ["b"]], clock or Clock())
     for each in events:
-        made.apply(each)
-    return made
+        created.apply(each)
+    return created
 
 
-def test_a_node_is_pending_then_running_then_settled_with_its_time() -> None:
+def test_node_status_and_time_follow_events() -> None:
     clock = Clock()
     seen = progress(clock=clock)
     node = seen.nodes["a"]
@@ -43,7 +43,7 @@ def test_a_node_is_pending_then_running_then_settled_with_its_time() -> None:
     assert [wave.is_settled for wave in seen.waves] == [True, False]
 
 
-def test_streamed_text_is_kept_to_its_end_and_a_new_attempt_forgets_it() -> None:
+def test_streamed_text_keeps_its_end_and_is_reset_by_a_new_attempt() -> None:
     seen = progress(event("node.started", "a", 1))
     for piece in ("x" * 5000, "the end"):
         seen.apply(event("node.delta", "a", 1, kind="text", text=piece, offset=0))
@@ -58,35 +58,25 @@ def test_streamed_text_is_kept_to_its_end_and_a_new_attempt_forgets_it() -> None
     assert (node.tail, node.note) == ("", "")
 
 
-def test_every_way_not_to_run_says_why() -> None:
-    seen = progress(event("node.failed", "a", 1, error={"message": "no"}, handled=True))
-    seen.apply(event("node.blocked", "b", cause={"node": "a", "error": {}}))
-    assert seen.nodes["a"].note == "no (handled)"
-    assert seen.nodes["b"].note == "because a failed"
-    seen = progress(event("node.skipped", "a", reason="not chosen"))
-    seen.apply(event("node.cancelled", "b", cause="interrupted"))
-    assert (seen.nodes["a"].note, seen.nodes["b"].note) == ("not chosen", "interrupted")
-
-
-def test_linked_and_unreached_nodes_are_known_from_the_start() -> None:
+def test_linked_and_unreached_nodes_have_status_from_the_start() -> None:
     seen = progress(event("execution.started", linked=["c"], not_reached=["b"], waves=1))
     assert (seen.nodes["c"].status, seen.nodes["b"].status) == ("linked", "not_reached")
     assert (seen.status, seen.waves[1].is_settled) == ("executing", True)
 
 
-def test_usage_that_is_told_again_is_counted_once() -> None:
-    told = event("usage", "a", 1, input_tokens=10, output_tokens=5, cost_usd=0.5)
+def test_recorded_usage_is_counted_once() -> None:
+    received = event("usage", "a", 1, input_tokens=10, output_tokens=5, cost_usd=0.5)
     seen = progress(
         event("node.started", "a", 1),
-        told,
+        received,
         event("execution.resumed", reason="recovery", epoch=2),
         event("node.started", "a", 1, reentry=1),
-        told._replace(data={**told.data, "recorded": True}),
+        received._replace(data={**received.data, "recorded": True}),
     )
     assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (10, 5, 0.5)
 
 
-def test_usage_adds_up_and_unknown_prices_count_nothing() -> None:
+def test_usage_is_summed_and_unknown_prices_add_nothing() -> None:
     seen = progress(
         event("usage", "a", input_tokens=10, output_tokens=5, cost_usd=0.5),
         event("usage", "b", input_tokens=1, output_tokens=1, cost_usd=None),
@@ -94,7 +84,7 @@ def test_usage_adds_up_and_unknown_prices_count_nothing() -> None:
     assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (11, 6, 0.5)
 
 
-def test_unknown_nodes_and_new_event_types_change_nothing() -> None:
+def test_unknown_nodes_and_events_are_ignored() -> None:
     seen = progress(
         event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("plan.revised")
     )
@@ -102,7 +92,7 @@ def test_unknown_nodes_and_new_event_types_change_nothing() -> None:
     assert event_line(event("node.started", "loop[1]/x", 1), seen) is None
 
 
-def test_a_node_shows_what_happens_inside_it() -> None:
+def test_nested_events_are_shown_at_their_node() -> None:
     seen = progress(event("node.started", "a", 1))
 
     def told(each: Event) -> str | None:
@@ -127,13 +117,13 @@ def test_a_node_shows_what_happens_inside_it() -> None:
     assert seen.nodes["a"].tail == ""
 
 
-def test_a_run_knows_how_it_ended() -> None:
+def test_progress_has_final_status_and_error() -> None:
     seen = progress(event("execution.failed", error={"code": "c", "message": "m"}, failures=["a"]))
     assert (seen.status, seen.error) == ("failed", "m")
     assert progress(event("execution.cancelled", cause="stop")).error == "stop"
 
 
-def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
+def test_event_lines_have_node_time_and_reason() -> None:
     seen = progress()
 
     def told(each: Event) -> str | None:
@@ -156,14 +146,14 @@ def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
     assert told(event("execution.completed")) is None
 
 
-def test_waves_are_counted_as_they_run_not_as_they_were_planned() -> None:
+def test_wave_count_comes_from_the_execution() -> None:
     started = event("execution.started", waves=1)
     seen = progress(started)
     assert event_line(started, seen) == "running 2 steps in 1 wave"
     assert event_line(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
 
 
-def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_attempt() -> None:
+def test_warning_is_shown_with_completion_and_reset_by_a_new_attempt() -> None:
     cut = event("node.log", "a", 1, message="the reply was cut at 440 tokens", level="warning")
     done = event("node.completed", "a", 1, outputs={}, duration_s=2.0)
     seen = progress(event("node.started", "a", 1), cut, event("node.log", "a", 1, message="hm"))
@@ -185,7 +175,7 @@ def timed(path: str, request_id: str, seconds: float | None) -> Event:
     return event("node.waiting", path, 1, request_id=request_id, request=TIMER, timeout_s=seconds)
 
 
-def test_a_timer_is_no_question_and_what_goes_on_within_the_hour_is_not_at_rest() -> None:
+def test_timer_is_no_question_and_short_timer_is_not_idle() -> None:
     paused = event("execution.paused", reason="waiting for an answer")
     seen = progress(event("node.started", "a", 1), timed("a", "r4", 60.0))
     assert event_line(timed("a", "r4", 60.0), seen) == "waiting    a  First: Waits until noon."
@@ -201,7 +191,7 @@ def test_a_timer_is_no_question_and_what_goes_on_within_the_hour_is_not_at_rest(
     assert seen.is_idle
 
 
-def test_questions_beside_a_timer_are_asked() -> None:
+def test_questions_beside_a_timer_are_open() -> None:
     seen = progress(
         event("node.started", "a", 1), timed("a", "r4", 60.0),
         event("node.started", "b", 1), waiting("b", "r6"),
@@ -209,15 +199,15 @@ def test_questions_beside_a_timer_are_asked() -> None:
     assert [each.request_id for each in seen.questions] == ["r6"]
 
 
-def test_a_held_execution_is_at_rest_whatever_the_time() -> None:
+def test_paused_execution_is_idle_despite_a_timer() -> None:
     held = event("execution.paused", reason="paused by request")
     assert progress(event("node.started", "a", 1), timed("a", "r4", 60.0), held).is_idle
 
 
-def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
+def test_message_line_has_its_node() -> None:
     def message(path: str) -> Event:
-        told = {"event_type": "message", "data": {"text": "Half\nway."}}
-        return event("node.event", path, 1)._replace(data=told)
+        received = {"event_type": "message", "data": {"text": "Half\nway."}}
+        return event("node.event", path, 1)._replace(data=received)
 
     assert event_line(message("a"), progress()) == "First: Half way."
     assert event_line(message("a[1]/x"), progress()) == "a[1]/x: Half way."
@@ -225,10 +215,10 @@ def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
     assert event_line(prompt, progress()) is None
 
 
-def test_a_plan_that_a_node_writes_is_told_part_by_part() -> None:
+def test_planning_events_have_lines() -> None:
     def planning(kind: str, path: str = "a", **data: Any) -> Event:
-        told = {"event_type": "planning", "data": {"kind": kind, **data}}
-        return event("node.event", path, 1)._replace(data=told)
+        received = {"event_type": "planning", "data": {"kind": kind, **data}}
+        return event("node.event", path, 1)._replace(data=received)
 
     step = planning("node", id="s", name="Say\nit")
     assert event_line(planning("title", title="T"), progress()) == "planning   a: title: T"
@@ -243,7 +233,7 @@ def test_a_plan_that_a_node_writes_is_told_part_by_part() -> None:
     assert seen.nodes["a"].tail == "step: Say it"
 
 
-def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
+def test_question_is_open_until_answered_or_node_ended() -> None:
     seen = progress(event("node.started", "a", 1), waiting(), waiting("loop[1]/x", "r5"))
     assert [(each.path, each.request_id) for each in seen.requests.values()] == [
         ("a", "r4"), ("loop[1]/x", "r5"),
@@ -256,7 +246,7 @@ def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
     assert not progress(waiting(), event("execution.cancelled", cause="stop")).requests
 
 
-def test_it_rests_where_only_an_answer_helps_and_where_it_is_over() -> None:
+def test_idle_when_only_an_answer_helps_or_ended() -> None:
     seen = progress(event("execution.started", waves=2), event("node.started", "a", 1), waiting())
     assert not seen.is_idle
     seen.apply(event("execution.paused", reason="waiting for an answer"))
@@ -268,7 +258,7 @@ def test_it_rests_where_only_an_answer_helps_and_where_it_is_over() -> None:
     assert seen.is_idle
 
 
-def test_paused_by_request_it_rests_when_nothing_is_at_work_any_more() -> None:
+def test_paused_by_request_is_idle_when_no_node_runs() -> None:
     held = event("execution.paused", reason="paused by request")
     seen = progress(event("node.started", "a", 1), waiting("b"), held)
     assert not seen.is_idle
@@ -278,15 +268,15 @@ def test_paused_by_request_it_rests_when_nothing_is_at_work_any_more() -> None:
     assert seen.is_idle, "the answer is taken, but starts nothing"
 
 
-def test_what_is_set_aside_rests_though_its_nodes_were_cut_off() -> None:
+def test_set_aside_execution_is_idle() -> None:
     seen = progress(event("node.started", "a", 1))
     seen.apply(event("execution.paused", reason="set aside after 3 recoveries"))
     assert seen.is_idle
 
 
-def test_questions_answers_and_pauses_have_lines_of_their_own() -> None:
+def test_request_answer_and_pause_lines() -> None:
     seen = progress()
-    said: list[str | None] = []
+    output: list[str | None] = []
     for each in (
         waiting(),
         event("execution.paused", reason="waiting for an answer"),
@@ -294,8 +284,8 @@ def test_questions_answers_and_pauses_have_lines_of_their_own() -> None:
         event("execution.resumed", reason="answered"),
     ):
         seen.apply(each)
-        said.append(event_line(each, seen))
-    assert said == [
+        output.append(event_line(each, seen))
+    assert output == [
         "waiting    a  First: waits for an answer: May I?",
         "paused: waiting for an answer",
         "answered   a  First: ok: fine",

@@ -40,18 +40,18 @@ DOCUMENT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_the_result_is_what_no_other_step_took() -> None:
+def test_final_results_are_unused_outputs() -> None:
     assert final_results(DOCUMENT) == [("B", "**final**")]
 
 
-def test_a_failure_inside_steps_is_named_once_where_it_began() -> None:
+def test_nested_failure_is_shown_once_at_its_origin() -> None:
     def failed(path: str, code: str, why: str) -> dict[str, Any]:
         return {**node(path, "failed", error={"code": code, "message": why}), "path": path}
 
-    told = "node 'loop[1]/deep[0]/x' failed: no luck"
+    received = "node 'loop[1]/deep[0]/x' failed: no luck"
     nodes = [
-        failed("loop", "nested-run-failed", told),
-        failed("loop[1]/deep", "nested-run-failed", told),
+        failed("loop", "nested-run-failed", received),
+        failed("loop[1]/deep", "nested-run-failed", received),
         failed("loop[1]/deep[0]/x", "broken", "no luck"),
         failed("other", "nested-run-failed", "nobody knows what failed inside"),
         failed("own", "broken", "its own fault"),
@@ -67,7 +67,7 @@ def test_a_failure_inside_steps_is_named_once_where_it_began() -> None:
     ]
 
 
-def test_nested_and_unfinished_steps_give_no_final_result() -> None:
+def test_nested_and_unfinished_nodes_have_no_final_result() -> None:
     document = {
         **DOCUMENT,
         "nodes": [
@@ -79,7 +79,7 @@ def test_nested_and_unfinished_steps_give_no_final_result() -> None:
     assert final_results(document) == []
 
 
-def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) -> None:
+def test_pipe_output_has_text_then_summary_then_file(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
     console = plain_console()
@@ -93,20 +93,20 @@ def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) 
     ]
 
 
-def test_a_file_that_was_not_written_is_not_claimed(tmp_path: Path) -> None:
+def test_unwritten_document_is_not_mentioned(tmp_path: Path) -> None:
     console = plain_console()
     show_result(console, DOCUMENT, tmp_path / "missing.json")
     assert "Kept in" not in console_output(console)
 
 
-def test_several_results_are_headed_by_their_steps() -> None:
+def test_several_results_have_headings() -> None:
     console = terminal_console()
     show_result(console, {**DOCUMENT, "graph": {"edges": []}}, None)
     shown = console_output(console)
     assert shown.index("A\n") < shown.index("first") < shown.index("B\n") < shown.index("final")
 
 
-def test_every_failure_is_named_with_reason_and_way_out() -> None:
+def test_failures_have_reason_and_hint() -> None:
     failed = node("b", "failed", error={"code": "c", "message": "no answer", "hint": "try later"})
     console = plain_console()
     show_result(console, {**DOCUMENT, "status": "failed", "nodes": [node("a"), failed]}, None)
@@ -114,7 +114,7 @@ def test_every_failure_is_named_with_reason_and_way_out() -> None:
     assert "✗ failed · 1 of 2 steps completed" in console_output(console)
 
 
-def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
+def test_nested_nodes_are_named_by_path_and_not_counted() -> None:
     def inner(number: int) -> dict[str, Any]:
         failed = {"id": "x", "name": "x", "status": "failed", "error": {"message": "no luck"}}
         return {**failed, "path": f"loop[{number}]/x"}
@@ -136,20 +136,20 @@ def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
     ]
 
 
-def test_an_execution_that_failed_as_a_whole_says_why() -> None:
+def test_execution_error_is_shown() -> None:
     console = plain_console()
     error = {"code": "run-timeout", "message": "took longer than 5 s"}
     show_result(console, {**DOCUMENT, "status": "failed", "error": error}, None)
     assert "✗ took longer than 5 s" in console_output(console)
 
 
-def test_unknown_prices_and_missing_times_are_not_made_up() -> None:
+def test_missing_prices_and_times_are_omitted() -> None:
     bare = {"status": "cancelled", "nodes": [], "usage": {"input_tokens": 1, "output_tokens": 2}}
     line = summary(plain_console(), bare).plain
     assert line == "■ cancelled · 0 of 0 steps completed · 1 + 2 tokens · price unknown"
 
 
-def test_steps_are_listed_with_state_time_and_reason() -> None:
+def test_node_lines_have_status_time_and_reason() -> None:
     document = {
         **DOCUMENT,
         "nodes": [
@@ -176,14 +176,14 @@ def test_steps_are_listed_with_state_time_and_reason() -> None:
     ]
 
 
-def test_a_failure_that_was_handled_says_so() -> None:
+def test_handled_failure_is_marked() -> None:
     handled = node("b", "failed", error={"code": "c", "message": "no answer"}, handled=True)
     console = plain_console()
     show_result(console, {**DOCUMENT, "nodes": [handled]}, None)
     assert "✗ B: no answer (handled)\n" in console_output(console)
 
 
-def test_reasons_and_facts_are_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
+def test_narrow_terminal_does_not_cut_reasons(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
     console = terminal_console(width=30)
@@ -197,7 +197,7 @@ def test_reasons_and_facts_are_whole_on_a_narrow_terminal(tmp_path: Path) -> Non
     assert f"Kept in {path}\n" in shown
 
 
-def test_with_json_the_document_is_the_one_object_on_stdout(
+def test_json_result_is_the_document(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     import json
@@ -213,8 +213,8 @@ WAITING = "waiting for an answer"
 
 def shown(storage: str | None = None, **document: Any) -> str:
     console = plain_console()
-    asked = CommandContext(fake_factories(), storage=storage)
-    show_waiting(asked, console, {"execution_id": "x", "status": "paused", **document})
+    requested = CommandContext(fake_factories(), storage=storage)
+    show_waiting(requested, console, {"execution_id": "x", "status": "paused", **document})
     return console_output(console)
 
 
@@ -222,10 +222,10 @@ def request(**fields: Any) -> dict[str, Any]:
     return {"request_id": "r7", "path": "q", "request": fields}
 
 
-def test_each_question_comes_with_the_command_that_answers_it() -> None:
+def test_open_request_has_answer_command() -> None:
     asks = request(prompt="Go\non?", actions=["go on", "stop", "wait a bit"])
-    said = shown("over there", reason=WAITING, requests=[asks, request(question="Which?")])
-    assert said.splitlines() == [
+    output = shown("over there", reason=WAITING, requests=[asks, request(question="Which?")])
+    assert output.splitlines() == [
         "◷ q: Go on?",
         "  answer with: planwave answer x r7 --decision 'go on' --storage 'over there'   "
         "(or stop, 'wait a bit')",
@@ -234,7 +234,7 @@ def test_each_question_comes_with_the_command_that_answers_it() -> None:
     ]
 
 
-def test_a_timer_is_shown_with_the_ways_to_go_on() -> None:
+def test_timer_has_its_actions() -> None:
     timer = request(kind="timer", message="Waits until noon.", actions=["continue"])
     assert shown(reason=WAITING, requests=[timer]).splitlines() == [
         "◷ q: Waits until noon.",
@@ -243,9 +243,9 @@ def test_a_timer_is_shown_with_the_ways_to_go_on() -> None:
     ]
 
 
-def test_what_is_to_be_decided_about_is_shown_as_far_as_it_helps() -> None:
-    said = shown(reason=WAITING, requests=[request(prompt="Send?", value="Dear Ada,\n\nyes.")])
-    assert said.splitlines()[:4] == ["◷ q: Send?", "    Dear Ada,", "", "    yes."]
+def test_value_under_review_is_shown_shortened() -> None:
+    output = shown(reason=WAITING, requests=[request(prompt="Send?", value="Dear Ada,\n\nyes.")])
+    assert output.splitlines()[:4] == ["◷ q: Send?", "    Dear Ada,", "", "    yes."]
     long = shown(reason=WAITING, requests=[request(prompt="Send?", value=list(range(2_000)))])
     assert "    [0,1,2," in long
     assert "    …\n" in long
@@ -253,17 +253,17 @@ def test_what_is_to_be_decided_about_is_shown_as_far_as_it_helps() -> None:
     assert (tall.count("    line"), tall.count("…")) == (12, 1)
 
 
-def test_what_is_paused_by_request_says_so_too() -> None:
-    said = shown(reason="paused by request", requests=[request(prompt="Go?", actions=["ok"])])
-    assert said.splitlines()[-1] == (
+def test_paused_by_request_is_shown() -> None:
+    output = shown(reason="paused by request", requests=[request(prompt="Go?", actions=["ok"])])
+    assert output.splitlines()[-1] == (
         "It is paused by request; have it go on with: planwave resume x"
     )
 
 
-def test_nothing_is_said_of_what_does_not_wait() -> None:
+def test_no_requests_show_nothing() -> None:
     assert shown(status="completed", requests=[request(prompt="?")]) == ""
 
 
-def test_a_question_cannot_steer_the_terminal() -> None:
-    said = shown(reason=WAITING, requests=[request(prompt="\x1b[2J", actions=["a\x1b]0;b"])])
-    assert "\x1b" not in said
+def test_request_text_has_no_control_characters() -> None:
+    output = shown(reason=WAITING, requests=[request(prompt="\x1b[2J", actions=["a\x1b]0;b"])])
+    assert "\x1b" not in output

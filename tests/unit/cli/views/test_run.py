@@ -38,7 +38,7 @@ STORY = (
 )
 
 
-async def told(events: Sequence[Event]) -> AsyncIterator[Event]:
+async def stream_of(events: Sequence[Event]) -> AsyncIterator[Event]:
     for each in events:
         yield each
 
@@ -55,9 +55,9 @@ def texts(frame: RunScreen, width: int = 80, height: int = 30) -> list[str]:
     return [row.plain for row in frame.rows(width, height)]
 
 
-async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
+async def test_pipe_gets_one_line_per_event() -> None:
     console = plain_console(width=30)
-    await show_events(console, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
+    await show_events(console, RunProgress(GRAPH, WAVES, lambda: 5.0), stream_of(STORY))
     shown = console_output(console)
     assert "\x1b" not in shown
     assert shown.splitlines() == [
@@ -72,9 +72,9 @@ async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
     ]
 
 
-async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
+async def test_terminal_ends_with_every_wave_once() -> None:
     console = terminal_console()
-    await show_events(console, RunProgress(GRAPH, WAVES), told(STORY))
+    await show_events(console, RunProgress(GRAPH, WAVES), stream_of(STORY))
     assert visible_lines(console) == [
         "Wave 1 of 2",
         "  ✓ completed   First          1.5 s",
@@ -84,17 +84,17 @@ async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
     ]
 
 
-async def test_what_a_node_tells_the_caller_stays_above_the_moving_part() -> None:
+async def test_messages_stay_above_the_screen() -> None:
     console = terminal_console()
     message = {"event_type": "message", "data": {"text": "Half way.", "extras": None}}
     first, *rest = STORY
     tells = first._replace(type="node.event", path="a", attempt=1, data=message)
-    await show_events(console, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
+    await show_events(console, RunProgress(GRAPH, WAVES), stream_of([first, tells, *rest]))
     assert visible_lines(console)[0] == "First: Half way."
     assert visible_lines(console)[1] == "Wave 1 of 2"
 
 
-def test_the_moving_part_shows_state_words_times_and_last_words() -> None:
+def test_screen_shows_status_times_and_last_text() -> None:
     frame, _ = frame_after(7)
     first, slow, second = (row for row in texts(frame) if row.startswith("  "))
     assert "completed" in first
@@ -106,12 +106,12 @@ def test_the_moving_part_shows_state_words_times_and_last_words() -> None:
     assert "Ctrl-C" in texts(frame)[-1]
 
 
-def test_a_pending_node_says_what_it_waits_for() -> None:
+def test_pending_node_shows_its_dependency() -> None:
     frame, _ = frame_after(3)
     assert texts(frame)[-2].endswith("after First")
 
 
-def test_no_row_is_wider_than_the_terminal() -> None:
+def test_rows_fit_the_terminal_width() -> None:
     progress = RunProgress(
         make_graph(text_node("a", name="日本語の名前" * 20), text_node("b", name="x" * 200)),
         [["a", "b"]],
@@ -123,7 +123,7 @@ def test_no_row_is_wider_than_the_terminal() -> None:
         assert row.cell_len <= 70
 
 
-def test_a_low_terminal_shows_what_is_at_work_first() -> None:
+def test_low_terminal_shows_running_nodes_first() -> None:
     nodes = [text_node(f"n{i}") for i in range(60)]
     progress = RunProgress(make_graph(*nodes), [[node.id for node in nodes]])
     for i in (5, 40):
@@ -139,7 +139,7 @@ def test_a_low_terminal_shows_what_is_at_work_first() -> None:
     assert "more lines" in rows[-2]
 
 
-def test_settled_waves_leave_the_moving_part_in_order() -> None:
+def test_settled_waves_leave_the_screen() -> None:
     frame, progress = frame_after(8)
     frame.print_settled()
     assert texts(frame)[0] == "Wave 1 of 2"
@@ -148,10 +148,10 @@ def test_settled_waves_leave_the_moving_part_in_order() -> None:
     assert len(texts(frame)) == 1
 
 
-async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it() -> None:
+async def test_event_display_can_be_interrupted_and_continued() -> None:
     for console in (plain_console(), terminal_console()):
         progress = RunProgress(GRAPH, WAVES)
-        events = told(STORY)
+        events = stream_of(STORY)
         seen = 0
 
         def is_third() -> bool:
@@ -168,7 +168,7 @@ async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it()
     ]  # fmt: skip
 
 
-def test_what_is_paused_says_so_beside_the_totals() -> None:
+def test_paused_reason_is_shown_beside_totals() -> None:
     frame, progress = frame_after(3)
     progress.apply(event("execution.paused", reason="waiting for an answer"))
     assert "paused: waiting for an answer" in texts(frame)[-1]

@@ -27,20 +27,20 @@ GB = 1_000_000_000
         (Machine(cores=64, idle_cores=60.0), 8),
     ],
 )
-def test_threads_follow_the_idle_cores(machine: Machine, threads: int) -> None:
+def test_threads_follow_idle_cores(machine: Machine, threads: int) -> None:
     assert threads_for(machine) == threads
 
 
-def test_the_setting_wins_over_the_load() -> None:
+def test_thread_setting_overrides_idle_cores() -> None:
     assert threads_for(Machine(cores=2, idle_cores=0.0), wanted=5) == 5
 
 
-def test_a_machine_with_enough_of_everything_or_of_unknown_size_fits() -> None:
+def test_sufficient_or_unknown_machine_fits() -> None:
     assert unfit_reason(2 * GB, Machine(cores=2, free_memory=3 * GB, avx2=True)) is None
     assert unfit_reason(2 * GB, Machine(cores=2)) is None
 
 
-def test_too_little_memory_is_said_in_numbers_with_a_way_out() -> None:
+def test_insufficient_memory_is_reported_with_hint() -> None:
     unfit = unfit_reason(2_500_000_000, Machine(cores=2, free_memory=GB))
     assert unfit is not None
     assert "needs 2.5 GB of free memory, 1.0 GB are free" in unfit[0]
@@ -54,22 +54,20 @@ def test_too_little_memory_is_said_in_numbers_with_a_way_out() -> None:
         (0.9, "OPENAI_API_KEY"),
     ],
 )
-def test_only_a_model_that_fits_and_can_plan_is_named_as_the_way_out(
-    free_gb: float, way_out: str
-) -> None:
+def test_hint_names_only_a_fitting_planning_model(free_gb: float, way_out: str) -> None:
     unfit = unfit_reason(2_500_000_000, Machine(cores=2, free_memory=int(free_gb * GB)))
     assert unfit is not None
     assert way_out in unfit[1]
     assert "smollm2" not in unfit[1]
 
 
-def test_the_model_that_does_not_fit_is_not_its_own_way_out() -> None:
+def test_hint_does_not_name_the_same_model() -> None:
     unfit = unfit_reason(1_000_000_000, Machine(cores=2, free_memory=int(0.9 * GB)))
     assert unfit is not None
     assert "0.5b" not in unfit[1]
 
 
-def test_a_processor_without_avx2_is_said_with_a_way_out() -> None:
+def test_missing_avx2_is_reported_with_hint() -> None:
     unfit = unfit_reason(1, Machine(cores=2, free_memory=9 * GB, avx2=False))
     assert unfit is not None
     assert "AVX2" in unfit[0]
@@ -86,7 +84,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_containers_limits_count_and_not_the_machine_below(kernel: Path) -> None:
+def test_container_limits_override_machine_size(kernel: Path) -> None:
     (kernel / "cpu.max").write_text("150000 100000\n")
     (kernel / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 60000000 kB\n")
     (kernel / "memory.max").write_text("4000000000\n")
@@ -102,7 +100,7 @@ def put(folder: Path, **files: str) -> None:
         (folder / name.replace("__", ".")).write_text(f"{text}\n")
 
 
-def test_the_limits_of_a_group_and_of_those_around_it_count(kernel: Path) -> None:
+def test_limits_of_parent_cgroups_apply(kernel: Path) -> None:
     put(kernel / "self", cgroup="0::/app.slice/planwave.service")
     put(kernel / "app.slice", cpu__max="300000 100000", memory__max="max", memory__current="9")
     put(
@@ -118,9 +116,7 @@ V1 = "9:name=systemd:/x\n4:memory:{path}\n2:cpu,cpuacct:{path}\n1:cpuset:/"
 
 
 @pytest.mark.parametrize("place", ["docker/abc", "."])
-def test_the_limits_of_the_older_layout_count_at_the_path_or_at_the_containers_top(
-    kernel: Path, place: str
-) -> None:
+def test_cgroup_v1_limits_apply(kernel: Path, place: str) -> None:
     put(kernel / "self", cgroup=V1.format(path="/docker/abc"))
     put(kernel / "cpu" / place, cpu__cfs_quota_us="250000", cpu__cfs_period_us="100000")
     put(
@@ -132,7 +128,7 @@ def test_the_limits_of_the_older_layout_count_at_the_path_or_at_the_containers_t
     assert this_machine() == Machine(cores=2.5, free_memory=1_000_000_320)
 
 
-def test_the_older_layout_without_limits_limits_nothing(kernel: Path) -> None:
+def test_cgroup_v1_without_limits_uses_machine_size(kernel: Path) -> None:
     put(kernel / "self", cgroup=V1.format(path="/"))
     put(kernel / "cpu", cpu__cfs_quota_us="-1", cpu__cfs_period_us="100000")
     put(
@@ -144,7 +140,7 @@ def test_the_older_layout_without_limits_limits_nothing(kernel: Path) -> None:
     assert this_machine() == Machine(cores=8, free_memory=1_024_000)
 
 
-def test_without_limits_the_machines_own_facts_count(kernel: Path) -> None:
+def test_without_limits_machine_size_applies(kernel: Path) -> None:
     (kernel / "cpu.max").write_text("max 100000\n")
     (kernel / "memory.max").write_text("max\n")
     (kernel / "meminfo").write_text("MemAvailable: 1000 kB\n")
@@ -152,13 +148,11 @@ def test_without_limits_the_machines_own_facts_count(kernel: Path) -> None:
     assert this_machine() == Machine(cores=8, free_memory=1_024_000, avx2=False)
 
 
-def test_a_kernel_that_tells_nothing_leaves_the_facts_unknown(kernel: Path) -> None:
+def test_unreadable_kernel_files_leave_facts_unknown(kernel: Path) -> None:
     assert this_machine() == Machine(cores=8)
 
 
-def test_idle_cores_are_what_the_processor_did_not_do_while_it_was_watched(
-    kernel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_cores_are_measured(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def pass_time(seconds: float) -> None:
         (kernel / "stat").write_text("cpu 30 0 0 160 10 0 0 0 0 0\n")
 
@@ -167,14 +161,14 @@ def test_idle_cores_are_what_the_processor_did_not_do_while_it_was_watched(
     assert this_machine(sample_s=1.0).idle_cores == 8 * 70 / 100
 
 
-def test_without_ticks_the_load_average_says_how_many_cores_are_idle(
+def test_idle_cores_fall_back_to_load_average(
     kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capacity.os, "getloadavg", lambda: (5.5, 1.0, 1.0))
     assert this_machine(sample_s=1.0).idle_cores == 2.5
 
 
-def test_without_ticks_and_load_average_the_idle_cores_are_unknown(
+def test_idle_cores_are_unknown_without_sources(
     kernel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unobtainable() -> tuple[float, float, float]:

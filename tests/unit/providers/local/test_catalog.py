@@ -15,7 +15,7 @@ def test_the_default_model_is_a_known_one() -> None:
 
 
 @pytest.mark.parametrize("file", MODEL_FILES.values(), ids=MODEL_FILES)
-def test_every_model_is_pinned_by_hash_size_and_version(file: ModelFile) -> None:
+def test_models_are_pinned_by_hash_size_and_version(file: ModelFile) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
     assert file.memory > file.size > 0
     assert re.fullmatch(r"[0-9.]+", file.parts.version)

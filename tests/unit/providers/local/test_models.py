@@ -87,7 +87,7 @@ def pid_of(start: str) -> int:
     return int(json.loads(start)["pid"])
 
 
-async def test_calls_that_come_at_once_start_one_server(tmp_path: Path) -> None:
+async def test_concurrent_calls_start_one_server(tmp_path: Path) -> None:
     local: LocalProvider = served(tmp_path)
     found: list[tuple[str, str]] = []
 
@@ -106,7 +106,7 @@ async def test_calls_that_come_at_once_start_one_server(tmp_path: Path) -> None:
     await local.close()
 
 
-async def test_the_event_loop_turns_while_a_server_starts(tmp_path: Path) -> None:
+async def test_event_loop_runs_during_server_start(tmp_path: Path) -> None:
     local = served(tmp_path)
     starting = asyncio.ensure_future(local.endpoint("own"))  # noqa: TID251  # watched from outside
     turns = 0
@@ -117,7 +117,7 @@ async def test_the_event_loop_turns_while_a_server_starts(tmp_path: Path) -> Non
     await local.close()
 
 
-async def test_close_ends_the_server_and_the_next_call_starts_another(tmp_path: Path) -> None:
+async def test_closed_server_is_restarted_by_the_next_call(tmp_path: Path) -> None:
     local = served(tmp_path)
     _, first_key = await local.endpoint("own")
     await local.close()
@@ -129,7 +129,7 @@ async def test_close_ends_the_server_and_the_next_call_starts_another(tmp_path: 
     await local.close()
 
 
-async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
+async def test_dead_server_is_restarted(tmp_path: Path) -> None:
     local = served(tmp_path)
     await local.endpoint("own")
     pid = pid_of(starts(tmp_path)[0])
@@ -140,9 +140,7 @@ async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
     assert len(starts(tmp_path)) == 2
 
 
-async def test_a_server_that_hangs_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hanging_server_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = served(tmp_path)
     first = await local.endpoint("own")
     assert await local.endpoint("own") == first
@@ -150,15 +148,15 @@ async def test_a_server_that_hangs_is_replaced(
     os.kill(pid, signal.SIGSTOP)
     monkeypatch.setattr(process, "_SILENT_S", 3.0)  # enough for one that is well
     async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(local.endpoint("own")) for _ in range(3)]
-    assert {task.result() for task in asked} == {await local.endpoint("own")} != {first}
+        requested = [tasks.create_task(local.endpoint("own")) for _ in range(3)]
+    assert {task.result() for task in requested} == {await local.endpoint("own")} != {first}
     assert not is_alive(pid)
     assert len(starts(tmp_path)) == 2
     await local.close()
 
 
 @pytest.mark.parametrize("end", ["", "import os; os._exit(3)"])
-def test_a_server_that_was_never_closed_ends_with_the_process(tmp_path: Path, end: str) -> None:
+def test_server_ends_with_its_parent_process(tmp_path: Path, end: str) -> None:
     served(tmp_path)
     # The stand-in writes here when its stdin ends, which is how it hears that it is alone.
     os.mkfifo(tmp_path / "ended")
@@ -181,12 +179,12 @@ asyncio.run(local.endpoint("own"))
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (3 if end else 0, "")
-    with open(heard, "rb") as told:
-        assert select.select([told], [], [], 120)[0]
-        assert told.read() == b"ended"
+    with open(heard, "rb") as received:
+        assert select.select([received], [], [], 120)[0]
+        assert received.read() == b"ended"
 
 
-async def test_close_gives_up_a_start_that_hangs(tmp_path: Path) -> None:
+async def test_close_cancels_a_hanging_start(tmp_path: Path) -> None:
     local = served(tmp_path, MUTE)
     faults: list[ProviderError] = []
 
@@ -204,7 +202,7 @@ async def test_close_gives_up_a_start_that_hangs(tmp_path: Path) -> None:
     assert faults[0].code == "local-model-unavailable"
 
 
-async def test_close_gives_up_a_start_that_has_no_process_yet(tmp_path: Path) -> None:
+async def test_close_cancels_a_start_without_process(tmp_path: Path) -> None:
     looking, look_on = threading.Event(), threading.Event()
 
     def busy() -> Machine:
@@ -214,11 +212,11 @@ async def test_close_gives_up_a_start_that_has_no_process_yet(tmp_path: Path) ->
 
     local = served(tmp_path, busy=busy)
     async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(refused(local)) for _ in range(3)]
+        requested = [tasks.create_task(refused(local)) for _ in range(3)]
         assert await asyncio.to_thread(looking.wait, 60)
         await local.close()
         look_on.set()
-    assert {task.result().code for task in asked} == {"local-model-unavailable"}
+    assert {task.result().code for task in requested} == {"local-model-unavailable"}
     assert not (tmp_path / "starts").exists()
     await local.endpoint("own")
     assert len(starts(tmp_path)) == 1
@@ -231,7 +229,7 @@ async def refused(local: LocalModelServers, model: str = "own") -> ProviderError
     return caught.value
 
 
-async def test_memory_that_a_loading_model_takes_does_not_make_it_unavailable(
+async def test_memory_of_a_loading_model_counts_as_available(
     tmp_path: Path,
 ) -> None:
     os.mkfifo(tmp_path / "loaded")
@@ -275,9 +273,7 @@ here.with_name("loaded").read_text()
         ("input(); print('llama: hello')", "it said nothing"),
     ],
 )
-async def test_a_server_that_does_not_start_says_why(
-    tmp_path: Path, program: str, said: str
-) -> None:
+async def test_failed_start_has_a_reason(tmp_path: Path, program: str, said: str) -> None:
     local = served(tmp_path, program)
     with pytest.raises(ProviderError, match="did not start") as caught:
         await local.endpoint("own")
@@ -286,15 +282,13 @@ async def test_a_server_that_does_not_start_says_why(
     await local.close()
 
 
-async def test_a_server_that_takes_too_long_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_start_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_START_S", 0.05)
     error = await refused(served(tmp_path, MUTE))
     assert "it was not ready after 0.05 s" in error.message
 
 
-async def test_a_server_that_cannot_be_started_at_all_is_a_clear_error(
+async def test_unstartable_process_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = served(tmp_path)
@@ -310,7 +304,7 @@ def shown_of(pid: int) -> bytes:
     return b"".join(path.read_bytes() for path in shown if path.exists())
 
 
-async def test_the_key_shows_neither_in_the_list_of_processes_nor_in_what_is_printed(
+async def test_key_is_not_visible_in_process_or_repr(
     tmp_path: Path,
 ) -> None:
     local = served(tmp_path)
@@ -321,7 +315,7 @@ async def test_the_key_shows_neither_in_the_list_of_processes_nor_in_what_is_pri
     await local.close()
 
 
-async def test_the_server_is_told_threads_slots_and_context(tmp_path: Path) -> None:
+async def test_server_gets_threads_slots_and_context(tmp_path: Path) -> None:
     local = served(tmp_path, machine=Machine(cores=2, idle_cores=0.4))
     await local.endpoint("own")
     wanted = json.loads(starts(tmp_path)[0])
@@ -331,14 +325,14 @@ async def test_the_server_is_told_threads_slots_and_context(tmp_path: Path) -> N
     assert wanted["path"] == str(tmp_path / "own.gguf")
 
 
-async def test_a_machine_that_became_too_small_is_refused_before_loading(tmp_path: Path) -> None:
+async def test_insufficient_memory_is_rejected_before_start(tmp_path: Path) -> None:
     local = served(tmp_path, machine=CRAMPED)
     with pytest.raises(ProviderError, match="free memory"):
         await local.endpoint("own")
     assert not (tmp_path / "starts").exists()
 
 
-async def test_what_cannot_be_served_is_refused_by_name(tmp_path: Path) -> None:
+async def test_unknown_missing_or_invalid_model_is_rejected(tmp_path: Path) -> None:
     local = served(tmp_path)
     with pytest.raises(UnknownModel, match="'gpt-9'"):
         await local.endpoint("gpt-9")
@@ -358,7 +352,7 @@ def local_of(
     )
 
 
-def test_unavailable_says_why_and_how_to_enable(tmp_path: Path) -> None:
+def test_unavailability_has_reason_and_hint(tmp_path: Path) -> None:
     ready, reason, way = local_of(settings(tmp_path), installed=False).availability()
     assert (ready, way) == (False, "pip install 'planwave[local]'")
     assert "not installed" in reason
@@ -380,14 +374,14 @@ def test_unavailable_says_why_and_how_to_enable(tmp_path: Path) -> None:
     assert "no.gguf is not a GGUF file" in reason
 
 
-def test_a_file_of_ones_own_is_available_under_its_name(tmp_path: Path) -> None:
+def test_own_model_file_is_available_under_its_name(tmp_path: Path) -> None:
     local = served(tmp_path)
     assert local.availability() == (True, f"own is in {tmp_path}", "")
     assert local.default_model == "own"
     assert local.models == ("own",)
 
 
-async def test_a_file_of_ones_own_may_have_the_name_of_a_known_model(tmp_path: Path) -> None:
+async def test_own_model_file_may_have_the_name_of_a_known_model(tmp_path: Path) -> None:
     served(tmp_path)
     own = tmp_path / "qwen2.5-coder-1.5b.gguf"
     shutil.move(tmp_path / "own.gguf", own)
@@ -407,7 +401,7 @@ async def test_a_file_of_ones_own_may_have_the_name_of_a_known_model(tmp_path: P
     assert local.required_download() is None
 
 
-def test_a_file_in_the_home_of_nobody_is_not_there(tmp_path: Path) -> None:
+def test_model_path_with_unknown_home_is_unavailable(tmp_path: Path) -> None:
     local = local_of(settings(tmp_path, "~nobody-of-that-name/own.gguf"))
     assert local.availability()[:2] == (
         False,
@@ -424,14 +418,14 @@ def test_a_file_in_the_home_of_nobody_is_not_there(tmp_path: Path) -> None:
         (None, "gpt-9", "qwen2.5-coder-1.5b"),
     ],
 )
-def test_a_known_model_asked_for_by_name_is_the_one_to_pull(
+def test_known_model_in_settings_is_the_default(
     tmp_path: Path, provider: str | None, asked: str, default: str
 ) -> None:
     local = local_of(Settings(model_dir=tmp_path, provider=provider, model=asked))
     assert (local.default_model, local.required_download()) == (default, default)
 
 
-def test_the_model_to_pull_is_named_only_where_a_pull_would_help(tmp_path: Path) -> None:
+def test_required_download_is_named_only_when_it_helps(tmp_path: Path) -> None:
     assert local_of(settings(tmp_path)).required_download() == "qwen2.5-coder-1.5b"
     assert local_of(settings(tmp_path), installed=False).required_download() is None
     assert local_of(settings(tmp_path), CRAMPED).required_download() is None
@@ -439,13 +433,13 @@ def test_the_model_to_pull_is_named_only_where_a_pull_would_help(tmp_path: Path)
     assert served(tmp_path).required_download() is None
 
 
-def test_known_models_are_small_and_call_no_tools(tmp_path: Path) -> None:
+def test_known_models_are_small_without_tools(tmp_path: Path) -> None:
     profile = local_of(settings(tmp_path)).profile("qwen2.5-coder-1.5b")
     assert (profile.small, profile.structured_output, profile.tools) == (True, True, False)
     assert profile.max_output_tokens == 220
 
 
-def test_only_models_that_can_plan_are_said_to(tmp_path: Path) -> None:
+def test_only_planning_models_are_marked_so(tmp_path: Path) -> None:
     local = local_of(settings(tmp_path))
     able = {name for name in MODEL_FILES if local.profile(name).plans}
     assert able == {"qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"}
@@ -453,7 +447,7 @@ def test_only_models_that_can_plan_are_said_to(tmp_path: Path) -> None:
     assert own.profile("smollm2-135m").plans, "nothing is known of a file of one's own"
 
 
-def test_a_large_file_of_ones_own_is_not_small(tmp_path: Path) -> None:
+def test_large_own_model_file_is_not_small(tmp_path: Path) -> None:
     with (tmp_path / "big.gguf").open("wb") as file:
         file.truncate(5_000_000_000)  # sparse: takes no room
     profile = local_of(settings(tmp_path, str(tmp_path / "big.gguf"))).profile("big")

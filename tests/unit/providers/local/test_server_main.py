@@ -26,20 +26,20 @@ WANTED = {
 
 @pytest.fixture
 def params(monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = SimpleNamespace(
+    created = SimpleNamespace(
         model=SimpleNamespace(),
         cpuparams=SimpleNamespace(),
         cpuparams_batch=SimpleNamespace(),
         sampling=SimpleNamespace(),
         hostnames=["0.0.0.0"],  # noqa: S104  # must not stay
     )
-    fake = SimpleNamespace(CommonParams=lambda: made, Server=lambda params: params)
+    fake = SimpleNamespace(CommonParams=lambda: created, Server=lambda params: params)
     monkeypatch.setitem(sys.modules, "xllamacpp", fake)  # type: ignore[arg-type]
-    assert server_main._serve(WANTED) is made
-    return made
+    assert server_main._serve(WANTED) is created
+    return created
 
 
-def test_the_server_listens_on_loopback_wants_its_key_and_shows_no_page(params: Any) -> None:
+def test_server_listens_on_loopback_with_key_and_without_page(params: Any) -> None:
     assert params.hostnames == ["127.0.0.1"]
     assert params.api_keys == ["secret"]
     assert params.cors_origins == "http://127.0.0.1"
@@ -47,25 +47,25 @@ def test_the_server_listens_on_loopback_wants_its_key_and_shows_no_page(params: 
     assert params.offline is True
 
 
-def test_every_slot_has_the_whole_context_it_was_promised(params: Any) -> None:
+def test_every_slot_has_the_full_context(params: Any) -> None:
     assert params.n_ctx == 2 * 4_096
     assert params.n_parallel == 2
     assert params.cpuparams.n_threads == params.cpuparams_batch.n_threads == 1
 
 
-def test_a_step_may_quote_a_sentence_of_what_it_was_given(params: Any) -> None:
+def test_repetition_penalty_allows_quotes(params: Any) -> None:
     # Shorter runs were punished once: "productionenvironments", "these database".
     assert params.sampling.dry_allowed_length >= 16
     assert params.sampling.dry_penalty_last_n <= 256
     assert params.sampling.dry_multiplier > 0, "saying it again and again is still punished"
 
 
-def test_prompts_are_kept_for_reuse_in_little_memory(params: Any) -> None:
+def test_prompt_cache_is_small(params: Any) -> None:
     assert params.cache_prompt is True
     assert params.cache_ram_mib <= 256
 
 
-def test_a_model_that_cannot_be_loaded_is_told_in_one_line(tmp_path: Path) -> None:
+def test_model_load_error_is_printed_as_json(tmp_path: Path) -> None:
     (tmp_path / "xllamacpp.py").write_text("print('native noise')\nraise ImportError('no AVX2')\n")
     done = subprocess.run(
         [sys.executable, "-P", str(Path(server_main.__file__))],
@@ -79,7 +79,7 @@ def test_a_model_that_cannot_be_loaded_is_told_in_one_line(tmp_path: Path) -> No
     assert (done.returncode, json.loads(done.stdout)) == (0, {"error": "ImportError: no AVX2"})
 
 
-def test_a_planwave_that_died_while_the_model_was_loading_leaves_no_server(tmp_path: Path) -> None:
+def test_server_ends_when_parent_dies_during_loading(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "loaded")
     (tmp_path / "xllamacpp.py").write_text(f"""
 import threading

@@ -58,83 +58,83 @@ DOWN = error_of("provider-overloaded", status=529)
 
 
 @virtual_time
-async def test_calls_wait_for_the_probe_and_all_go_when_it_is_answered() -> None:
-    lane = lane_of(provider_failures=1)
-    await passes(lane, call_of(), DOWN)
+async def test_calls_wait_for_the_probe_result() -> None:
+    gate = lane_of(provider_failures=1)
+    await passes(gate, call_of(), DOWN)
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(passes(lane, call_of(), meanwhile=lambda: asyncio.sleep(5)))
+        first = group.create_task(passes(gate, call_of(), meanwhile=lambda: asyncio.sleep(5)))
         await asyncio.sleep(0)
-        rest = [group.create_task(passes(lane, call_of())) for _ in range(3)]
+        rest = [group.create_task(passes(gate, call_of())) for _ in range(3)]
     assert first.result() == 1
     assert [each.result() for each in rest] == [6, 6, 6]
 
 
 @virtual_time
-async def test_patience_is_for_a_whole_call_however_often_it_waits() -> None:
-    lane = lane_of(provider_failures=1, provider_wait_s=6)
+async def test_wait_limit_applies_to_the_whole_call() -> None:
+    gate = lane_of(provider_failures=1, provider_wait_s=6)
     call = call_of()
-    await passes(lane, call, DOWN)
-    assert await passes(lane, call, DOWN, again=True) == 1
-    assert await passes(lane, call, DOWN, again=True) == 3
+    await passes(gate, call, DOWN)
+    assert await passes(gate, call, DOWN, again=True) == 1
+    assert await passes(gate, call, DOWN, again=True) == 3
     with pytest.raises(ProviderError, match="it is tried again in 4 s") as caught:
-        await passes(lane, call, again=True)
+        await passes(gate, call, again=True)
     error = caught.value
     assert (error.code, error.retry_after_s, error.retryable) == ("provider-overloaded", 4, True)
     assert call.waited_s == 3
-    assert await passes(lane, call_of()) == 7, "another call has patience of its own"
+    assert await passes(gate, call_of()) == 7, "another call has patience of its own"
 
 
 @virtual_time
-async def test_waits_for_the_budget_of_second_tries_use_up_patience_too() -> None:
-    lane = lane_of(provider_failures=99, provider_wait_s=15)
+async def test_retry_budget_waits_count_against_the_wait_limit() -> None:
+    gate = lane_of(provider_failures=99, provider_wait_s=15)
     call = call_of()
     for _ in range(10):
-        await passes(lane, call_of(), DOWN, again=True)
-    assert await passes(lane, call, DOWN, again=True) == 10
+        await passes(gate, call_of(), DOWN, again=True)
+    assert await passes(gate, call, DOWN, again=True) == 10
     for _ in range(9):
-        await passes(lane, call_of(), DOWN, again=True)
+        await passes(gate, call_of(), DOWN, again=True)
     with pytest.raises(ProviderError, match="another try now"):
-        await passes(lane, call, again=True)
+        await passes(gate, call, again=True)
 
 
 @virtual_time
-async def test_a_probe_needs_no_budget() -> None:
-    lane = lane_of(provider_failures=10)
+async def test_probe_needs_no_retry_budget() -> None:
+    gate = lane_of(provider_failures=10)
     for _ in range(10):
-        await passes(lane, call_of(), DOWN, again=True)
-    assert await passes(lane, call_of(), again=True) == 1
+        await passes(gate, call_of(), DOWN, again=True)
+    assert await passes(gate, call_of(), again=True) == 1
 
 
 @virtual_time
-async def test_a_call_queueing_when_trouble_begins_does_not_go_out_when_its_turn_comes() -> None:
-    lane = lane_of(concurrency=1, provider_failures=1)
+async def test_queued_call_is_held_back_when_the_circuit_opens() -> None:
+    gate = lane_of(concurrency=1, provider_failures=1)
     door = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(passes(lane, call_of(), DOWN, meanwhile=door.wait))
+        group.create_task(passes(gate, call_of(), DOWN, meanwhile=door.wait))
         await asyncio.sleep(0)
-        queued = [group.create_task(passes(lane, call_of())) for _ in range(3)]
+        queued = [group.create_task(passes(gate, call_of())) for _ in range(3)]
         await asyncio.sleep(3)
         door.set()
     assert [each.result() for each in queued] == [4, 4, 4]
 
 
 @virtual_time
-async def test_calls_that_are_sent_back_at_the_door_use_up_no_rate() -> None:
-    lane = lane_of(per_minute=3, provider_failures=1)
-    await passes(lane, call_of(), DOWN)
+async def test_rejected_calls_use_no_rate_limit() -> None:
+    gate = lane_of(per_minute=3, provider_failures=1)
+    await passes(gate, call_of(), DOWN)
     async with asyncio.TaskGroup() as group:
-        went = [group.create_task(passes(lane, call_of())) for _ in range(3)]
+        went = [group.create_task(passes(gate, call_of())) for _ in range(3)]
     assert sorted(each.result() for each in went) == [1, 1, 60]
 
 
 @virtual_time
-async def test_a_cancelled_probe_makes_room_for_the_next_call() -> None:
-    lane = lane_of(provider_failures=1)
-    await passes(lane, call_of(), DOWN)
+async def test_cancelled_probe_is_replaced() -> None:
+    gate = lane_of(provider_failures=1)
+    await passes(gate, call_of(), DOWN)
     async with asyncio.TaskGroup() as group:
-        probe = group.create_task(passes(lane, call_of(), meanwhile=asyncio.Event().wait))
+        probe = group.create_task(passes(gate, call_of(), meanwhile=asyncio.Event().wait))
         await asyncio.sleep(2)
-        waiting = group.create_task(passes(lane, call_of()))
+        waiting = group.create_task(passes(gate, call_of()))
         await asyncio.sleep(2)
         probe.cancel()
     assert waiting.result() == 4
@@ -142,91 +142,91 @@ async def test_a_cancelled_probe_makes_room_for_the_next_call() -> None:
 
 @pytest.mark.parametrize("code", ["bad-request", "provider-auth", "context-too-long"])
 @virtual_time
-async def test_a_refusal_is_an_answer_and_says_nothing_of_trouble(code: str) -> None:
-    lane = lane_of(provider_failures=2)
+async def test_client_error_does_not_open_the_circuit(code: str) -> None:
+    gate = lane_of(provider_failures=2)
     for _ in range(3):
-        await passes(lane, call_of(), DOWN)
-        await passes(lane, call_of(), error_of(code, status=400))
+        await passes(gate, call_of(), DOWN)
+        await passes(gate, call_of(), error_of(code, status=400))
     assert asyncio.get_running_loop().time() == 0
 
 
 @pytest.mark.parametrize("code", ["stream-garbage", "first-byte-timeout", "empty-reply"])
 @virtual_time
-async def test_what_says_nothing_of_the_provider_opens_nothing_but_a_probe_has_to_be_answered(
+async def test_neutral_error_does_not_open_the_circuit_but_fails_a_probe(
     code: str,
 ) -> None:
-    lane = lane_of(provider_failures=1)
+    gate = lane_of(provider_failures=1)
     for _ in range(3):
-        assert await passes(lane, call_of(), error_of(code)) == 0
-    await passes(lane, call_of(), DOWN)
-    assert await passes(lane, call_of(), error_of(code)) == 1
-    assert await passes(lane, call_of()) == 3
+        assert await passes(gate, call_of(), error_of(code)) == 0
+    await passes(gate, call_of(), DOWN)
+    assert await passes(gate, call_of(), error_of(code)) == 1
+    assert await passes(gate, call_of()) == 3
 
 
 @virtual_time
-async def test_a_dry_account_refuses_at_once_and_leaves_other_accounts_alone() -> None:
-    lane = lane_of()
+async def test_exhausted_quota_rejects_only_its_account() -> None:
+    gate = lane_of()
     dry = error_of("quota-exhausted", status=429)
-    await passes(lane, call_of(secret="a"), dry)
+    await passes(gate, call_of(secret="a"), dry)
     with pytest.raises(ProviderError, match="it is tried again in 60 s") as caught:
-        await passes(lane, call_of(secret="a"))
+        await passes(gate, call_of(secret="a"))
     assert caught.value.code == "quota-exhausted"
-    assert await passes(lane, call_of(secret="b")) == 0
+    assert await passes(gate, call_of(secret="b")) == 0
     await asyncio.sleep(60)
-    assert await passes(lane, call_of(secret="a")) == 60
+    assert await passes(gate, call_of(secret="a")) == 60
 
 
 @virtual_time
-async def test_others_are_refused_while_the_probe_of_a_dry_account_is_out() -> None:
-    lane = lane_of()
-    await passes(lane, call_of(), error_of("quota-exhausted", status=402))
+async def test_calls_are_rejected_during_the_quota_probe() -> None:
+    gate = lane_of()
+    await passes(gate, call_of(), error_of("quota-exhausted", status=402))
     await asyncio.sleep(60)
     answered = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        probe = group.create_task(passes(lane, call_of(), meanwhile=answered.wait))
+        probe = group.create_task(passes(gate, call_of(), meanwhile=answered.wait))
         await asyncio.sleep(1)
         with pytest.raises(ProviderError, match="quota is used up"):
-            await passes(lane, call_of())
+            await passes(gate, call_of())
         answered.set()
     assert probe.result() == 60
-    assert await passes(lane, call_of()) == 61
+    assert await passes(gate, call_of()) == 61
 
 
 @virtual_time
-async def test_an_account_that_runs_dry_while_calls_queue_lets_none_of_them_out() -> None:
-    lane = lane_of(concurrency=1)
+async def test_queued_calls_are_rejected_when_quota_is_exhausted() -> None:
+    gate = lane_of(concurrency=1)
     dry = error_of("quota-exhausted", status=429)
     async with asyncio.TaskGroup() as group:
-        group.create_task(passes(lane, call_of(), dry, meanwhile=lambda: asyncio.sleep(1)))
+        group.create_task(passes(gate, call_of(), dry, meanwhile=lambda: asyncio.sleep(1)))
         await asyncio.sleep(0)
         with pytest.raises(ProviderError, match="quota is used up"):
-            await passes(lane, call_of())
+            await passes(gate, call_of())
     assert asyncio.get_running_loop().time() == 1
 
 
 @virtual_time
-async def test_who_has_no_time_for_a_pause_or_a_second_try_is_told_when_to_come_back() -> None:
-    lane = lane_of(provider_failures=99)
+async def test_call_without_time_to_wait_is_rejected_with_retry_after() -> None:
+    gate = lane_of(provider_failures=99)
     for _ in range(10):
-        await passes(lane, call_of(), DOWN, again=True)
+        await passes(gate, call_of(), DOWN, again=True)
     with pytest.raises(ProviderError, match="another try now; it is tried again in 10 s") as caught:
-        await passes(lane, call_of(time_left_s=9), again=True)
+        await passes(gate, call_of(time_left_s=9), again=True)
     assert (caught.value.code, caught.value.retryable) == ("provider-overloaded", True)
-    assert await passes(lane, call_of(time_left_s=9)) == 0, "a first try needs no budget"
-    await passes(lane, call_of(), error_of("rate-limited", status=429, retry_after_s=86_400))
+    assert await passes(gate, call_of(time_left_s=9)) == 0, "a first try needs no budget"
+    await passes(gate, call_of(), error_of("rate-limited", status=429, retry_after_s=86_400))
     with pytest.raises(ProviderError, match="tried again in 60 s") as caught:
-        await passes(lane, call_of(time_left_s=59))
+        await passes(gate, call_of(time_left_s=59))
     assert (caught.value.code, caught.value.retry_after_s) == ("rate-limited", 60)
-    assert await passes(lane, call_of(time_left_s=60)) == 60
+    assert await passes(gate, call_of(time_left_s=60)) == 60
 
 
 @virtual_time
-async def test_a_call_can_try_again_only_if_it_outlasts_what_keeps_all_back() -> None:
-    lane = lane_of(provider_failures=1, provider_wait_s=5)
-    assert lane.has_time_for(call_of(time_left_s=0))
-    await passes(lane, call_of(), error_of("rate-limited", status=429, retry_after_s=5))
-    assert lane.has_time_for(call_of())
-    assert not lane.has_time_for(call_of(time_left_s=4))
+async def test_retry_needs_time_beyond_the_pause() -> None:
+    gate = lane_of(provider_failures=1, provider_wait_s=5)
+    assert gate.has_time_for(call_of(time_left_s=0))
+    await passes(gate, call_of(), error_of("rate-limited", status=429, retry_after_s=5))
+    assert gate.has_time_for(call_of())
+    assert not gate.has_time_for(call_of(time_left_s=4))
     await asyncio.sleep(5)
-    await passes(lane, call_of(), error_of("rate-limited", status=429, retry_after_s=6))
-    assert not lane.has_time_for(call_of())
+    await passes(gate, call_of(), error_of("rate-limited", status=429, retry_after_s=6))
+    assert not gate.has_time_for(call_of())

@@ -26,7 +26,7 @@ def circuit_of(failures: int = 2, clock: Any = None) -> CircuitBreaker:
     return CircuitBreaker(failures, 1.0, 5.0, clock=clock or Watch())
 
 
-def opened(failures: int = 2, clock: Any = None) -> CircuitBreaker:
+def open_circuit(failures: int = 2, clock: Any = None) -> CircuitBreaker:
     circuit = circuit_of(failures, clock)
     for number in range(failures):
         circuit.record_failure(number, DOWN)
@@ -34,7 +34,7 @@ def opened(failures: int = 2, clock: Any = None) -> CircuitBreaker:
     return circuit
 
 
-def test_failures_in_a_row_open_it_and_an_answer_between_them_starts_the_count_anew() -> None:
+def test_circuit_opens_after_consecutive_failures() -> None:
     circuit = circuit_of(failures=2)
     circuit.record_failure("a", DOWN)
     circuit.record_success("b")
@@ -45,9 +45,9 @@ def test_failures_in_a_row_open_it_and_an_answer_between_them_starts_the_count_a
     assert not circuit.try_acquire("e")
 
 
-def test_after_a_delay_that_doubles_up_to_its_longest_one_probe_goes_through() -> None:
+def test_one_probe_passes_after_a_doubling_delay() -> None:
     watch = Watch()
-    circuit = opened(clock=watch)
+    circuit = open_circuit(clock=watch)
     delays: list[float] = []
     for number in range(5):
         delays.append(circuit.retry_in())
@@ -59,9 +59,9 @@ def test_after_a_delay_that_doubles_up_to_its_longest_one_probe_goes_through() -
     assert delays == [1, 2, 4, 5, 5]
 
 
-def test_a_probe_that_is_answered_closes_it_and_the_next_delay_is_the_first_again() -> None:
+def test_successful_probe_closes_and_resets_the_delay() -> None:
     watch = Watch()
-    circuit = opened(failures=1, clock=watch)
+    circuit = open_circuit(failures=1, clock=watch)
     for delay in (1, 2):
         watch.now += delay
         circuit.try_acquire("probe")
@@ -74,15 +74,15 @@ def test_a_probe_that_is_answered_closes_it_and_the_next_delay_is_the_first_agai
     assert circuit.retry_in() == 1
 
 
-def test_a_wait_that_was_asked_for_puts_the_probe_off() -> None:
+def test_retry_after_delays_the_probe() -> None:
     circuit = circuit_of(failures=1)
     circuit.record_failure("a", DOWN, wait_s=30)
     assert circuit.retry_in() == circuit.estimated_retry_in() == 30
 
 
-def test_while_it_is_open_only_the_probes_word_counts() -> None:
+def test_only_the_probe_counts_while_open() -> None:
     watch = Watch()
-    circuit = opened(clock=watch)
+    circuit = open_circuit(clock=watch)
     circuit.record_success("under way")
     circuit.record_failure("under way", DOWN, wait_s=99)
     assert (circuit.is_open, circuit.retry_in()) == (True, 1)
@@ -93,9 +93,9 @@ def test_while_it_is_open_only_the_probes_word_counts() -> None:
     assert circuit.estimated_retry_in() == 1
 
 
-def test_a_probe_that_leaves_without_a_word_makes_room_for_another() -> None:
+def test_released_probe_lets_another_through() -> None:
     watch = Watch()
-    circuit = opened(clock=watch)
+    circuit = open_circuit(clock=watch)
     watch.now += 1
     assert circuit.try_acquire("gone")
     circuit.release("other")
@@ -105,9 +105,9 @@ def test_a_probe_that_leaves_without_a_word_makes_room_for_another() -> None:
 
 
 @virtual_time
-async def test_those_who_wait_are_woken_when_a_probe_is_due_and_when_it_closes() -> None:
+async def test_waiters_are_woken_by_probe_and_close() -> None:
     loop = asyncio.get_running_loop()
-    circuit = opened(clock=loop.time)
+    circuit = open_circuit(clock=loop.time)
     through: list[tuple[int, float]] = []
 
     async def call(number: int) -> None:
@@ -125,7 +125,7 @@ async def test_those_who_wait_are_woken_when_a_probe_is_due_and_when_it_closes()
 
 
 @virtual_time
-async def test_who_cannot_wait_long_enough_is_told_at_once() -> None:
+async def test_wait_beyond_the_limit_fails_at_once() -> None:
     loop = asyncio.get_running_loop()
     circuit = circuit_of(1, loop.time)
     circuit.record_failure("a", DOWN, wait_s=30)
@@ -136,16 +136,16 @@ async def test_who_cannot_wait_long_enough_is_told_at_once() -> None:
 
 
 @virtual_time
-async def test_who_waits_for_a_probe_under_way_waits_no_longer_than_it_has_time() -> None:
+async def test_wait_for_a_running_probe_is_limited() -> None:
     loop = asyncio.get_running_loop()
-    circuit = opened(clock=loop.time)
+    circuit = open_circuit(clock=loop.time)
     assert await circuit.wait(5)
     assert circuit.try_acquire("probe")
     assert not await circuit.wait(5)
     assert loop.time() == pytest.approx(6)
 
 
-def test_a_lone_call_has_all_its_second_tries_and_then_the_window_has_to_pass() -> None:
+def test_retry_budget_refills_with_its_window() -> None:
     watch = Watch()
     budget = RetryBudget(clock=watch)
     for _ in range(10):
@@ -157,7 +157,7 @@ def test_a_lone_call_has_all_its_second_tries_and_then_the_window_has_to_pass() 
     assert budget.wait_s() == 0
 
 
-def test_second_tries_are_at_most_a_tenth_of_the_requests_of_a_window() -> None:
+def test_retries_are_at_most_a_tenth_of_requests() -> None:
     watch = Watch()
     budget = RetryBudget(clock=watch)
     for _ in range(300):
@@ -171,7 +171,7 @@ def test_second_tries_are_at_most_a_tenth_of_the_requests_of_a_window() -> None:
     assert budget.wait_s() == 0
 
 
-def test_a_window_that_ends_by_a_rounding_error_lets_no_crowd_through() -> None:
+def test_rounding_does_not_exceed_the_retry_budget() -> None:
     watch = Watch()
     watch.now = 6.01
     assert (6.01 + 10) - 6.01 < 10

@@ -46,7 +46,7 @@ async def calls(door: Door, *executions: str):
         yield tasks
 
 
-async def test_no_more_calls_run_at_once_than_allowed() -> None:
+async def test_concurrency_is_limited() -> None:
     door = Door(2)
     async with calls(door, "a", "a", "a"):
         assert door.entered == ["a0", "a1"]
@@ -55,21 +55,21 @@ async def test_no_more_calls_run_at_once_than_allowed() -> None:
         door.let_finish(2)
 
 
-async def test_one_execution_is_served_first_come_first_served() -> None:
+async def test_calls_of_one_execution_are_served_in_order() -> None:
     door = Door(1)
     async with calls(door, *"aaaa"):
         door.let_finish(4)
     assert door.entered == ["a0", "a1", "a2", "a3"]
 
 
-async def test_executions_take_turns_however_many_calls_one_of_them_has() -> None:
+async def test_executions_take_turns() -> None:
     door = Door(1)
     async with calls(door, *"aaaaabbc"):
         door.let_finish(8)
     assert door.entered == ["a0", "a1", "b5", "c7", "a2", "b6", "a3", "a4"]
 
 
-async def test_a_rate_limit_lets_so_many_start_in_any_minute() -> None:
+async def test_calls_per_minute_are_limited() -> None:
     door = Door(10, per_minute=2)
     door.let_finish(5)
     async with calls(door, *"aaaaa"):
@@ -77,7 +77,7 @@ async def test_a_rate_limit_lets_so_many_start_in_any_minute() -> None:
     assert door.at == [0, 0, 60, 60, 120]
 
 
-async def test_a_minute_that_ends_by_a_rounding_error_lets_no_crowd_start() -> None:
+async def test_rounding_does_not_exceed_the_rate_limit() -> None:
     door = Door(10, per_minute=1)
     door.time.now = 4.07
     assert (4.07 + 60) - 4.07 < 60
@@ -87,7 +87,7 @@ async def test_a_minute_that_ends_by_a_rounding_error_lets_no_crowd_start() -> N
     assert all(later - earlier > 59 for earlier, later in pairwise(door.at))
 
 
-async def test_a_late_execution_passes_the_queue_of_a_rate_limited_one() -> None:
+async def test_new_execution_overtakes_a_rate_limited_queue() -> None:
     door = Door(10, per_minute=1)
     door.let_finish(9)
     async with calls(door, *"aaaaaaaab"):
@@ -95,7 +95,7 @@ async def test_a_late_execution_passes_the_queue_of_a_rate_limited_one() -> None
     assert door.entered.index("b8") <= 3
 
 
-async def test_a_pause_holds_everybody_and_a_shorter_one_does_not_end_it() -> None:
+async def test_longest_pause_applies() -> None:
     door = Door(5)
     door.gate.pause(30)
     door.gate.pause(5)
@@ -105,7 +105,7 @@ async def test_a_pause_holds_everybody_and_a_shorter_one_does_not_end_it() -> No
     assert door.at == [30, 30, 30]
 
 
-async def test_a_cancelled_waiter_gives_up_its_place_and_loses_nobody_elses() -> None:
+async def test_cancelled_waiter_releases_its_place() -> None:
     door = Door(1)
     async with calls(door, *"abc") as tasks:
         tasks[1].cancel()
@@ -116,7 +116,7 @@ async def test_a_cancelled_waiter_gives_up_its_place_and_loses_nobody_elses() ->
     assert door.entered[-1] == "d"
 
 
-async def test_a_waiter_cancelled_in_the_moment_it_is_let_in_passes_the_place_on() -> None:
+async def test_waiter_cancelled_at_admission_passes_its_place_on() -> None:
     door = Door(1)
     async with calls(door, *"abc") as tasks:
         door.let_finish(3)
@@ -125,7 +125,7 @@ async def test_a_waiter_cancelled_in_the_moment_it_is_let_in_passes_the_place_on
     assert "c2" in door.entered
 
 
-async def test_a_call_cancelled_while_the_provider_pauses_frees_the_door() -> None:
+async def test_call_cancelled_during_pause_releases_its_place() -> None:
     never = asyncio.Event()
     time = ManualClock()
 
@@ -149,7 +149,7 @@ async def test_a_call_cancelled_while_the_provider_pauses_frees_the_door() -> No
         pass
 
 
-async def test_a_failing_call_gives_its_place_back() -> None:
+async def test_failing_call_releases_its_place() -> None:
     door = Door(1)
     with pytest.raises(ValueError, match="boom"):
         async with door.gate.acquire("a"):
@@ -158,7 +158,7 @@ async def test_a_failing_call_gives_its_place_back() -> None:
     await door.call("a")
 
 
-async def test_who_is_not_let_go_at_the_door_holds_no_place_and_counts_for_nothing() -> None:
+async def test_call_not_sent_uses_no_place_and_no_rate() -> None:
     door = Door(1, per_minute=1)
     for _ in range(3):
         async with door.gate.acquire("a", lambda: False) as goes:

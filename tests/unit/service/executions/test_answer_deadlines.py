@@ -34,32 +34,32 @@ async def woken(state: ExecutionState, now: datetime = START) -> list[tuple[floa
 
 
 @virtual_time
-async def test_an_execution_is_woken_when_the_first_of_its_requests_runs_out() -> None:
+async def test_earliest_deadline_wakes_the_execution() -> None:
     state = asking(a=90, b=30, c=None)
     assert await woken(state) == [(30, START + timedelta(seconds=30))]
 
 
 @virtual_time
-async def test_what_has_passed_since_it_asked_counts() -> None:
+async def test_elapsed_time_shortens_the_wait() -> None:
     later = START + timedelta(seconds=20)
     assert await woken(asking(a=30), later) == [(10, START + timedelta(seconds=30))]
     assert (await woken(asking(a=30), later + timedelta(days=1)))[0][0] == 0
 
 
 @virtual_time
-async def test_nothing_waits_longer_than_it_was_to_where_the_clock_was_set_back() -> None:
+async def test_clock_set_back_does_not_lengthen_the_wait() -> None:
     earlier = START - timedelta(minutes=10)
     assert await woken(asking(a=30), earlier) == [(30, START + timedelta(seconds=30))]
 
 
 @virtual_time
-async def test_a_wait_of_months_is_waited_to_its_end() -> None:
+async def test_wait_of_months_is_supported() -> None:
     months = 100 * 86_400.0
     assert (await woken(asking(a=months)))[0][0] == months
 
 
 @virtual_time
-async def test_what_is_forgotten_wakes_nobody() -> None:
+async def test_forgotten_execution_is_not_woken() -> None:
     wakes: list[str] = []
     expiry = AnswerDeadlines(lambda: START, lambda execution_id, _: wakes.append(execution_id))
     expiry.watch(asking(a=1))

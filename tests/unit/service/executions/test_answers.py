@@ -70,7 +70,7 @@ def refusal(request: Any, answer: Any) -> InvalidAnswer:
         ("how many?", {"of": "what"}, {"of": "what"}),
     ],
 )
-def test_what_fits_is_kept_as_it_is_to_be_stored(request_: Any, answer: Any, kept: Any) -> None:
+def test_valid_answer_is_normalized(request_: Any, answer: Any, kept: Any) -> None:
     assert validate_answer(request_, answer) == kept
 
 
@@ -103,7 +103,7 @@ def test_what_fits_is_kept_as_it_is_to_be_stored(request_: Any, answer: Any, kep
         ({"question": "?"}, {1: 2}, "invalid-answer", ""),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_place(
+def test_invalid_answer_is_rejected_with_pointer(
     request_: Any, answer: Any, code: str, pointer: str
 ) -> None:
     refused = refusal(request_, answer)
@@ -111,14 +111,14 @@ def test_what_does_not_fit_is_refused_with_its_place(
     assert [found.pointer for found in refused.diagnostics] == [pointer]
 
 
-def test_an_unknown_decision_is_told_those_there_are() -> None:
+def test_unknown_decision_lists_decisions() -> None:
     assert refusal(PLAIN, {"decision": "later"}).hint == "decisions are approve, reject"
     near = refusal(PLAIN, {"decision": "Aprove"})
     assert near.hint == "did you mean 'approve'? decisions are approve, reject"
     assert "'Aprove'" in near.message
 
 
-def test_everything_wrong_with_an_answer_is_told_at_once_the_first_gives_the_code() -> None:
+def test_all_errors_are_listed_and_the_first_gives_the_code() -> None:
     form = {"days": "x", "more": 1}
     answer = {"decision": "later", "note": 3, "value": 1, "form": form, "by": "me"}
     refused = refusal(FILLED, answer)
@@ -133,7 +133,7 @@ def test_everything_wrong_with_an_answer_is_told_at_once_the_first_gives_the_cod
     ]
 
 
-def test_what_was_filled_in_is_not_repeated() -> None:
+def test_answered_form_values_are_not_echoed() -> None:
     refused = refusal(FILLED, {**GO, "form": {"days": "my password"}})
     assert "my password" not in json.dumps([found.as_json() for found in refused.diagnostics])
 
@@ -181,11 +181,11 @@ CODES = {"invalid-answer", "unknown-decision", "value-not-editable", "invalid-fo
 
 @given(request_=requests | any_json, answer=answers)
 @example(request_=FILLED, answer={**GO, "form": {"days": 1}})
-def test_any_answer_is_taken_whole_or_refused_with_a_code(request_: Any, answer: Any) -> None:
+def test_any_answer_is_accepted_or_rejected_with_a_code(request_: Any, answer: Any) -> None:
     refused: InvalidAnswer | None = None
-    kept: Any = None
+    stored: Any = None
     try:
-        kept = validate_answer(request_, answer)
+        stored = validate_answer(request_, answer)
     except InvalidAnswer as error:
         refused = error
     if refused is not None:
@@ -194,7 +194,10 @@ def test_any_answer_is_taken_whole_or_refused_with_a_code(request_: Any, answer:
         issues = [found.as_json() for found in refused.diagnostics]
         assert json.dumps(issues, ensure_ascii=False).encode()
         return
-    assert json.loads(json.dumps(kept, allow_nan=False)) == kept
-    if kept != answer:
-        assert kept == {"note": "", **{k: v for k, v in answer.items() if (k, v) != ("form", None)}}
-    assert validate_answer(request_, kept) == kept, "what is stored would be taken again"
+    assert json.loads(json.dumps(stored, allow_nan=False)) == stored
+    if stored != answer:
+        assert stored == {
+            "note": "",
+            **{k: v for k, v in answer.items() if (k, v) != ("form", None)},
+        }
+    assert validate_answer(request_, stored) == stored, "what is stored would be taken again"

@@ -23,7 +23,7 @@ from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
 class Asks:
@@ -76,8 +76,7 @@ async def opened(
 
 
 async def executed(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    return (await service.execute(plan.plan_id)).execution_id
+    return (await execute_goal(service)).execution_id
 
 
 async def outputs_of(service: Service, execution_id: str) -> dict[str, Any]:
@@ -107,7 +106,7 @@ WORK = make_graph(
 # -- waiting
 
 
-async def test_what_waits_for_an_answer_holds_nothing_and_survives_a_restart(
+async def test_paused_execution_holds_no_task_and_survives_restart(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, QUESTION, Asks()) as service:
@@ -129,23 +128,23 @@ async def test_what_waits_for_an_answer_holds_nothing_and_survives_a_restart(
             await service.answer(execution_id, request.request_id, "again")
 
 
-async def test_of_two_answers_at_once_one_is_taken_and_the_other_told(tmp_path: Path) -> None:
+async def test_one_of_concurrent_answers_is_accepted(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO, Asks()) as service:
         execution_id = await executed(service)
         await service.wait(execution_id)
         first, second = await service.requests(execution_id)
-        told: list[Exception] = []
+        received: list[Exception] = []
 
         async def answers(value: int) -> None:
             try:
                 await service.answer(execution_id, first.request_id, value)
             except Conflict as error:
-                told.append(error)
+                received.append(error)
 
         async with asyncio.TaskGroup() as tasks:
             for value in range(5):
                 tasks.create_task(answers(value))
-        assert [each.code for each in told] == ["request-answered"] * 4
+        assert [each.code for each in received] == ["request-answered"] * 4
         assert (await service.wait(execution_id)).status == "paused"
         assert [r.request_id for r in await service.requests(execution_id)] == [second.request_id]
         await service.answer(execution_id, second.request_id, "b")
@@ -154,25 +153,8 @@ async def test_of_two_answers_at_once_one_is_taken_and_the_other_told(tmp_path: 
         assert len(answered) == 2
 
 
-async def test_an_answer_after_the_node_was_cancelled_or_timed_out_is_gone(tmp_path: Path) -> None:
-    async with opened(tmp_path, TWO, Asks()) as service:
-        execution_id = await executed(service)
-        await service.wait(execution_id)
-        first, second = await service.requests(execution_id)
-        await service.cancel(execution_id, node="p")
-        with pytest.raises(Gone) as gone:
-            await service.answer(execution_id, first.request_id, 1)
-        assert gone.value.code == "request-closed"
-        with pytest.raises(NotFound):
-            await service.answer(execution_id, "r99", 1)
-        await service.answer(execution_id, second.request_id, 1)
-        assert (await service.wait(execution_id)).status == "failed"
-        state = await service.state(execution_id)
-        assert (state.nodes["p"].status, state.nodes["q"].status) == ("cancelled", "completed")
-
-
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_wait_that_runs_out_goes_on_by_itself(tmp_path: Path, restarts: bool) -> None:
+async def test_expired_request_continues_with_its_default(tmp_path: Path, restarts: bool) -> None:
     async with opened(tmp_path, QUESTION, Asks(0.05)) as service:
         execution_id = await executed(service)
         if not restarts:
@@ -193,7 +175,7 @@ LATER = make_graph(
 )  # fmt: skip
 
 
-async def test_what_waits_for_a_time_holds_nothing_asks_nobody_and_survives_a_restart(
+async def test_timer_holds_no_task_and_survives_restart(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, LATER) as service:
@@ -211,7 +193,7 @@ async def test_what_waits_for_a_time_holds_nothing_asks_nobody_and_survives_a_re
         assert (await outputs_of(service, execution_id))["sent"] == {"output": "sent: Dear Ann"}
 
 
-async def test_a_time_that_came_while_nothing_ran_is_not_waited_for_again(tmp_path: Path) -> None:
+async def test_timer_due_during_downtime_fires_at_recovery(tmp_path: Path) -> None:
     began = datetime.now(UTC)
     async with opened(tmp_path, LATER, now=lambda: began) as service:
         execution_id = await executed(service)
@@ -241,7 +223,7 @@ ROUNDS = make_graph(
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_times_inside_a_loop_come_too(tmp_path: Path, restarts: bool) -> None:
+async def test_timers_inside_a_loop_fire(tmp_path: Path, restarts: bool) -> None:
     async with opened(tmp_path, ROUNDS) as service:
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "node.waiting")
@@ -253,7 +235,7 @@ async def test_times_inside_a_loop_come_too(tmp_path: Path, restarts: bool) -> N
         assert (await outputs_of(service, execution_id))["each"]["output"] == ["1!", "2!", "3!"]
 
 
-async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> None:
+async def test_execution_waiting_for_a_timer_can_be_cancelled(tmp_path: Path) -> None:
     async with opened(tmp_path, LATER) as service:
         execution_id = await executed(service)
         await service.wait(execution_id)
@@ -266,7 +248,7 @@ async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> No
 # -- pausing
 
 
-async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: Path) -> None:
+async def test_paused_execution_starts_no_node_until_resumed(tmp_path: Path) -> None:
     counts = Counts()
     held = {"hold": True}
     work = make_graph(
@@ -293,7 +275,7 @@ async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: P
             await service.resume(execution_id)
 
 
-async def test_what_runs_or_waits_cannot_be_resumed_nor_the_unstarted_paused(
+async def test_resume_of_running_and_pause_of_queued_are_rejected(
     tmp_path: Path,
 ) -> None:
     held = HeldNode()
@@ -306,9 +288,9 @@ async def test_what_runs_or_waits_cannot_be_resumed_nor_the_unstarted_paused(
             (service.resume(execution_id), "not-paused"),
             (service.pause(queued), "not-started"),
         ):
-            with pytest.raises(Conflict) as told:
+            with pytest.raises(Conflict) as received:
                 await refused
-            assert told.value.code == code
+            assert received.value.code == code
         held.release.set()
         await service.wait(queued)
 
@@ -316,7 +298,7 @@ async def test_what_runs_or_waits_cannot_be_resumed_nor_the_unstarted_paused(
 # -- one node
 
 
-async def test_one_running_node_is_cancelled_and_what_needs_it_blocked(tmp_path: Path) -> None:
+async def test_cancelled_node_blocks_its_dependents(tmp_path: Path) -> None:
     counts = Counts()
     async with opened(tmp_path, WORK, counts) as service:
         execution_id = await executed(service)
@@ -334,7 +316,7 @@ async def test_one_running_node_is_cancelled_and_what_needs_it_blocked(tmp_path:
 # -- what a process left behind
 
 
-async def test_what_was_cut_off_goes_on_by_itself_and_nothing_settled_runs_again(
+async def test_recovery_runs_only_unfinished_nodes(
     tmp_path: Path,
 ) -> None:
     counts = Counts()
@@ -356,23 +338,23 @@ async def test_what_was_cut_off_goes_on_by_itself_and_nothing_settled_runs_again
         assert again == [None, 1]
 
 
-async def test_what_was_queued_starts_and_what_was_only_made_does_not(tmp_path: Path) -> None:
+async def test_recovery_starts_queued_but_not_created_executions(tmp_path: Path) -> None:
     held = HeldNode()
     graph = make_graph(Node("h", "held", "H"))
     limits = Limits(concurrent_executions=1)
     async with opened(tmp_path, graph, held, limits=limits) as service:
         first, queued = await executed(service), await executed(service)
         plan = await service.create_plan("do it")
-        made = (await service.create_execution(plan.plan_id)).execution_id
+        created = (await service.create_execution(plan.plan_id)).execution_id
         await held.started.wait()
     held.release.set()
     async with opened(tmp_path, graph, held, limits=limits) as service:
         assert await service.recover() == 2
         for execution_id in (first, queued):
             await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        assert (await service.execution(made)).status == "starting"
-        await service.start(made)
-        assert (await service.wait(made)).status == "completed"
+        assert (await service.execution(created)).status == "starting"
+        await service.start(created)
+        assert (await service.wait(created)).status == "completed"
 
 
 @pytest.mark.parametrize(
@@ -383,7 +365,7 @@ async def test_what_was_queued_starts_and_what_was_only_made_does_not(tmp_path: 
         ({"decision": "fail"}, "failed", None),
     ],
 )
-async def test_what_may_act_but_once_asks_when_it_was_cut_off(
+async def test_interrupted_effect_once_node_asks_for_a_decision(
     tmp_path: Path, answer: dict[str, Any], status: str, output: str | None
 ) -> None:
     counts = Counts()
@@ -407,7 +389,7 @@ async def test_what_may_act_but_once_asks_when_it_was_cut_off(
         assert outputs.get("output") == output
 
 
-async def test_what_ends_its_process_again_and_again_is_set_aside(tmp_path: Path) -> None:
+async def test_repeatedly_crashing_execution_is_set_aside(tmp_path: Path) -> None:
     counts, limits = Counts(), Limits(recoveries=2)
     async with opened(tmp_path, WORK, counts, limits=limits) as service:
         execution_id = await executed(service)
@@ -438,7 +420,7 @@ async def test_what_ends_its_process_again_and_again_is_set_aside(tmp_path: Path
         assert counts.runs["c"] == 2
 
 
-async def test_no_command_waits_for_room_on_the_disk(
+async def test_commands_fail_at_once_when_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = Counts()
@@ -457,7 +439,7 @@ async def test_no_command_waits_for_room_on_the_disk(
         assert (await service.cancel(execution_id)).status == "cancelled"
 
 
-async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is_room(
+async def test_expired_request_continues_when_disk_has_room_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[StoreStats] = []
@@ -480,17 +462,6 @@ async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is
         assert answered.data["by"] == "timeout"
 
 
-async def test_a_wait_that_runs_out_when_all_is_over_says_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with opened(tmp_path, QUESTION, Asks(100.0)) as service:
-        execution_id = await executed(service)
-        await service.wait(execution_id)
-        await service.cancel(execution_id)
-        await service._commands._expire(execution_id, datetime.now(UTC))
-    assert not caplog.messages
-
-
 class Nests:
     """A node type that runs a graph in which a node waits."""
 
@@ -503,7 +474,7 @@ class Nests:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_wait_inside_a_node_is_answered_too(tmp_path: Path, restarts: bool) -> None:
+async def test_request_inside_a_node_is_answered(tmp_path: Path, restarts: bool) -> None:
     graph = make_graph(Node("n", "nests", "N"))
     async with opened(tmp_path, graph, Nests(), Asks()) as service:
         execution_id = await executed(service)
@@ -528,33 +499,21 @@ async def test_a_wait_inside_a_node_is_answered_too(tmp_path: Path, restarts: bo
         assert sorted(done) == ["n", "n[one]/q", "n[one]/t"], "what was settled inside stays so"
 
 
-async def test_a_clock_that_goes_back_does_not_keep_a_wait_open(tmp_path: Path) -> None:
-    shift = [timedelta()]
-    clock = {"now": lambda: datetime.now(UTC) + shift[0]}
-    async with opened(tmp_path, QUESTION, Asks(0.1), **clock) as service:
-        execution_id = await executed(service)
-        await reached(service, execution_id, lambda e: e.type == "execution.paused")
-        await service.wait(execution_id)
-        shift[0] = timedelta(minutes=-10)
-        async with asyncio.timeout(120):
-            await reached(service, execution_id, lambda e: e.type in TERMINAL)
-
-
-async def test_what_was_accepted_and_never_started_can_be_resumed(tmp_path: Path) -> None:
+async def test_queued_execution_of_earlier_process_can_be_resumed(tmp_path: Path) -> None:
     held, limits = HeldNode(), Limits(concurrent_executions=1)
     graph = make_graph(Node("h", "held", "H"))
     async with opened(tmp_path, graph, held, limits=limits) as service:
         await executed(service)
         queued = await executed(service)
         plan = await service.create_plan("do it")
-        made = (await service.create_execution(plan.plan_id)).execution_id
+        created = (await service.create_execution(plan.plan_id)).execution_id
         await held.started.wait()
     held.release.set()
     async with opened(tmp_path, graph, held, limits=limits) as service:
         await service.resume(queued)
         assert (await service.wait(queued)).status == "completed"
         with pytest.raises(Conflict) as refused:
-            await service.resume(made)
+            await service.resume(created)
         assert refused.value.code == "not-started"
 
 
@@ -576,7 +535,7 @@ class Copes(Nests):
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_wait_that_is_cancelled_inside_a_node_lets_that_go_on(
+async def test_cancelled_request_inside_a_node_lets_the_node_continue(
     tmp_path: Path, restarts: bool
 ) -> None:
     held = asyncio.Event()

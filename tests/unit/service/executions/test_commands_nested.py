@@ -69,7 +69,7 @@ async def approve(service: Service, execution_id: str, request_id: str) -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_loop_asks_for_as_many_items_at_a_time_and_goes_on_after_each_answer(
+async def test_loop_asks_for_its_parallel_items_and_continues_after_each_answer(
     tmp_path: Path, restarts: bool
 ) -> None:
     async with opened(tmp_path, LOOP) as service:
@@ -100,11 +100,11 @@ async def test_a_loop_asks_for_as_many_items_at_a_time_and_goes_on_after_each_an
             await reached(service, own, lambda e: e.type in TERMINAL)
         given = await outputs_of(service, own)
         assert given["loop"]["output"] == ["sent x", "sent y", "sent z"]
-        asked = [e for e in await service.events(own) if e.type == "node.waiting"]
-        assert len(asked) == 3, "each question is asked once"
+        requested = [e for e in await service.events(own) if e.type == "node.waiting"]
+        assert len(requested) == 3, "each question is asked once"
 
 
-async def test_what_waits_two_deep_is_answered_right_after_a_restart(tmp_path: Path) -> None:
+async def test_requests_two_levels_deep_are_answered_after_restart(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)
         await rests(service, own)
@@ -119,7 +119,7 @@ async def test_what_waits_two_deep_is_answered_right_after_a_restart(tmp_path: P
         assert (await outputs_of(service, own))["in"]["output"] == ["sent a", "sent b"]
 
 
-async def test_the_document_tells_of_nodes_inside_nodes_as_of_all_others(tmp_path: Path) -> None:
+async def test_document_lists_nested_nodes(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)
         await rests(service, own)
@@ -141,7 +141,9 @@ async def test_the_document_tells_of_nodes_inside_nodes_as_of_all_others(tmp_pat
     assert sent["inputs"] == explained_values(explained)
     assert sent["result"] == "sent b"
     opened_ = [e.data["data"] for e in events if e.data.get("event_type") == "run_graph"]
-    assert len([said for said in opened_ if "document" in said]) == 2, "each graph is told once"
+    assert len([output for output in opened_ if "document" in output]) == 2, (
+        "each graph is told once"
+    )
 
 
 def explained_values(explained: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +153,7 @@ def explained_values(explained: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def test_a_cancel_closes_what_is_asked_inside_an_execution_at_rest(tmp_path: Path) -> None:
+async def test_cancel_closes_nested_requests_of_paused_execution(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)
         requests = await rests(service, own)
@@ -164,7 +166,7 @@ async def test_a_cancel_closes_what_is_asked_inside_an_execution_at_rest(tmp_pat
             await approve(service, own, requests[0][1])
 
 
-async def test_a_node_two_deep_that_is_parked_at_rest_can_be_cancelled(tmp_path: Path) -> None:
+async def test_parked_node_two_levels_deep_can_be_cancelled(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)
         await rests(service, own)
@@ -173,8 +175,8 @@ async def test_a_node_two_deep_that_is_parked_at_rest_can_be_cancelled(tmp_path:
             await reached(service, own, lambda e: e.type in TERMINAL)
         state = await service.state(own)
         assert state.requests == {}
-        told = {path: node.status for path, node in state.nodes.items()}
-        assert told == {
+        received = {path: node.status for path, node in state.nodes.items()}
+        assert received == {
             "in": "failed",
             "in[graph]/each": "cancelled",
             "in[graph]/each[0]/ask": "cancelled",
@@ -182,27 +184,27 @@ async def test_a_node_two_deep_that_is_parked_at_rest_can_be_cancelled(tmp_path:
         }
 
 
-async def test_of_two_answers_at_once_inside_a_node_one_is_told_it_was_answered(
+async def test_one_of_concurrent_nested_answers_is_accepted(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)
         (_, first), _ = await rests(service, own)
-        told: list[str] = []
+        received: list[str] = []
 
         async def answers() -> None:
             try:
                 await approve(service, own, first)
             except (Conflict, Gone) as error:
-                told.append(error.code)
+                received.append(error.code)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(3):
                 tasks.create_task(answers())
-        assert told == ["request-answered"] * 2
+        assert received == ["request-answered"] * 2
 
 
-async def test_one_item_of_a_loop_at_rest_can_be_cancelled(tmp_path: Path) -> None:
+async def test_one_item_of_a_paused_loop_can_be_cancelled(tmp_path: Path) -> None:
     data = {"items": ["x", "y"], "onItemError": "null", "body": BODY}
     graph = make_graph(Node("loop", "loop", "L", data=data))
     async with opened(tmp_path, graph) as service:
@@ -217,7 +219,7 @@ async def test_one_item_of_a_loop_at_rest_can_be_cancelled(tmp_path: Path) -> No
         assert (await outputs_of(service, own))["loop"]["output"] == [None, "sent y"]
 
 
-async def test_a_loop_is_tried_again_where_an_item_might_not_fail_again(tmp_path: Path) -> None:
+async def test_loop_with_retryable_item_failure_is_retried(tmp_path: Path) -> None:
     body = {"nodes": [{"id": "n", "type": "counts", "data": {}}], "edges": []}
     data = {"items": [1, 2], "parallel": 1, "body": body}
     retry = {"policy": Policy(retry=Retry(2)), "policy_document": {"retry": {"attempts": 2}}}

@@ -21,7 +21,7 @@ from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 ASK = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
 HELD = Node("h", "held", "H")
@@ -38,11 +38,10 @@ async def written(service: Service, execution_id: str, directory: Path) -> dict[
     return json.loads(await asyncio.to_thread(path.read_bytes))
 
 
-async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: Path) -> None:
+async def test_document_is_written_at_pauses_and_at_the_end(tmp_path: Path) -> None:
     held = HeldNode()
     async with Service(dependencies(GRAPH, types=[held], directory=tmp_path)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         await held.started.wait()
         await service.pause(execution_id)
         held.release.set()
@@ -68,11 +67,10 @@ async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: P
         assert ended["last_seq"] == len(events)
 
 
-async def test_an_answer_to_what_is_paused_is_in_the_document(tmp_path: Path) -> None:
+async def test_answer_during_pause_is_in_the_document(tmp_path: Path) -> None:
     graph = make_graph(ASK, text_node("t"), edges=[make_edge("ask", "t", source_handle="approve")])
     async with Service(dependencies(graph, directory=tmp_path)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         (request,) = (await written(service, execution_id, tmp_path))["requests"]
         await service.pause(execution_id)
         assert len((await written(service, execution_id, tmp_path))["requests"]) == 1
@@ -91,18 +89,18 @@ def names_in(directory: Path) -> list[str]:
 @pytest.fixture
 def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of the documents that were written together."""
-    made: list[list[str]] = []
+    created: list[list[str]] = []
     write = document.write_documents
 
     async def noted(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
-        made.append(list(texts))
+        created.append(list(texts))
         return await write(directory, texts)
 
     monkeypatch.setattr(document, "write_documents", noted)
-    return made
+    return created
 
 
-async def ended(service: Service, plan: str) -> str:
+async def run_to_end(service: Service, plan: str) -> str:
     """An execution that was watched to its end."""
     execution_id = (await service.execute(plan)).execution_id
     async for _ in service.watch(execution_id):
@@ -110,7 +108,7 @@ async def ended(service: Service, plan: str) -> str:
     return execution_id
 
 
-async def test_while_others_run_documents_are_written_together(
+async def test_documents_are_written_in_groups_while_others_run(
     tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
@@ -121,12 +119,12 @@ async def test_while_others_run_documents_are_written_together(
         slow_plan = await service.read_plan(slow.to_document())
         running = (await service.execute(slow_plan)).execution_id
         await held.started.wait()
-        ids = [await ended(service, plan) for _ in range(4)]
+        ids = [await run_to_end(service, plan) for _ in range(4)]
         await until(lambda: service.load.running == 1)
         assert groups == []
         await service.wait(ids[2])
         assert groups == [ids], "who waits for one has what is due written"
-        ids += [await ended(service, plan) for _ in range(3)]
+        ids += [await run_to_end(service, plan) for _ in range(3)]
         await until(lambda: service.load.running == 1)
         assert len(groups) == 1
         held.release.set()
@@ -146,7 +144,7 @@ async def ended_in(store: MemoryStore, count: int) -> list[str]:
     return ids
 
 
-async def test_what_is_due_is_written_by_who_leaves(
+async def test_scheduled_documents_are_written_on_exit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
@@ -162,7 +160,7 @@ class _Remains:
     pass
 
 
-async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
+async def test_released_objects_are_freed_with_the_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
@@ -188,7 +186,7 @@ async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
 
 
 @pytest.mark.parametrize(("size", "waits"), [(1_000, True), (40_000, False)])
-async def test_only_what_is_light_waits_to_be_let_go_of(
+async def test_only_small_graphs_are_held_until_the_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, waits: bool
 ) -> None:
     held: list[object] = []
@@ -204,13 +202,12 @@ async def test_only_what_is_light_waits_to_be_let_go_of(
     data = {"text": "x" * size}
     graph = make_graph(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
     async with Service(dependencies(graph, directory=tmp_path)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        execution_id = (await execute_goal(service)).execution_id
         assert await written(service, execution_id, tmp_path)
     assert [each is not None for each in held] == [waits]
 
 
-async def test_nothing_is_held_where_no_documents_are_written() -> None:
+async def test_nothing_is_held_without_directory() -> None:
     async with DocumentWriter(MemoryStore(), None) as documents:
         remains = _Remains()
         left = ref(remains)
@@ -219,7 +216,7 @@ async def test_nothing_is_held_where_no_documents_are_written() -> None:
         assert left() is None
 
 
-async def test_who_hurried_the_last_documents_does_not_hurry_the_next(
+async def test_flush_does_not_affect_later_documents(
     tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
@@ -254,11 +251,11 @@ class _SlowToClaim(MemoryStore):
         return await super().claim(execution_id, queued=queued)
 
 
-async def test_what_ends_while_the_service_ends_has_its_document(
+async def test_execution_cancelled_at_exit_has_its_document(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = dependencies(make_graph(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
-    async with Service(made) as service:
+    created = dependencies(make_graph(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
+    async with Service(created) as service:
         plan = await service.read_plan(make_graph(text_node("a")).to_document())
         with pytest.raises(asyncio.CancelledError):
             await service.execute(plan)
@@ -268,7 +265,7 @@ async def test_what_ends_while_the_service_ends_has_its_document(
     assert caplog.messages == []
 
 
-async def test_what_is_to_be_kept_afterwards_is_left_to_the_next_start(tmp_path: Path) -> None:
+async def test_documents_scheduled_after_exit_are_written_at_next_start(tmp_path: Path) -> None:
     store = MemoryStore()
     (execution_id,) = await ended_in(store, 1)
     async with DocumentWriter(store, tmp_path) as documents:
@@ -282,7 +279,7 @@ async def test_what_is_to_be_kept_afterwards_is_left_to_the_next_start(tmp_path:
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_begun: bool) -> None:
+async def test_exit_with_error_does_not_block_waiters(tmp_path: Path, has_begun: bool) -> None:
     store = MemoryStore()
     (execution_id,) = await ended_in(store, 1)
     documents = await DocumentWriter(store, tmp_path).__aenter__()
@@ -295,7 +292,7 @@ async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_b
     assert (names_in(tmp_path), await store.lagging_documents()) == ([], [execution_id])
 
 
-async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
+async def test_one_failing_document_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, project = MemoryStore(), document.build_document
@@ -320,7 +317,7 @@ async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
         assert await store.lagging_documents() == []
 
 
-async def test_what_stops_a_whole_group_from_being_read_may_pass(
+async def test_failed_group_is_written_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = MemoryStore()

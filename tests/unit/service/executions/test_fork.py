@@ -36,7 +36,7 @@ GRAPH = Graph(
 )
 
 
-def ran(*told: tuple[str, str | None, dict[str, Any]], **facts: Any) -> ExecutionState:
+def state_after(*told: tuple[str, str | None, dict[str, Any]], **facts: Any) -> ExecutionState:
     """The state after an execution of ``GRAPH_POINTER`` was started and this happened."""
     created = {"graph": GRAPH.to_document(), **facts}
     events = [
@@ -54,7 +54,7 @@ def done(path: str) -> tuple[str, str, dict[str, Any]]:
     return "node.completed", path, {"outputs": {}, "duration_s": 1.0}
 
 
-COMPLETED = ran(done("a"), done("b"), done("c"), ("execution.completed", None, {}))
+COMPLETED = state_after(done("a"), done("b"), done("c"), ("execution.completed", None, {}))
 
 
 def fork(changes: Any = None, *rerun: str, parent: ExecutionState = COMPLETED, **more: Any) -> Fork:
@@ -68,46 +68,46 @@ def faults(changes: Any, *rerun: str, **more: Any) -> list[tuple[str, str]]:
     return [(found.code, found.pointer) for found in caught.value.diagnostics]
 
 
-def test_without_changes_the_graph_is_the_same() -> None:
+def test_fork_without_changes_keeps_the_graph() -> None:
     assert fork() == Fork(GRAPH, {}, {}, ())
     assert fork().graph is fork({}, "a").graph is GRAPH
 
 
-def test_data_are_patched_and_everything_else_stays() -> None:
-    made = fork({"b": {"data": {"text": "new", "more": {"a": None, "c": [3]}}}}).graph
-    assert made.by_id["b"].data == {"text": "new", "more": {"b": 2, "c": [3]}}
+def test_data_changes_are_merged() -> None:
+    built = fork({"b": {"data": {"text": "new", "more": {"a": None, "c": [3]}}}}).graph
+    assert built.by_id["b"].data == {"text": "new", "more": {"b": 2, "c": [3]}}
     assert GRAPH.by_id["b"].data == {"text": "old", "more": {"a": 1, "b": 2}}
-    assert (made.nodes[0], made.edges) == (GRAPH.nodes[0], GRAPH.edges)
-    assert [node.id for node in made.nodes] == ["a", "b", "c", "g"]
+    assert (built.nodes[0], built.edges) == (GRAPH.nodes[0], GRAPH.edges)
+    assert [node.id for node in built.nodes] == ["a", "b", "c", "g"]
 
 
-def test_a_patch_is_copied() -> None:
+def test_changes_are_copied() -> None:
     change: dict[str, Any] = {"b": {"data": {"list": [1]}}, "c": {"outputs": {"output": [1]}}}
-    made = fork(change)
+    built = fork(change)
     change["b"]["data"]["list"].append(2)
     change["c"]["outputs"]["output"].append(2)
-    assert made.graph.by_id["b"].data["list"] == [1]
-    assert made.preset == {"c": {"output": [1]}}
+    assert built.graph.by_id["b"].data["list"] == [1]
+    assert built.preset == {"c": {"output": [1]}}
 
 
-def test_outputs_settle_a_node() -> None:
-    made = fork({"b": {"outputs": {"output": "mine"}}})
-    assert (made.graph, made.inputs, made.preset) == (GRAPH, {}, {"b": {"output": "mine"}})
+def test_outputs_preset_a_node() -> None:
+    built = fork({"b": {"outputs": {"output": "mine"}}})
+    assert (built.graph, built.inputs, built.preset) == (GRAPH, {}, {"b": {"output": "mine"}})
 
 
-def test_inputs_are_carried_over_and_changed_outputs_take_their_place() -> None:
-    parent = ran(("execution.completed", None, {}), inputs={"a": {"output": 1}})
+def test_parent_inputs_are_kept_and_overridden_by_outputs() -> None:
+    parent = state_after(("execution.completed", None, {}), inputs={"a": {"output": 1}})
     assert fork(parent=parent).inputs == {"a": {"output": 1}}
-    made = fork({"a": {"outputs": {"output": 2}}, "c": {"outputs": {}}}, parent=parent)
-    assert (made.inputs, made.preset) == ({"a": {"output": 2}}, {"c": {}})
+    built = fork({"a": {"outputs": {"output": 2}}, "c": {"outputs": {}}}, parent=parent)
+    assert (built.inputs, built.preset) == ({"a": {"output": 2}}, {"c": {}})
     assert parent.inputs == {"a": {"output": 1}}
 
 
-def test_nodes_to_run_again_are_kept_in_order_once_each() -> None:
+def test_rerun_nodes_are_unique_in_order() -> None:
     assert fork(None, "c", "a", "c").rerun == ("c", "a")
 
 
-def test_every_fault_is_told_with_its_place() -> None:
+def test_all_errors_are_listed_with_pointers() -> None:
     wrong: Any = {
         "a": {"data": {}, "outputs": {}},
         "b": {"date": {}, "policy": {}},
@@ -131,20 +131,20 @@ def test_every_fault_is_told_with_its_place() -> None:
     ]
 
 
-def test_faults_say_the_way_out() -> None:
+def test_unknown_node_error_lists_nodes() -> None:
     with pytest.raises(InvalidChanges, match="'ghost'") as caught:
         fork({"ghost": {"data": {}}})
     assert caught.value.hint == "its nodes are a, b, c, g"
 
 
-def test_data_of_what_the_inputs_settle_are_not_changed_in_vain() -> None:
-    parent = ran(("execution.completed", None, {}), inputs={"a": {"output": 1}})
+def test_data_change_of_preset_node_is_rejected() -> None:
+    parent = state_after(("execution.completed", None, {}), inputs={"a": {"output": 1}})
     assert faults({"a": {"data": {"text": "x"}}}, parent=parent) == [
         ("invalid-field", "/changes/a/data")
     ]
 
 
-def test_values_are_held_to_the_limits_of_all_json() -> None:
+def test_change_values_are_limited() -> None:
     change: Any = {"b": {"data": {"text": "y" * 9}}}
     fork(change)
     assert faults(change, limits=Limits(string_bytes=8)) == [
@@ -155,10 +155,10 @@ def test_values_are_held_to_the_limits_of_all_json() -> None:
     ]
 
 
-def test_a_paused_execution_can_be_forked_and_a_running_one_cannot() -> None:
-    paused = ran(done("a"), ("execution.paused", None, {"reason": "paused by request"}))
+def test_paused_execution_can_be_forked_and_running_cannot() -> None:
+    paused = state_after(done("a"), ("execution.paused", None, {"reason": "paused by request"}))
     assert fork(parent=paused).graph is GRAPH
-    for running in (ran(), fold([Event("x1", 1, AT, "execution.created", None, None, {})])):
+    for running in (state_after(), fold([Event("x1", 1, AT, "execution.created", None, None, {})])):
         for ask in (lambda state=running: fork(parent=state), lambda s=running: failed_nodes(s)):
             with pytest.raises(Conflict) as caught:
                 ask()
@@ -168,15 +168,15 @@ def test_a_paused_execution_can_be_forked_and_a_running_one_cannot() -> None:
 # -- retry
 
 
-def test_a_retry_runs_what_failed_or_was_cancelled_again_handled_or_not() -> None:
-    state = ran(
+def test_failed_nodes_include_handled_and_cancelled() -> None:
+    state = state_after(
         ("node.failed", "a", {**FAILED, "handled": True}),
         ("node.failed", "c", {**FAILED, "handled": False}),
         ("node.blocked", "b", {"cause": {"node": "a", "error": "boom"}}),
         ("execution.failed", None, {"error": {}, "failures": ["c"]}),
     )
     assert failed_nodes(state) == ("a", "c")
-    cancelled = ran(
+    cancelled = state_after(
         done("a"),
         ("node.cancelled", "b", {"cause": "no"}),
         ("node.cancelled", "c", {"cause": "no"}),
@@ -185,15 +185,15 @@ def test_a_retry_runs_what_failed_or_was_cancelled_again_handled_or_not() -> Non
     assert failed_nodes(cancelled) == ("b", "c")
 
 
-def test_what_failed_inside_a_node_is_that_nodes_affair() -> None:
-    told = [done("a"), ("node.failed", "a[1]/x", {**FAILED, "handled": False}), done("b")]
-    state = ran(*told, done("c"), ("execution.completed", None, {}))
+def test_nested_failures_are_not_retried_alone() -> None:
+    received = [done("a"), ("node.failed", "a[1]/x", {**FAILED, "handled": False}), done("b")]
+    state = state_after(*received, done("c"), ("execution.completed", None, {}))
     with pytest.raises(Conflict) as caught:
         failed_nodes(state)
     assert caught.value.code == "nothing-to-retry"
 
 
-def test_an_execution_that_failed_before_any_node_started_can_be_retried() -> None:
+def test_execution_that_failed_before_start_can_be_retried() -> None:
     error = {"error": {"code": "unavailable-provider", "message": "no key"}, "failures": []}
     created = {"graph": GRAPH.to_document()}
     events = [("execution.created", created), ("execution.failed", error)]
@@ -201,10 +201,12 @@ def test_an_execution_that_failed_before_any_node_started_can_be_retried() -> No
     assert failed_nodes(state) == ()
 
 
-def test_where_nothing_failed_there_is_nothing_to_retry() -> None:
+def test_nothing_to_retry_is_rejected() -> None:
     waits = {"request_id": "r4", "request": {}}
     pauses = {"reason": "waiting for an answer"}
-    paused = ran(done("a"), ("node.waiting", "b", waits), ("execution.paused", None, pauses))
+    paused = state_after(
+        done("a"), ("node.waiting", "b", waits), ("execution.paused", None, pauses)
+    )
     for state in (COMPLETED, paused):
         with pytest.raises(Conflict, match="x1") as caught:
             failed_nodes(state)
@@ -234,7 +236,7 @@ RFC_7396 = [
 
 
 @pytest.mark.parametrize(("target", "patch", "result"), RFC_7396, ids=str)
-def test_a_merge_patch_does_what_its_rfc_says(target: Any, patch: Any, result: Any) -> None:
+def test_merge_patch_follows_rfc_7396(target: Any, patch: Any, result: Any) -> None:
     before = json.dumps([target, patch])
     assert apply_merge_patch(target, patch) == result
     assert json.dumps([target, patch]) == before
@@ -247,12 +249,12 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES)
-def test_a_patch_laid_on_twice_is_laid_on_once(target: Any, patch: Any) -> None:
+def test_merge_patch_is_idempotent(target: Any, patch: Any) -> None:
     once = apply_merge_patch(copy.deepcopy(target), patch)
     assert apply_merge_patch(once, patch) == once
 
 
-def test_a_changed_graph_can_be_written_and_read_again() -> None:
-    made = fork({"b": {"data": {"text": "new"}}}).graph
-    again, _ = read_graph(made.to_document())
-    assert again.nodes == made.nodes
+def test_forked_graph_round_trips() -> None:
+    built = fork({"b": {"data": {"text": "new"}}}).graph
+    again, _ = read_graph(built.to_document())
+    assert again.nodes == built.nodes

@@ -51,10 +51,10 @@ class Pays:
             await self.after.wait()
             raise NodeError("out of order")
         texts = [str(arrival.value.value) for arrival in inputs.arrivals]
-        said = "+".join([*texts, str(data.get("say", context.node_id))])[data.get("cut", 0) :]
+        output = "+".join([*texts, str(data.get("say", context.node_id))])[data.get("cut", 0) :]
         used = {"provider": "p", "model": "m", "input_tokens": 10, "output_tokens": 1}
         event = NodeEvent(context.node_id, "pays", "usage", context.run_id, used)
-        return ExecutionResult({"output": DataValue("text", said)}, [event])
+        return ExecutionResult({"output": DataValue("text", output)}, [event])
 
     def paid(self) -> set[str]:
         """Give the paths it ran at since it was repaired or this was asked last; each once."""
@@ -133,7 +133,7 @@ async def retried(service: Service, own: str) -> str:
 # -- what is taken over
 
 
-async def test_a_retry_of_a_loop_pays_for_what_the_failed_item_lacks_alone(tmp_path: Path) -> None:
+async def test_loop_retry_pays_only_for_missing_calls(tmp_path: Path) -> None:
     work = Pays("loop[3]/b")
     async with opened(tmp_path, loop(parallel=1), work) as service:
         first = await failed(service)
@@ -146,7 +146,7 @@ async def test_a_retry_of_a_loop_pays_for_what_the_failed_item_lacks_alone(tmp_p
         assert (await service.state(own)).usage.calls == 3, "what was taken over is not charged"
 
 
-async def test_what_items_had_come_to_that_were_let_go_of_is_taken_over_too(
+async def test_results_of_cancelled_items_are_reused(
     tmp_path: Path,
 ) -> None:
     work = Pays("loop[3]/b")
@@ -160,7 +160,7 @@ async def test_what_items_had_come_to_that_were_let_go_of_is_taken_over_too(
         assert "loop[4]/a" in await reused(service, own)
 
 
-async def test_what_was_taken_over_says_so(tmp_path: Path) -> None:
+async def test_reused_nodes_are_marked(tmp_path: Path) -> None:
     work = Pays("loop[3]/b")
     async with opened(tmp_path, loop(parallel=1), work) as service:
         first = await failed(service)
@@ -171,13 +171,13 @@ async def test_what_was_taken_over_says_so(tmp_path: Path) -> None:
         assert (shown["code"], shown["status"]) == ("reused", "completed")
         assert first in shown["reason"]
         document = json.loads((tmp_path / f"{own}.json").read_text("utf-8"))
-        said = f"Completed node loop[0]/b (taken over from execution {first})"
-        assert said in document["execution_logs"]
+        output = f"Completed node loop[0]/b (taken over from execution {first})"
+        assert output in document["execution_logs"]
         (node,) = [node for node in document["nodes"] if node["path"] == "loop[0]/b"]
         assert (node["name"], node["status"], node["result"]) == ("B", "completed", "v+b")
 
 
-async def test_a_retry_of_a_retry_takes_over_what_that_had_taken_over(tmp_path: Path) -> None:
+async def test_retry_of_retry_reuses_reused_results(tmp_path: Path) -> None:
     work = Pays("loop[1]/b")
     async with opened(tmp_path, loop(parallel=1), work) as service:
         own = await failed(service)
@@ -190,7 +190,7 @@ async def test_a_retry_of_a_retry_takes_over_what_that_had_taken_over(tmp_path: 
         assert work.paid() == {"loop[3]/a", "loop[3]/b", "loop[4]/a", "loop[4]/b"}
 
 
-async def test_what_a_retry_was_cut_off_in_is_taken_over_after_all(tmp_path: Path) -> None:
+async def test_interrupted_retry_still_reuses_results(tmp_path: Path) -> None:
     work = Pays("loop[3]/b")
     async with opened(tmp_path, loop(parallel=1), work) as service:
         first = await failed(service)
@@ -219,7 +219,7 @@ DEEP = body(
 )
 
 
-async def test_what_ran_two_deep_is_taken_over(tmp_path: Path) -> None:
+async def test_results_two_levels_deep_are_reused(tmp_path: Path) -> None:
     work = Pays("loop[1]/inner[0]/q")
     async with opened(tmp_path, loop(DEEP, items=["x", "y"], parallel=1), work) as service:
         first = await failed(service)
@@ -230,7 +230,7 @@ async def test_what_ran_two_deep_is_taken_over(tmp_path: Path) -> None:
         assert work.paid() == {"loop[1]/inner[0]/q", "loop[1]/inner[1]/p", "loop[1]/inner[1]/q"}
 
 
-async def test_rounds_that_came_to_an_end_are_taken_over(tmp_path: Path) -> None:
+async def test_finished_rounds_of_a_while_loop_are_reused(tmp_path: Path) -> None:
     rounds = body(step("n", say="{{ value }}", cut=1))
     data = {"initial": "abcd", "condition": "value | length | bool", "body": rounds}
     work = Pays("loop[2]/n")
@@ -241,7 +241,7 @@ async def test_rounds_that_came_to_an_end_are_taken_over(tmp_path: Path) -> None
         assert work.paid() == {"loop[2]/n", "loop[3]/n"}
 
 
-async def test_what_a_node_kept_is_found_again_by_a_retry_and_by_no_other_fork(
+async def test_once_values_are_reused_by_retries_only(
     tmp_path: Path,
 ) -> None:
     plans, work = Plans(), Pays("p[k]/n")
@@ -257,7 +257,7 @@ async def test_what_a_node_kept_is_found_again_by_a_retry_and_by_no_other_fork(
         assert await came_to(service, other.execution_id, "p") == "plan 3"
 
 
-async def test_answers_inside_hold_where_their_nodes_need_not_run_again(tmp_path: Path) -> None:
+async def test_nested_answers_are_reused_where_nodes_need_not_run(tmp_path: Path) -> None:
     asks = body(step("q", "approval", prompt="Send {{ item }}?"), step("b"), edges=[("q", "b")])
     asks["edges"][0]["sourceHandle"] = "approve"
     graph = loop(asks, items=["x", "y"], parallel=1)
@@ -278,8 +278,8 @@ async def test_answers_inside_hold_where_their_nodes_need_not_run_again(tmp_path
         own = await retried(service, first)
         assert (await service.wait(own)).status == "completed"
         assert work.paid() == {"loop[1]/b"}
-        asked = {"q": {**asks["nodes"][0]["data"], "prompt": "Do send {{ item }}?"}}
-        changed = {**asks, "nodes": [step("q", "approval", **asked["q"]), asks["nodes"][1]]}
+        requested = {"q": {**asks["nodes"][0]["data"], "prompt": "Do send {{ item }}?"}}
+        changed = {**asks, "nodes": [step("q", "approval", **requested["q"]), asks["nodes"][1]]}
         fork = await service.fork(own, changes={"loop": {"data": {"body": changed}}})
         await answers(service, fork.execution_id, "loop[0]/q", "loop[1]/q")
         assert (await service.wait(fork.execution_id)).status == "completed"
@@ -288,7 +288,7 @@ async def test_answers_inside_hold_where_their_nodes_need_not_run_again(tmp_path
 # -- what is not
 
 
-async def test_a_node_that_is_to_run_again_pays_for_all_inside_it(tmp_path: Path) -> None:
+async def test_rerun_node_runs_its_nested_nodes_again(tmp_path: Path) -> None:
     work = Pays()
     async with opened(tmp_path, loop(), work) as service:
         first = await executed(service)
@@ -299,7 +299,7 @@ async def test_a_node_that_is_to_run_again_pays_for_all_inside_it(tmp_path: Path
         assert work.paid() == ALL
 
 
-async def test_other_items_are_paid_for_and_the_same_ones_are_not(tmp_path: Path) -> None:
+async def test_unchanged_loop_items_are_reused(tmp_path: Path) -> None:
     work = Pays()
     async with opened(tmp_path, loop(), work) as service:
         first = await executed(service)
@@ -311,7 +311,7 @@ async def test_other_items_are_paid_for_and_the_same_ones_are_not(tmp_path: Path
         assert work.paid() == {f"loop[{number}]/{n}" for number in (1, 5) for n in "ab"}
 
 
-async def test_of_a_graph_inside_that_was_changed_what_the_change_reaches_is_paid_for(
+async def test_changed_nested_graph_reruns_only_affected_nodes(
     tmp_path: Path,
 ) -> None:
     work = Pays("loop[0]/b", "loop[2]/b")
@@ -334,9 +334,7 @@ async def test_of_a_graph_inside_that_was_changed_what_the_change_reaches_is_pai
         {"flow": {"id": "g", "version": "0"}},
     ],
 )
-async def test_a_flow_that_has_changed_deep_inside_is_run_anew(
-    tmp_path: Path, data: Mapping[str, Any]
-) -> None:
+async def test_changed_nested_flow_runs_again(tmp_path: Path, data: Mapping[str, Any]) -> None:
     versions = [body(step("n", say="old"), step("m"), edges=[("n", "m")])]
     flows = FakeFlowStore(f=versions, g=[body(step("i", "inner", flow={"id": "f"}))])
     services, _ = services_with(lambda _: [], flows=flows)
@@ -353,7 +351,7 @@ async def test_a_flow_that_has_changed_deep_inside_is_run_anew(
         assert await came_to(service, fork.execution_id) == "new+m"
 
 
-async def test_a_node_inside_that_has_the_id_of_one_that_is_set_is_not_set(tmp_path: Path) -> None:
+async def test_preset_of_a_node_does_not_apply_to_nested_node_with_its_id(tmp_path: Path) -> None:
     work = Pays()
     graph = make_graph(
         Node("a", "pays", "A"), Node("loop", "loop", "L", data={"items": ["x"], "body": TWO})
@@ -367,7 +365,7 @@ async def test_a_node_inside_that_has_the_id_of_one_that_is_set_is_not_set(tmp_p
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-async def test_a_parent_that_is_gone_leaves_nothing_inside_nodes_either(
+async def test_deleted_parent_leaves_nothing_to_reuse_in_nested_nodes(
     tmp_path: Path, is_gone: bool
 ) -> None:
     work = Pays("loop[3]/b")

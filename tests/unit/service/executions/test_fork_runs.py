@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, GraphInvalid, InputError, NodeError
+from planwave.errors import Conflict, InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import LINK, DataValue, Node, Policy, Port
 from planwave.graph.protocols import ExecutionResult
 from planwave.service.service import Service
 from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.support.service.dependencies import execute_goal
 from tests.unit.service.executions.test_commands import Asks, Counts, executed, opened, outputs_of
 
 
@@ -31,8 +32,8 @@ class Joins:
         if context.node_id in self.broken:
             raise NodeError("out of order")
         texts = [str(arrival.value.value) for arrival in inputs.arrivals]
-        said = "+".join([*texts, data.get("say", context.node_id)])
-        return ExecutionResult({"output": DataValue("text", said)})
+        output = "+".join([*texts, data.get("say", context.node_id)])
+        return ExecutionResult({"output": DataValue("text", output)})
 
 
 def joins(node_id: str, **data: Any) -> Node:
@@ -55,7 +56,7 @@ async def reused(service: Service, execution_id: str) -> set[str | None]:
     return {e.path for e in events if e.type == "node.completed" and "reused" in e.data}
 
 
-async def test_a_retry_runs_only_what_failed_and_what_that_blocked(tmp_path: Path) -> None:
+async def test_retry_runs_only_failed_and_blocked_nodes(tmp_path: Path) -> None:
     work = Joins()
     work.broken = {"b"}
     async with opened(tmp_path, CHAIN, work) as service:
@@ -77,7 +78,7 @@ async def test_a_retry_runs_only_what_failed_and_what_that_blocked(tmp_path: Pat
         assert refused.value.code == "nothing-to-retry"
 
 
-async def test_a_fork_runs_what_a_change_reaches_and_takes_over_all_else(tmp_path: Path) -> None:
+async def test_fork_reuses_what_its_changes_do_not_reach(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
@@ -91,7 +92,7 @@ async def test_a_fork_runs_what_a_change_reaches_and_takes_over_all_else(tmp_pat
         assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 1}
 
 
-async def test_a_fork_can_settle_a_node_with_a_result_of_ones_own(tmp_path: Path) -> None:
+async def test_fork_presets_outputs(tmp_path: Path) -> None:
     work = Joins()
     work.broken = {"b"}
     async with opened(tmp_path, CHAIN, work) as service:
@@ -102,7 +103,7 @@ async def test_a_fork_can_settle_a_node_with_a_result_of_ones_own(tmp_path: Path
         assert work.runs == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
-async def test_what_is_asked_to_run_again_does_and_what_follows_only_if_it_changed(
+async def test_rerun_runs_dependents_only_if_the_result_changed(
     tmp_path: Path,
 ) -> None:
     work = Joins()
@@ -114,7 +115,7 @@ async def test_what_is_asked_to_run_again_does_and_what_follows_only_if_it_chang
         assert work.runs == {"a": 2, "b": 1, "c": 1, "d": 1}
 
 
-async def test_a_fork_that_was_cut_off_still_takes_over_what_it_may(tmp_path: Path) -> None:
+async def test_interrupted_fork_still_reuses_results(tmp_path: Path) -> None:
     counts = Counts()
     hold = make_graph(
         Node("a", "counts", "A"), Node("b", "counts", "B", data={"hold": True}),
@@ -138,18 +139,7 @@ async def test_a_fork_that_was_cut_off_still_takes_over_what_it_may(tmp_path: Pa
         assert counts.runs == {"a": 1, "b": 3, "c": 1, "d": 1}
 
 
-async def test_bad_changes_make_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path, CHAIN, Joins()) as service:
-        first = await executed(service)
-        await service.wait(first)
-        with pytest.raises(GraphInvalid):
-            await service.fork(first, changes={"x": {"data": {}}}, rerun=["nobody"])
-        with pytest.raises(InputError):
-            await service.fork(first, changes={"b": {"outputs": {7: "x"}}})  # type: ignore[dict-item]
-        assert len(await service.executions()) == 1
-
-
-async def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+async def test_invalid_fork_is_rejected_before_creation(tmp_path: Path) -> None:
     graph = make_graph(Node("s", "start", "S"), joins("j"), edges=[("s", "j")])
     async with opened(tmp_path, graph, Joins()) as service:
         plan = await service.create_plan("do it")
@@ -166,7 +156,7 @@ async def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path)
         assert len(await service.executions()) == 1
 
 
-async def test_a_paused_execution_can_be_forked_and_a_running_one_not(tmp_path: Path) -> None:
+async def test_paused_execution_forks_and_running_does_not(tmp_path: Path) -> None:
     counts = Counts()
     graph = make_graph(
         Node("t", "counts", "T", data={"hold": True}), Node("q", "asks", "Q"), joins("j"),
@@ -186,11 +176,10 @@ async def test_a_paused_execution_can_be_forked_and_a_running_one_not(tmp_path: 
         assert (await service.execution(first)).status == "paused"
 
 
-async def test_a_fork_can_run_to_a_node_or_from_one(tmp_path: Path) -> None:
+async def test_fork_runs_to_or_from_a_node(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
-        plan = await service.create_plan("do it")
-        first = await service.execute(plan.plan_id, options=RunOptions(run_to=["b"]))
+        first = await execute_goal(service, options=RunOptions(run_to=["b"]))
         await service.wait(first.execution_id)
         assert work.runs == {"a": 1, "b": 1}
         fork = await service.fork(first.execution_id, options=RunOptions(run_from=["c"]))
@@ -199,19 +188,19 @@ async def test_a_fork_can_run_to_a_node_or_from_one(tmp_path: Path) -> None:
         assert (await service.state(fork.execution_id)).nodes["d"].status == "not_reached"
 
 
-async def test_a_deleted_parent_leaves_nothing_to_be_taken_over(tmp_path: Path) -> None:
+async def test_deleted_parent_leaves_nothing_to_reuse(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
         await service.wait(first)
-        made = await service.fork(first, start=False)
+        created = await service.fork(first, start=False)
         await service.delete_execution(first)
-        await service.start(made.execution_id)
-        assert (await service.wait(made.execution_id)).status == "completed"
+        await service.start(created.execution_id)
+        assert (await service.wait(created.execution_id)).status == "completed"
         assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 2}
 
 
-async def test_a_handled_failure_is_not_taken_over(tmp_path: Path) -> None:
+async def test_handled_failure_is_not_reused(tmp_path: Path) -> None:
     work = Joins()
     work.broken = {"a"}
     policy = {"onError": "default", "default": {"handle": "output", "value": "instead"}}
@@ -258,9 +247,7 @@ VERSIONED = make_graph(
 
 
 @pytest.mark.parametrize("kind", [JoinsWithHelp, Helps])
-async def test_results_of_an_earlier_version_of_a_type_are_not_taken_over(
-    tmp_path: Path, kind: type
-) -> None:
+async def test_results_of_another_type_version_are_not_reused(tmp_path: Path, kind: type) -> None:
     async def took_over(before: str | None, version: int) -> tuple[str, set[str | None]]:
         types = JoinsWithHelp(), Helps()
         for each in types:

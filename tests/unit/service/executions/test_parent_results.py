@@ -39,12 +39,12 @@ class GoesOn(Reuse):
 
 @pytest.fixture
 async def store() -> MemoryStore:
-    made = MemoryStore()
-    await made.record(BEFORE, {"text": "paid"})
-    return made
+    created = MemoryStore()
+    await created.record(BEFORE, {"text": "paid"})
+    return created
 
 
-async def test_what_a_node_goes_on_with_is_found_and_recorded_for_it_too(
+async def test_parent_call_is_found_and_recorded_for_the_fork(
     store: MemoryStore,
 ) -> None:
     lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n")
@@ -53,7 +53,7 @@ async def test_what_a_node_goes_on_with_is_found_and_recorded_for_it_too(
     assert await store.recorded(NOW) == {"text": "paid"}
 
 
-async def test_who_borrows_what_nobody_told_of_is_the_one_to_tell_and_only_once(
+async def test_unreported_usage_of_parent_call_is_reported_once(
     store: MemoryStore,
 ) -> None:
     lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n", recorded=False)
@@ -73,20 +73,20 @@ async def test_who_borrows_what_nobody_told_of_is_the_one_to_tell_and_only_once(
     ],
     ids=str,
 )
-async def test_nothing_else_is_found(store: MemoryStore, key: CallKey) -> None:
+async def test_other_calls_are_not_found(store: MemoryStore, key: CallKey) -> None:
     lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n")
     lending.share("x1", reuse)
     assert await lending.recorded(key) is None
 
 
-async def test_ones_own_calls_come_first(store: MemoryStore) -> None:
+async def test_own_recording_is_preferred(store: MemoryStore) -> None:
     lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n")
     lending.share("x1", reuse)
     await lending.record(NOW, {"text": "own"})
     assert await lending.recorded(NOW) == {"text": "own"}
 
 
-async def test_who_has_ended_is_lent_nothing_any_more(store: MemoryStore) -> None:
+async def test_ended_execution_finds_no_parent_calls(store: MemoryStore) -> None:
     lending = ParentCallRecorder(store)
     reuse: Any = GoesOn("a[k]/n")
     lending.share("x1", reuse)
@@ -125,7 +125,7 @@ class Calls:
 
 
 @pytest.mark.parametrize("tells", [True, False])
-async def test_what_was_paid_is_charged_once_wherever_its_node_was_cut_off(tells: bool) -> None:
+async def test_call_is_charged_once_wherever_its_node_was_interrupted(tells: bool) -> None:
     store = MemoryStore()
     lending = ParentCallRecorder(store)
     calls = Calls(lending, tells=tells)

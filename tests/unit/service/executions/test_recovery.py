@@ -53,14 +53,14 @@ class Left:
         return self.taken
 
 
-def test_what_was_left_is_taken_up_at_a_pace_and_what_rests_costs_no_time() -> None:
+def test_recoveries_are_rate_limited() -> None:
     left = Left(a=1, paused=1, b=2, gone=1, c=3)
     left.gone.add("gone")
     assert left.recovered(recoveries_per_s=2) == [("a", 0), ("paused", 0.5), ("b", 0.5), ("c", 1)]
     assert left.read == []
 
 
-def test_what_may_have_ended_its_process_comes_last_once_the_one_before_has_come_on() -> None:
+def test_crashing_executions_are_recovered_last_one_after_the_other() -> None:
     left = Left(worst=6, bad=4, a=1, paused=4, worse=5, b=3)
     taken = left.recovered(recoveries_per_s=10_000, recoveries=5)
     assert [own for own, _ in taken] == ["a", "b", "bad", "paused", "worse", "worst"]
@@ -69,6 +69,6 @@ def test_what_may_have_ended_its_process_comes_last_once_the_one_before_has_come
 
 
 @pytest.mark.parametrize("kind", ["node.log", "execution.resumed"])
-def test_one_that_does_not_come_on_holds_the_others_up_for_some_time_only(kind: str) -> None:
+def test_execution_without_progress_delays_others_for_a_limited_time(kind: str) -> None:
     taken = Left(kind, a=4, b=4).recovered(recoveries_per_s=10_000, recoveries=5)
     assert [(own, round(at)) for own, at in taken] == [("a", 0), ("b", round(PROGRESS_TIMEOUT_S))]

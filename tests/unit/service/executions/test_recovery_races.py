@@ -24,7 +24,7 @@ from planwave.settings import Limits
 from planwave.storage.records import DISK_FULL
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.polling import until
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.unit.service.executions.test_commands import (
     QUESTION,
     WORK,
@@ -51,13 +51,13 @@ class Nests:
         return ExecutionResult({"output": DataValue("json", given["q"]["output"].value)})
 
 
-async def ended(service: Service, execution_id: str) -> str:
+async def wait_for_end(service: Service, execution_id: str) -> str:
     """Wait for the end of an execution, and give how it came."""
     async with asyncio.timeout(120):
         return (await reached(service, execution_id, lambda e: e.type in TERMINAL)).type
 
 
-async def waiting(service: Service, execution_id: str) -> str:
+async def wait_for_request(service: Service, execution_id: str) -> str:
     """Wait until an execution waits for an answer, and give the id of its first request."""
     await reached(service, execution_id, lambda e: e.type == "node.waiting")
     return (await service.requests(execution_id))[0].request_id
@@ -71,7 +71,7 @@ def in_an_hour() -> datetime:
 # -- forks
 
 
-async def test_what_a_fork_was_answered_counts_whatever_its_parent_was_answered_meanwhile(
+async def test_fork_keeps_its_own_answer(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, QUESTION, Asks()) as service:
@@ -79,9 +79,9 @@ async def test_what_a_fork_was_answered_counts_whatever_its_parent_was_answered_
         await service.wait(first)
         fork = (await service.fork(first)).execution_id
         await service.wait(fork)
-        await service.answer(first, await waiting(service, first), "yes")
+        await service.answer(first, await wait_for_request(service, first), "yes")
         await service.wait(first)
-        await service.answer(fork, await waiting(service, fork), "no")
+        await service.answer(fork, await wait_for_request(service, fork), "no")
         await service.wait(fork)
         assert (await outputs_of(service, fork))["q"]["output"][1] == "no"
 
@@ -89,7 +89,7 @@ async def test_what_a_fork_was_answered_counts_whatever_its_parent_was_answered_
 # -- requests
 
 
-async def test_the_time_for_an_answer_runs_on_beside_nodes_that_were_taken_up(
+async def test_deadline_runs_beside_recovered_nodes(
     tmp_path: Path,
 ) -> None:
     counts = Counts()
@@ -104,33 +104,33 @@ async def test_the_time_for_an_answer_runs_on_beside_nodes_that_were_taken_up(
         assert (await service.state(execution_id)).nodes["b"].status == "running"
 
 
-async def test_the_time_for_an_answer_inside_a_node_runs_on_over_a_restart(tmp_path: Path) -> None:
+async def test_nested_deadline_runs_on_after_restart(tmp_path: Path) -> None:
     async with opened(tmp_path, INSIDE, Asks(timeout_s=0.3), Nests()) as service:
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "node.waiting")
     async with opened(tmp_path, INSIDE, Asks(timeout_s=0.3), Nests()) as service:
         await service.recover()
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
-async def test_what_waits_inside_a_node_can_be_answered_during_a_pause(tmp_path: Path) -> None:
+async def test_nested_request_can_be_answered_during_a_pause(tmp_path: Path) -> None:
     async with opened(tmp_path, INSIDE, Asks(), Nests()) as service:
         execution_id = await executed(service)
-        request_id = await waiting(service, execution_id)
+        request_id = await wait_for_request(service, execution_id)
         await service.pause(execution_id)
         await service.answer(execution_id, request_id, "yes")
         await service.resume(execution_id)
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
         started = [e.path for e in await service.events(execution_id) if e.type == "node.started"]
         assert started == ["n", "n[k]/q"]
 
 
-async def test_what_waits_inside_a_paused_node_is_answered_before_and_after_the_resume(
+async def test_nested_request_of_paused_execution_expires_before_resume(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, INSIDE, Asks(timeout_s=600), Nests()) as service:
         execution_id = await executed(service)
-        request_id = await waiting(service, execution_id)
+        request_id = await wait_for_request(service, execution_id)
         await service.pause(execution_id)
     async with opened(tmp_path, INSIDE, Asks(), Nests(), now=in_an_hour) as service:
         await service.recover()  # nothing runs, and its time is over
@@ -141,18 +141,18 @@ async def test_what_waits_inside_a_paused_node_is_answered_before_and_after_the_
             await service.answer(execution_id, request_id, "yes")
         assert (await service.execution(execution_id)).status == "paused"
         await service.resume(execution_id)
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
 # -- what is left
 
 
-async def test_what_broke_goes_on_with_the_next_command(tmp_path: Path) -> None:
+async def test_broken_execution_continues_with_the_next_command(tmp_path: Path) -> None:
     counts = Counts()
     graph = make_graph(*BESIDE.nodes, text_node("c"), edges=[("b", "c")])
     async with opened(tmp_path, graph, Asks(), counts) as service:
         execution_id = await executed(service)
-        request_id = await waiting(service, execution_id)
+        request_id = await wait_for_request(service, execution_id)
         await counts.started.wait()
         keep = service._store.append
 
@@ -165,10 +165,10 @@ async def test_what_broke_goes_on_with_the_next_command(tmp_path: Path) -> None:
             await service.wait(execution_id)
         service._store.append = keep  # type: ignore[method-assign]
         await service.answer(execution_id, request_id, "yes")
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
-async def test_commands_in_the_queue_are_no_recoveries_without_progress(tmp_path: Path) -> None:
+async def test_queued_commands_do_not_count_as_failed_recoveries(tmp_path: Path) -> None:
     counts = Counts()
     async with opened(tmp_path, WORK, counts) as service:
         ids = [await executed(service) for _ in range(2)]
@@ -185,10 +185,10 @@ async def test_commands_in_the_queue_are_no_recoveries_without_progress(tmp_path
             with suppress(Conflict):
                 await service.resume(ids[1])
         counts.held.set()
-        assert [await ended(service, each) for each in ids] == ["execution.completed"] * 2
+        assert [await wait_for_end(service, each) for each in ids] == ["execution.completed"] * 2
 
 
-async def test_what_was_left_is_taken_up_once_there_is_room_on_the_disk(tmp_path: Path) -> None:
+async def test_recovery_continues_when_disk_has_room_again(tmp_path: Path) -> None:
     counts = Counts()
     async with opened(tmp_path, WORK, counts) as service:
         execution_id = await executed(service)
@@ -205,11 +205,11 @@ async def test_what_was_left_is_taken_up_once_there_is_room_on_the_disk(tmp_path
 
         service._store.claim = refuse  # type: ignore[method-assign]
         await service.recover()
-        assert await ended(service, execution_id) == "execution.completed"
+        assert await wait_for_end(service, execution_id) == "execution.completed"
         assert refused == [execution_id] * 2
 
 
-async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_restart(
+async def test_preset_inputs_do_not_count_as_state_after_restart(
     tmp_path: Path,
 ) -> None:
     graph = make_graph(
@@ -218,7 +218,7 @@ async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_re
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
         plan = await service.create_plan("do it")
-        made = await service.execute(
+        created = await service.execute(
             plan.plan_id,
             inputs={"s": {"output": "x" * 5000}},
             options=RunOptions(max_state_bytes=1000),
@@ -227,7 +227,7 @@ async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_re
     counts.held.set()
     async with opened(tmp_path, graph, counts) as service:
         await service.recover()
-        assert await ended(service, made.execution_id) == "execution.completed"
+        assert await wait_for_end(service, created.execution_id) == "execution.completed"
 
 
 # -- what somebody else has written
@@ -262,21 +262,21 @@ def changed(directory: Path, kind: str, change: Callable[[list[Any]], Any]) -> N
         ("execution.created", lambda e: e[2].update(parent=3), False),
     ],
 )
-async def test_what_makes_no_sense_is_set_aside_or_refused_and_all_else_goes_on(
+async def test_unreadable_execution_is_set_aside_and_others_continue(
     tmp_path: Path, kind: str, change: Callable[[list[Any]], Any], is_seen: bool
 ) -> None:
     graph = make_graph(Node("a", "counts", "A"), *BESIDE.nodes, edges=[("a", "q"), ("a", "b")])
     async with opened(tmp_path, graph, Asks(), Counts()) as service:
         odd = await executed(service)
-        request_id = await waiting(service, odd)
+        request_id = await wait_for_request(service, odd)
     changed(tmp_path, kind, change)
     counts = Counts()
     counts.held.set()
     async with opened(tmp_path, graph, Asks(), counts) as service:
         await service.recover()
         sound = await executed(service)
-        await service.answer(sound, await waiting(service, sound), "yes")
-        assert await ended(service, sound) == "execution.completed"
+        await service.answer(sound, await wait_for_request(service, sound), "yes")
+        assert await wait_for_end(service, sound) == "execution.completed"
         if is_seen:
             set_aside = await reached(service, odd, lambda e: e.type == "execution.paused")
             assert set_aside.data["reason"].startswith("set aside: what is stored of")
@@ -315,7 +315,7 @@ def without_large_results(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("lose", [without_events, without_large_results])
-async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
+async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     graph = make_graph(Node("s", "start", "S"), Node("q", "asks", "Q"), edges=[("s", "q")])
@@ -323,7 +323,7 @@ async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
         plan = await service.create_plan("do it")
         large = {"s": {"output": "x" * 1_100_000}}
         odd = (await service.execute(plan.plan_id, inputs=large)).execution_id
-        await waiting(service, odd)
+        await wait_for_request(service, odd)
     lose(tmp_path)
     async with opened(tmp_path, graph, Asks()) as service:
         await service.recover()
@@ -335,13 +335,13 @@ async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
                 return "refused"
 
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(cancel()) for _ in range(4)]
-        assert sorted(each.result() for each in asked) == ["cancelled", *["refused"] * 3]
+            requested = [tasks.create_task(cancel()) for _ in range(4)]
+        assert sorted(each.result() for each in requested) == ["cancelled", *["refused"] * 3]
         await service.delete_execution(odd)
         assert await service.executions() == []
 
 
-async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: Path) -> None:
+async def test_unreadable_parent_is_not_reused(tmp_path: Path) -> None:
     graph = make_graph(Node("a", "counts", "A"), text_node("t", "{{ input }}"), edges=[("a", "t")])
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
@@ -350,11 +350,11 @@ async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: P
         fork = (await service.fork(first, start=False)).execution_id
         changed(tmp_path, "node.completed", lambda e: e.__setitem__(3, "nobody"))
         await service.start(fork)
-        assert await ended(service, fork) == "execution.completed"
+        assert await wait_for_end(service, fork) == "execution.completed"
         assert counts.runs == {"a": 2}
 
 
-async def test_of_a_parent_that_cannot_be_read_just_now_nothing_is_done_again(
+async def test_temporarily_unreadable_parent_fails_the_fork(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = Counts()
@@ -374,33 +374,32 @@ async def test_of_a_parent_that_cannot_be_read_just_now_nothing_is_done_again(
         with monkeypatch.context() as broken:
             broken.setattr(service._store, "events", refused)
             await service.start(fork)
-            assert await ended(service, fork) == "execution.failed"
+            assert await wait_for_end(service, fork) == "execution.failed"
         again = (await service.retry(fork)).execution_id
-        assert await ended(service, again) == "execution.completed"
+        assert await wait_for_end(service, again) == "execution.completed"
         assert counts.runs == done
 
 
-async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_no_more(
+async def test_request_of_ended_execution_does_not_expire(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asks = Asks(timeout_s=0.05)
-    told: list[str] = []
+    received: list[str] = []
     async with Service(
         dependencies(make_graph(Node("q", asks.node_type, "Q")), types=[asks])
     ) as service:
         tell = service._commands._send_command
 
         async def refused_once(execution_id: str, ask: Any) -> Any:
-            told.append(execution_id)
-            if len(told) == 1:
+            received.append(execution_id)
+            if len(received) == 1:
                 raise StoreError("busy", code="store-busy")
             return await tell(execution_id, ask)
 
         monkeypatch.setattr(service._commands, "_send_command", refused_once)
-        plan = await service.create_plan("x")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
-        await until(lambda: told == [execution_id])
+        execution_id = (await execute_goal(service, "x")).execution_id
+        await until(lambda: received == [execution_id])
         await service.cancel(execution_id)
         await asyncio.sleep(2 * FIRST_WAIT_S)
-    assert told == [execution_id], "it is over: there is nothing to run out"
+    assert received == [execution_id], "it is over: there is nothing to run out"
     assert "cannot run out" not in caplog.text

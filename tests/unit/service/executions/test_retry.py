@@ -19,7 +19,7 @@ from tests.unit.service.executions.test_fork_nested import (
 from tests.unit.service.executions.test_fork_runs import CHAIN, Joins, joins, result
 
 
-async def test_a_retry_that_came_to_little_loses_nothing_of_what_was_before_it(
+async def test_cancelled_retry_keeps_earlier_results_reusable(
     tmp_path: Path,
 ) -> None:
     work = Pays("loop[3]/b")
@@ -37,7 +37,7 @@ async def test_a_retry_that_came_to_little_loses_nothing_of_what_was_before_it(
         assert origins == {first}, "it says where that is from"
 
 
-async def test_what_is_inside_a_node_that_was_taken_over_as_a_whole_is_not_lost(
+async def test_nested_results_of_a_reused_node_stay_reusable(
     tmp_path: Path,
 ) -> None:
     work = Pays()
@@ -54,7 +54,7 @@ async def test_what_is_inside_a_node_that_was_taken_over_as_a_whole_is_not_lost(
         assert work.paid() == {"loop[4]/a", "loop[4]/b"}
 
 
-async def test_what_a_fork_was_to_run_again_is_not_taken_from_before_it(tmp_path: Path) -> None:
+async def test_rerun_of_a_cancelled_fork_is_not_reused_from_before(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
@@ -68,7 +68,7 @@ async def test_what_a_fork_was_to_run_again_is_not_taken_from_before_it(tmp_path
         assert work.runs == {"a": 1}, "what follows it holds, as it came to the same"
 
 
-async def test_what_a_fork_was_to_have_set_is_set_in_its_retries(tmp_path: Path) -> None:
+async def test_preset_outputs_apply_to_retries(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
@@ -87,7 +87,7 @@ async def test_what_a_fork_was_to_have_set_is_set_in_its_retries(tmp_path: Path)
         assert work.runs == {"a": 1, "c": 1, "d": 1}
 
 
-async def test_inside_nodes_too(tmp_path: Path) -> None:
+async def test_rerun_of_nested_nodes_is_not_reused_from_before(tmp_path: Path) -> None:
     work = Pays()
     async with opened(tmp_path, loop(), work) as service:
         first = await executed(service)
@@ -100,7 +100,7 @@ async def test_inside_nodes_too(tmp_path: Path) -> None:
         assert len(work.paid()) == 2 * len(FIVE)
 
 
-async def test_a_generation_that_is_gone_ends_the_chain(tmp_path: Path) -> None:
+async def test_deleted_generation_ends_the_reuse_chain(tmp_path: Path) -> None:
     work = Joins()
     graph = make_graph(joins("a"), text_node("t", "{{ input }}"), edges=[("a", "t")])
     async with opened(tmp_path, graph, work) as service:

@@ -94,7 +94,7 @@ async def plan_in(service: Service) -> str:
 # -- the queue
 
 
-async def test_executions_start_in_the_order_they_came_and_know_their_place() -> None:
+async def test_executions_start_in_order_with_queue_positions() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
@@ -110,7 +110,7 @@ async def test_executions_start_in_the_order_they_came_and_know_their_place() ->
         assert doors.came == ids
 
 
-async def test_as_many_run_at_once_as_may() -> None:
+async def test_concurrent_executions_are_limited() -> None:
     doors = Doors()
     limits = Limits(concurrent_executions=2)
     async with Service(dependencies(DOOR, types=[doors], limits=limits)) as service:
@@ -123,7 +123,7 @@ async def test_as_many_run_at_once_as_may() -> None:
             await service.wait(execution_id)
 
 
-async def test_a_full_queue_says_when_to_come_back_and_creates_nothing() -> None:
+async def test_full_queue_rejects_with_retry_after_and_creates_nothing() -> None:
     doors = Doors()
     limits = Limits(concurrent_executions=1, queued_executions=2)
     async with Service(dependencies(DOOR, types=[doors], limits=limits)) as service:
@@ -146,7 +146,7 @@ async def test_a_full_queue_says_when_to_come_back_and_creates_nothing() -> None
         assert (await service.wait(early.execution_id)).status == "completed"
 
 
-async def test_one_free_place_is_given_once_however_many_ask_at_once() -> None:
+async def test_last_free_place_is_given_once() -> None:
     doors, store = Doors(), Gated("create")
     limits = Limits(concurrent_executions=1, queued_executions=0)
     async with Service(dependencies(DOOR, types=[doors], limits=limits, store=store)) as service:
@@ -162,16 +162,16 @@ async def test_one_free_place_is_given_once_however_many_ask_at_once() -> None:
                 return None
 
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(ask()) for _ in range(10)]
+            requested = [tasks.create_task(ask()) for _ in range(10)]
             await store.came.wait()
             store.gate.set()
-        (accepted,) = [one for task in asked if (one := task.result())]
+        (accepted,) = [one for task in requested if (one := task.result())]
         assert refused == 9
         assert [x.execution_id for x in await service.executions()] == [accepted]
         doors.let(accepted)
 
 
-async def test_a_place_is_free_again_when_nothing_came_of_it() -> None:
+async def test_place_is_released_after_rejected_execution() -> None:
     limits = Limits(concurrent_executions=1, queued_executions=0)
     async with Service(dependencies(make_graph(text_node("a")), limits=limits)) as service:
         plan = await plan_in(service)
@@ -185,42 +185,31 @@ async def test_a_place_is_free_again_when_nothing_came_of_it() -> None:
 # -- starting what was made before
 
 
-async def test_what_was_made_before_runs_when_it_is_started() -> None:
-    async with Service(dependencies(make_graph(text_node("a")))) as service:
-        made = await service.create_execution(await plan_in(service))
-        assert (made.status, service.position(made.execution_id)) == ("starting", None)
-        await service.start(made.execution_id)
-        assert (await service.wait(made.execution_id)).status == "completed"
-        with pytest.raises(Conflict, match="it is completed") as caught:
-            await service.start(made.execution_id)
-        assert caught.value.code == "already-started"
-
-
-async def test_what_an_earlier_process_made_runs_here_with_its_inputs_and_options() -> None:
+async def test_execution_created_by_earlier_process_keeps_inputs_and_options() -> None:
     store = MemoryStore()
     graph = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
     async with Service(dependencies(graph, store=store)) as earlier:
-        made = await earlier.create_execution(
+        created = await earlier.create_execution(
             await plan_in(earlier), inputs={"a": {"output": "given"}}, trigger={"by": "me"}
         )
         async with Service(dependencies(graph, store=store)) as later:
-            await later.start(made.execution_id)
-            record = await later.wait(made.execution_id)
-            events = await later.events(made.execution_id)
+            await later.start(created.execution_id)
+            record = await later.wait(created.execution_id)
+            events = await later.events(created.execution_id)
             assert (record.status, record.epoch) == ("completed", 2)
             assert [e.seq for e in events] == list(range(1, record.last_seq + 1))
             given = [e for e in events if e.data.get("given")]
             assert [e.path for e in given] == ["a"]
 
 
-async def test_what_another_process_left_running_is_not_started_again() -> None:
+async def test_execution_running_elsewhere_is_not_started() -> None:
     store = MemoryStore()
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
-        made = await service.create_execution(await plan_in(service))
-        began = Event(made.execution_id, 2, "t", "execution.started", None, None, {"waves": 1})
-        await store.append(made.execution_id, 1, [began])
+        created = await service.create_execution(await plan_in(service))
+        began = Event(created.execution_id, 2, "t", "execution.started", None, None, {"waves": 1})
+        await store.append(created.execution_id, 1, [began])
         with pytest.raises(Conflict, match="it is executing"):
-            await service.start(made.execution_id)
+            await service.start(created.execution_id)
 
 
 class Switched(FakeProviders):
@@ -236,15 +225,15 @@ class Switched(FakeProviders):
 
 
 @pytest.mark.parametrize("queued", [False, True], ids=["started late", "queued"])
-async def test_an_execution_whose_provider_went_away_fails_and_starts_no_node(queued: bool) -> None:
+async def test_execution_fails_when_its_provider_became_unavailable(queued: bool) -> None:
     doors, providers = Doors(), Switched()
     catalogue = library_registry(providers)
     catalogue.register(doors)
     agent = Node("a", "agent", "A", data={"provider": "openai", "userPrompt": "x"})
-    made = replace(
+    created = replace(
         dependencies(make_graph(agent), types=[doors], limits=ONE_AT_A_TIME), catalogue=catalogue
     )
-    async with Service(made) as service:
+    async with Service(created) as service:
         if queued:
             busy = await service.read_plan(json.dumps(DOOR.to_document()))
             first = await service.execute(busy)
@@ -262,14 +251,14 @@ async def test_an_execution_whose_provider_went_away_fails_and_starts_no_node(qu
         assert events[-1].data["error"]["hint"] == "set OFF_KEY"
 
 
-async def test_two_starts_at_once_run_it_once() -> None:
+async def test_concurrent_starts_run_once() -> None:
     store = Gated("claim")
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
-        made = await service.create_execution(await plan_in(service))
+        created = await service.create_execution(await plan_in(service))
 
         async def start() -> bool:
             try:
-                await service.start(made.execution_id)
+                await service.start(created.execution_id)
             except Conflict:
                 return False
             return True
@@ -279,28 +268,28 @@ async def test_two_starts_at_once_run_it_once() -> None:
             await store.came.wait()
             store.gate.set()
         assert sorted(task.result() for task in starts) == [False] * 4 + [True]
-        await service.wait(made.execution_id)
-        assert (await types_of(service, made.execution_id)).count("execution.started") == 1
+        await service.wait(created.execution_id)
+        assert (await types_of(service, created.execution_id)).count("execution.started") == 1
 
 
 # -- callers that leave
 
 
-async def test_a_caller_that_leaves_before_the_start_was_accepted_leaves_it_to_be_started() -> None:
+async def test_cancelled_start_leaves_execution_startable() -> None:
     store = Gated("claim")
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
-        made = await service.create_execution(await plan_in(service))
+        created = await service.create_execution(await plan_in(service))
         async with asyncio.TaskGroup() as tasks:
-            caller = tasks.create_task(service.start(made.execution_id))
+            caller = tasks.create_task(service.start(created.execution_id))
             await store.came.wait()
             caller.cancel()
-        assert (await service.execution(made.execution_id)).status == "starting"
+        assert (await service.execution(created.execution_id)).status == "starting"
         store.gate.set()
-        await service.start(made.execution_id)
-        assert (await service.wait(made.execution_id)).status == "completed"
+        await service.start(created.execution_id)
+        assert (await service.wait(created.execution_id)).status == "completed"
 
 
-async def test_an_accepted_execution_goes_on_without_its_caller() -> None:
+async def test_execution_continues_after_its_caller_left() -> None:
     held = HeldNode()
     graph = make_graph(Node("h", "held", "H"))
     async with Service(dependencies(graph, types=[held])) as service:
@@ -322,7 +311,7 @@ async def test_an_accepted_execution_goes_on_without_its_caller() -> None:
 # -- cancelling
 
 
-async def test_a_queued_execution_is_cancelled_and_never_starts() -> None:
+async def test_queued_execution_is_cancelled_and_never_starts() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
@@ -343,7 +332,7 @@ async def test_a_queued_execution_is_cancelled_and_never_starts() -> None:
         assert events[-1].data == {"cause": "not wanted"}
 
 
-async def test_a_cancel_right_after_the_start_comes_before_any_node() -> None:
+async def test_cancel_after_start_precedes_every_node() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
@@ -357,34 +346,34 @@ async def test_a_cancel_right_after_the_start_comes_before_any_node() -> None:
 
 
 @pytest.mark.parametrize("first", ["start", "cancel"])
-async def test_of_a_start_and_a_cancel_at_once_the_first_is_done_and_the_other_told(
+async def test_concurrent_start_and_cancel_are_ordered(
     first: str,
 ) -> None:
     doors, store = Doors(), Gated("claim")
     async with Service(dependencies(DOOR, types=[doors], store=store)) as service:
-        made = await service.create_execution(await plan_in(service))
-        told: list[str] = []
+        created = await service.create_execution(await plan_in(service))
+        received: list[str] = []
 
         async def start() -> None:
             try:
-                await service.start(made.execution_id)
-                told.append("started")
+                await service.start(created.execution_id)
+                received.append("started")
             except Conflict:
-                told.append("too late")
+                received.append("too late")
 
         async with asyncio.TaskGroup() as tasks:
-            calls = [start(), service.cancel(made.execution_id)]
+            calls = [start(), service.cancel(created.execution_id)]
             for call in calls if first == "start" else reversed(calls):
                 tasks.create_task(call)
                 await store.came.wait()
             store.gate.set()
-        assert told == ["started" if first == "start" else "too late"]
-        assert (await service.wait(made.execution_id)).status == "cancelled"
-        ends = [t for t in await types_of(service, made.execution_id) if t in TERMINAL]
+        assert received == ["started" if first == "start" else "too late"]
+        assert (await service.wait(created.execution_id)).status == "cancelled"
+        ends = [t for t in await types_of(service, created.execution_id) if t in TERMINAL]
         assert ends == ["execution.cancelled"]
 
 
-async def test_a_cancel_that_comes_too_late_says_how_it_ended() -> None:
+async def test_late_cancel_reports_the_final_status() -> None:
     held, store = HeldNode(), Gated("node.completed")
     graph = make_graph(Node("h", "held", "H"))
     async with Service(dependencies(graph, types=[held], store=store)) as service:
@@ -408,7 +397,7 @@ async def _conflict(call: Any) -> str:
 # -- going down
 
 
-async def test_a_drain_lets_running_nodes_finish_and_ends_nothing() -> None:
+async def test_drain_waits_for_running_nodes_and_ends_no_execution() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
@@ -429,7 +418,7 @@ async def test_a_drain_lets_running_nodes_finish_and_ends_nothing() -> None:
         assert (service.load.running, service.load.queued) == (0, 0)
 
 
-async def test_a_drain_that_runs_out_of_time_cuts_off_what_is_left() -> None:
+async def test_drain_timeout_interrupts_nodes() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
@@ -439,7 +428,7 @@ async def test_a_drain_that_runs_out_of_time_cuts_off_what_is_left() -> None:
         assert (await types_of(service, record.execution_id))[-1] == "node.started"
 
 
-async def test_a_drain_can_be_cut_short() -> None:
+async def test_drain_can_be_aborted() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
@@ -451,24 +440,24 @@ async def test_a_drain_can_be_cut_short() -> None:
         assert (await service.execution(record.execution_id)).status == "executing"
 
 
-async def test_nothing_new_is_taken_while_the_service_goes_down() -> None:
+async def test_draining_service_rejects_new_work() -> None:
     async with Service(dependencies(make_graph(text_node("a")))) as service:
         plan = await plan_in(service)
-        made = await service.create_execution(plan)
+        created = await service.create_execution(plan)
         await service.drain(0)
         for call in (
             lambda: service.execute(plan),
             lambda: service.create_execution(plan),
-            lambda: service.start(made.execution_id),
-            lambda: anext(service.watch(made.execution_id)),
-            lambda: anext(service.status_updates(made.execution_id, 1)),
+            lambda: service.start(created.execution_id),
+            lambda: anext(service.watch(created.execution_id)),
+            lambda: anext(service.status_updates(created.execution_id, 1)),
         ):
             with pytest.raises(ShuttingDown):
                 await call()
         assert [x.status for x in await service.executions()] == ["starting"]
 
 
-async def test_what_was_about_to_run_when_the_drain_came_stays_as_it_is() -> None:
+async def test_drain_leaves_unstarted_execution_unchanged() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
@@ -477,9 +466,7 @@ async def test_what_was_about_to_run_when_the_drain_came_stays_as_it_is() -> Non
         assert doors.came == []
 
 
-async def test_a_drain_between_creating_and_queueing_leaves_nothing_that_would_start_later() -> (
-    None
-):
+async def test_drain_between_create_and_queue_cancels_the_execution() -> None:
     store = Gated("create")
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         plan = await plan_in(service)
@@ -515,7 +502,7 @@ class Stubborn:
             await self.gives_up.wait()
 
 
-async def test_a_cancel_of_what_is_being_left_says_that_it_was_left() -> None:
+async def test_cancel_during_drain_is_rejected() -> None:
     stubborn = Stubborn()
     graph = make_graph(Node("s", "stubborn", "S"))
     async with Service(dependencies(graph, types=[stubborn])) as service:
@@ -524,23 +511,23 @@ async def test_a_cancel_of_what_is_being_left_says_that_it_was_left() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(service.drain(0))
             await stubborn.told.wait()
-            told = tasks.create_task(_drained(service.cancel(record.execution_id)))
+            received = tasks.create_task(_drained(service.cancel(record.execution_id)))
             await asyncio.sleep(0)
             stubborn.gives_up.set()
-        assert told.result()
+        assert received.result()
         assert (await service.execution(record.execution_id)).status == "executing"
 
 
-async def test_leaving_the_service_cancels_even_what_was_only_about_to_run() -> None:
+async def test_closing_service_cancels_unstarted_execution() -> None:
     doors, store = Doors(), MemoryStore()
     async with Service(dependencies(DOOR, types=[doors], store=store)) as service:
         record = await service.execute(await plan_in(service))
-    kept = await store.execution(record.execution_id)
-    assert kept is not None
-    assert (kept.status, doors.came) == ("cancelled", [])
+    stored = await store.execution(record.execution_id)
+    assert stored is not None
+    assert (stored.status, doors.came) == ("cancelled", [])
 
 
-async def test_an_execution_that_was_watched_to_its_end_is_let_go_of() -> None:
+async def test_watched_execution_is_freed_after_its_end() -> None:
     graph = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
     async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")

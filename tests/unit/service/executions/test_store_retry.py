@@ -60,7 +60,7 @@ async def refusing(*codes: str) -> Refusing:
 
 
 @virtual_time
-async def test_an_append_waits_longer_and_longer_until_there_is_room() -> None:
+async def test_append_is_retried_with_growing_delay() -> None:
     store = await refusing("disk-full", *["store-busy"] * 2, *["disk-full"] * 4)
     await RetryingJournal(store).append("x1", 1, [log(1)])
     assert [round(at, 1) for at in store.tried] == [0, 0.2, 0.6, 1.4, 3.0, 5.0, 7.0, 9.0]
@@ -68,7 +68,7 @@ async def test_an_append_waits_longer_and_longer_until_there_is_room() -> None:
 
 
 @virtual_time
-async def test_it_never_gives_up() -> None:
+async def test_append_is_retried_without_end() -> None:
     store = await refusing(*["disk-full"] * 10_000)
     await RetryingJournal(store).append("x1", 1, [log(1)])
     assert len(store.tried) == 10_001
@@ -76,7 +76,7 @@ async def test_it_never_gives_up() -> None:
 
 
 @virtual_time
-async def test_the_next_append_begins_with_a_short_wait_again() -> None:
+async def test_retry_delay_is_reset_by_success() -> None:
     store = await refusing(*["disk-full"] * 5)
     journal = RetryingJournal(store)
     await journal.append("x1", 1, [log(1)])
@@ -87,7 +87,7 @@ async def test_the_next_append_begins_with_a_short_wait_again() -> None:
 
 @pytest.mark.parametrize("before", [[], ["disk-full"]], ids=["at once", "after a wait"])
 @pytest.mark.parametrize("code", ["store-failed", "store-read-only", "duplicate-seq"])
-def test_whatever_does_not_pass_is_passed_on(before: list[str], code: str) -> None:
+def test_permanent_error_is_raised(before: list[str], code: str) -> None:
     @virtual_time
     async def run() -> None:
         store = await refusing(*before, code)
@@ -100,7 +100,7 @@ def test_whatever_does_not_pass_is_passed_on(before: list[str], code: str) -> No
 
 
 @virtual_time
-async def test_an_owner_whose_epoch_is_over_is_told_so() -> None:
+async def test_stale_epoch_is_raised() -> None:
     store = await refusing("disk-full")
     await store.claim("x1")
     with pytest.raises(StaleEpoch):
@@ -108,7 +108,7 @@ async def test_an_owner_whose_epoch_is_over_is_told_so() -> None:
 
 
 @virtual_time
-async def test_who_waits_can_be_cancelled() -> None:
+async def test_retry_can_be_cancelled() -> None:
     store = await refusing(*["disk-full"] * 100)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5):
@@ -118,7 +118,7 @@ async def test_who_waits_can_be_cancelled() -> None:
 
 
 @virtual_time
-async def test_who_is_told_to_give_up_tries_once_more_and_says_why() -> None:
+async def test_stop_raises_the_error_after_one_more_attempt() -> None:
     store = await refusing(*["disk-full"] * 100)
     journal = RetryingJournal(store)
     async with asyncio.TaskGroup() as group:
@@ -136,28 +136,31 @@ async def test_who_is_told_to_give_up_tries_once_more_and_says_why() -> None:
     assert await store.events("x1") == [log(1)]
 
 
-def test_waiting_and_going_on_are_logged_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_retry_is_logged_once_for_all_writers(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
     @virtual_time
     async def run() -> None:
         store = await refusing(*["disk-full"] * 9)
-        patience = StoreRetry()
-        journal, recorder = RetryingJournal(store, patience), RetryingRecorder(store, patience)
+        retry_policy = StoreRetry()
+        journal, recorder = (
+            RetryingJournal(store, retry_policy),
+            RetryingRecorder(store, retry_policy),
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(journal.append("x1", 1, [log(1)]))
             group.create_task(recorder.record(KEY, {"text": "paid"}))
 
     run()
-    told = [r for r in caplog.records if r.name == "planwave.service.executions.store_retry"]
-    assert [(r.levelname, "stand still" in r.message) for r in told] == [
+    received = [r for r in caplog.records if r.name == "planwave.service.executions.store_retry"]
+    assert [(r.levelname, "stand still" in r.message) for r in received] == [
         ("WARNING", True),
         ("INFO", False),
     ]
 
 
 @virtual_time
-async def test_a_paid_reply_waits_for_room_instead_of_being_lost() -> None:
+async def test_paid_reply_is_recorded_when_disk_has_room_again() -> None:
     store = await refusing(*["disk-full"] * 3)
     recorder = RetryingRecorder(store)
     assert await recorder.recorded(KEY) is None

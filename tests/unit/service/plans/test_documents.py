@@ -29,7 +29,7 @@ def checked(document: Any, limits: Limits | None = None) -> Any:
     return check_source(source, library_registry(), limits or Limits())
 
 
-def test_a_bare_graph_and_a_plan_around_it_read_the_same() -> None:
+def test_graph_and_plan_documents_are_equivalent() -> None:
     bare, plan = checked(GRAPH.to_document()), checked(make_plan(GRAPH).as_json())
     assert bare.graph == plan.graph == GRAPH
     assert bare.can_run
@@ -39,27 +39,27 @@ def test_a_bare_graph_and_a_plan_around_it_read_the_same() -> None:
 @pytest.mark.parametrize(
     "source", ["", "{", "[]", "null", '{"nodes": NaN}', '{"nodes": [], "nodes": []}', b"\xff"]
 )
-def test_what_is_no_graph_is_a_finding_not_a_crash(source: str | bytes) -> None:
+def test_unreadable_source_has_diagnostics(source: str | bytes) -> None:
     report = checked(source)
     assert report.graph is None
     assert not report.can_run
     assert report.diagnostics
 
 
-def test_a_field_no_plan_has_is_refused_in_graphs_and_plans() -> None:
+def test_unknown_field_is_rejected_in_graph_and_plan() -> None:
     for document in (GRAPH.to_document(), make_plan(GRAPH).as_json()):
         report = checked({**document, "surprise": 1})
         assert [found.code for found in report.diagnostics] == ["unknown-field"]
 
 
-def test_limits_hold_for_the_graph_inside_a_plan_too() -> None:
+def test_limits_apply_inside_a_plan() -> None:
     report = checked(make_plan(GRAPH).as_json(), Limits(nodes=1))
     assert "limit-exceeded" in {found.code for found in report.diagnostics}
 
 
 @pytest.mark.parametrize("around", [{}, {"title": "A title"}])
 @pytest.mark.parametrize("most", [9, 10, 10_000])
-def test_what_was_just_read_is_held_to_the_same_limits(around: Any, most: int) -> None:
+def test_parsed_document_has_the_same_limits(around: Any, most: int) -> None:
     document = make_graph(text_node("a", "x" * 10)).to_document() | around
     limits = Limits(string_bytes=most, plan_bytes=10_000)
     own, other = (
@@ -77,7 +77,7 @@ def test_what_was_just_read_is_held_to_the_same_limits(around: Any, most: int) -
     assert [found.code for found in report.diagnostics] == ["limit-exceeded"]
 
 
-def test_what_was_held_to_another_depth_is_searched() -> None:
+def test_document_checked_for_other_depth_is_checked_again() -> None:
     document = make_graph(text_node("a")).to_document()
     document["nodes"][0]["data"]["text"] = [[[1]]]  # the document has 7 levels
     for allowed, codes in ((7, ["invalid-data"]), (6, ["limit-exceeded"])):
@@ -85,14 +85,14 @@ def test_what_was_held_to_another_depth_is_searched() -> None:
         assert [found.code for found in report.diagnostics] == codes
 
 
-def test_a_plan_comes_back_from_its_row_as_it_was() -> None:
+def test_plan_round_trips_through_its_record() -> None:
     plan = make_plan(GRAPH)
     assert plan_of(record_of(plan)).as_json() == plan.as_json()
 
 
 @pytest.mark.parametrize("odd", [1, 1e-7, 1e20])
 @pytest.mark.parametrize("where", ["nowhere", "data", "ui", "edge", "forecast", "attempts"])
-def test_a_row_knows_whether_it_is_plain(where: str, odd: float) -> None:
+def test_record_knows_whether_it_is_plain(where: str, odd: float) -> None:
     document = GRAPH.to_document()
     node, edge = document["nodes"][0], document["edges"][0]
     places = {"data": node["data"], "ui": node.setdefault("ui", {}), "edge": edge["data"]}
@@ -107,7 +107,7 @@ def test_a_row_knows_whether_it_is_plain(where: str, odd: float) -> None:
     assert record_of(plan).plain == (where == "nowhere" or odd == 1)
 
 
-def test_a_plan_by_hand_has_a_title_even_without_one() -> None:
+def test_plan_without_title_gets_one() -> None:
     plan = plan_from_graph(
         checked(GRAPH.to_document()), plan_id="p", created_at="now", forecast=lambda _: {"waves": 2}
     )
@@ -118,34 +118,34 @@ def test_a_plan_by_hand_has_a_title_even_without_one() -> None:
     )
 
 
-def found(code: str, severity: Any = "error") -> Diagnostic:
+def diagnostic(code: str, severity: Any = "error") -> Diagnostic:
     return Diagnostic(code, severity, f"about {code}", hint="do this")
 
 
-def test_provider_faults_stop_a_run_but_not_a_plan() -> None:
-    raise_for_graph([found("unavailable-provider"), found("odd", "warning")])
+def test_provider_errors_stop_a_run_but_not_a_plan() -> None:
+    raise_for_graph([diagnostic("unavailable-provider"), diagnostic("odd", "warning")])
     for code, error in (
         ("unavailable-provider", UnavailableProvider),
         ("unknown-provider", UnknownProvider),
         ("unknown-model", UnknownModel),
     ):
         with pytest.raises(error) as caught:
-            raise_for_run([found(code)])
+            raise_for_run([diagnostic(code)])
         assert caught.value.hint == "do this"
 
 
-def test_other_faults_come_first_and_bring_all_findings() -> None:
-    findings = [found("unknown-provider"), found("flow-cycle")]
+def test_graph_errors_take_precedence_over_provider_errors() -> None:
+    findings = [diagnostic("unknown-provider"), diagnostic("flow-cycle")]
     with pytest.raises(GraphInvalid) as caught:
         raise_for_run(findings)
     assert caught.value.diagnostics == tuple(findings)
 
 
 def test_warnings_stop_nothing() -> None:
-    raise_for_run([found("odd", "warning"), found("fixed", "info")])
+    raise_for_run([diagnostic("odd", "warning"), diagnostic("fixed", "info")])
 
 
-def test_a_document_is_held_to_the_same_bounds_however_it_comes() -> None:
+def test_text_and_parsed_documents_have_the_same_limits() -> None:
     graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x" * 200}}], "edges": []}
     size = len(json.dumps(graph, separators=(",", ":")))
     for most, can_run in ((size, True), (size - 1, False)):

@@ -37,7 +37,7 @@ def text(value: Any, kind: str = "text") -> dict[str, Any]:
     return {"output": {"type": kind, "value": value}}
 
 
-def ran(
+def state_of(
     nodes: str,
     told: list[tuple[str, str, dict[str, Any]]],
     name: str = "a",
@@ -61,7 +61,7 @@ def ran(
     )
 
 
-def gave(path: str, outputs: dict[str, Any], duration_s: float = 1.0) -> Any:
+def completed(path: str, outputs: dict[str, Any], duration_s: float = 1.0) -> Any:
     return "node.completed", path, {"outputs": outputs, "duration_s": duration_s}
 
 
@@ -70,21 +70,30 @@ def only(told: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def test_two_that_are_the_same_are_told_in_one_line() -> None:
-    a = ran("x y", [gave("x", text("1")), gave("y", text("2"))])
-    b = ran("x y", [gave("x", text("1"), 9.0), ("usage", "x", USED), gave("y", text("2"))], "b")
-    told = diff(a, b)
-    assert told["counts"] == {"same": 2, "changed": 0, "only_a": 0, "only_b": 0}
-    assert (told["a"], told["b"], told["nodes"], told["left_off"]) == ("a", "b", [], 0)
-    assert told["status"] == ["completed", "completed"]
-    assert told["duration_s"] == [3.0, 4.0]
-    assert [used["input_tokens"] for used in told["usage"]] == [0, 10]
-    assert [used["cost_usd"] for used in told["usage"]] == [None, 0.5]
+def test_equal_executions_have_no_differences() -> None:
+    a = state_of("x y", [completed("x", text("1")), completed("y", text("2"))])
+    b = state_of(
+        "x y",
+        [completed("x", text("1"), 9.0), ("usage", "x", USED), completed("y", text("2"))],
+        "b",
+    )
+    received = diff(a, b)
+    assert received["counts"] == {"same": 2, "changed": 0, "only_a": 0, "only_b": 0}
+    assert (received["a"], received["b"], received["nodes"], received["left_off"]) == (
+        "a",
+        "b",
+        [],
+        0,
+    )
+    assert received["status"] == ["completed", "completed"]
+    assert received["duration_s"] == [3.0, 4.0]
+    assert [used["input_tokens"] for used in received["usage"]] == [0, 10]
+    assert [used["cost_usd"] for used in received["usage"]] == [None, 0.5]
 
 
-def test_a_node_that_gave_something_else_is_told_with_both_values_and_their_difference() -> None:
-    a = ran("x", [("usage", "x", USED), gave("x", text("one\ntwo"), 2.0)])
-    b = ran("x", [gave("x", text("one\nthree"), 0.5)], "b")
+def test_changed_output_has_both_values_and_a_diff() -> None:
+    a = state_of("x", [("usage", "x", USED), completed("x", text("one\ntwo"), 2.0)])
+    b = state_of("x", [completed("x", text("one\nthree"), 0.5)], "b")
     assert only(diff(a, b)) == {
         "path": "x",
         "change": "changed",
@@ -103,62 +112,71 @@ def test_a_node_that_gave_something_else_is_told_with_both_values_and_their_diff
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0, None), ({"k": 1}, {"k": 2})])
 def test_values_are_compared_as_json(a: Any, b: Any) -> None:
-    states = ran("x", [gave("x", text(a))]), ran("x", [gave("x", text(b))], "b")
+    states = state_of("x", [completed("x", text(a))]), state_of("x", [completed("x", text(b))], "b")
     (sides,) = only(diff(*states))["outputs"].values()
     assert repr([side["value"] for side in sides]) == repr([a, b])
     assert "result" not in only(diff(*states))
 
 
-def test_a_handle_that_only_one_side_has_is_null_on_the_other() -> None:
-    a = ran("x", [gave("x", {"yes": text("1")["output"]})])
-    b = ran("x", [gave("x", {"no": text(None)["output"]})], "b")
+def test_missing_handle_is_null() -> None:
+    a = state_of("x", [completed("x", {"yes": text("1")["output"]})])
+    b = state_of("x", [completed("x", {"no": text(None)["output"]})], "b")
     assert only(diff(a, b))["outputs"] == {
         "yes": [{"type": "text", "value": "1"}, None],
         "no": [None, {"type": "text", "value": None}],
     }
 
 
-def test_another_status_is_told_with_the_error() -> None:
+def test_changed_status_has_the_error() -> None:
     error = {"code": "boom", "message": "it broke"}
     failed = ("node.failed", "x", {"error": error, "handled": False, "duration_s": 1.0})
-    a, b = ran("x", [failed], ends="failed"), ran("x", [gave("x", text("1"))], "b", ends="")
-    told = diff(a, b)
-    assert (told["status"], told["duration_s"]) == (["failed", "executing"], [2.0, None])
-    node = only(told)
+    a, b = (
+        state_of("x", [failed], ends="failed"),
+        state_of("x", [completed("x", text("1"))], "b", ends=""),
+    )
+    received = diff(a, b)
+    assert (received["status"], received["duration_s"]) == (["failed", "executing"], [2.0, None])
+    node = only(received)
     assert (node["status"], node["error"]) == (["failed", "completed"], [error, None])
     assert (node["outputs"]["output"][0], "result" in node) == (None, False)
 
 
-def test_what_the_graph_says_otherwise_is_named() -> None:
-    story = [gave("x", text("1"))]
-    a, b = ran("x", story, data={"x": {"k": 1}}), ran("x:fork", story, "b", data={"x": {"k": 2}})
+def test_changed_graph_fields_are_named() -> None:
+    story = [completed("x", text("1"))]
+    a, b = (
+        state_of("x", story, data={"x": {"k": 1}}),
+        state_of("x:fork", story, "b", data={"x": {"k": 2}}),
+    )
     assert only(diff(a, b))["written"] == ["type", "data"]
 
 
-def test_nodes_that_only_one_has_are_told_those_of_the_first_before() -> None:
-    a = ran("x y", [gave("x", text("1")), gave("x[1]/z", text("1"))])
-    b = ran("w x", [gave("x", text("1"))], "b")
-    told = diff(a, b)
-    assert told["counts"] == {"same": 1, "changed": 0, "only_a": 2, "only_b": 1}
-    assert [(n["path"], n["change"]) for n in told["nodes"]] == [
+def test_nodes_of_one_side_are_listed_first_side_first() -> None:
+    a = state_of("x y", [completed("x", text("1")), completed("x[1]/z", text("1"))])
+    b = state_of("w x", [completed("x", text("1"))], "b")
+    received = diff(a, b)
+    assert received["counts"] == {"same": 1, "changed": 0, "only_a": 2, "only_b": 1}
+    assert [(n["path"], n["change"]) for n in received["nodes"]] == [
         ("y", "only_a"),
         ("x[1]/z", "only_a"),
         ("w", "only_b"),
     ]
-    assert [n["status"] for n in told["nodes"]] == [
+    assert [n["status"] for n in received["nodes"]] == [
         ["pending", None],
         ["completed", None],
         [None, "pending"],
     ]
-    assert all("written" not in n for n in told["nodes"])
+    assert all("written" not in n for n in received["nodes"])
 
 
 # -- bounds
 
 
-def test_a_long_value_is_shown_by_its_beginning_and_hash() -> None:
+def test_long_value_has_preview_and_hash() -> None:
     long = "x" * VALUE_CHARS
-    a, b = ran("x", [gave("x", text(long + "a"))]), ran("x", [gave("x", text([long, "b"]))], "b")
+    a, b = (
+        state_of("x", [completed("x", text(long + "a"))]),
+        state_of("x", [completed("x", text([long, "b"]))], "b"),
+    )
     first, second = only(diff(a, b))["outputs"]["output"]
     assert (first["preview"], first["chars"]) == (long + "…", VALUE_CHARS + 1)
     assert second["preview"].startswith('["xxx')
@@ -166,46 +184,49 @@ def test_a_long_value_is_shown_by_its_beginning_and_hash() -> None:
     assert first["sha256"] != second["sha256"]
 
 
-def test_however_much_differs_the_answer_stays_small() -> None:
+def test_difference_has_a_bounded_size() -> None:
     names = [f"n{i}" for i in range(MAX_NODES + 50)]
     lines = ["\n".join(f"{side} {i}" for i in range(700)) for side in "ab"]
 
     def state(side: int) -> ExecutionState:
         outputs = {f"h{i}": {"type": "text", "value": lines[side]} for i in range(MAX_HANDLES + 5)}
-        return ran(" ".join(names), [gave(name, outputs) for name in names], "ab"[side])
+        return state_of(" ".join(names), [completed(name, outputs) for name in names], "ab"[side])
 
-    told = diff(state(0), state(1))
-    assert (len(told["nodes"]), told["left_off"]) == (MAX_NODES, 50)
-    assert told["counts"]["changed"] == MAX_NODES + 50
-    assert all(len(node["outputs"]) == MAX_HANDLES for node in told["nodes"])
-    assert len(json.dumps(told)) < 4_000_000
+    received = diff(state(0), state(1))
+    assert (len(received["nodes"]), received["left_off"]) == (MAX_NODES, 50)
+    assert received["counts"]["changed"] == MAX_NODES + 50
+    assert all(len(node["outputs"]) == MAX_HANDLES for node in received["nodes"])
+    assert len(json.dumps(received)) < 4_000_000
 
 
-def test_long_lines_are_compared_by_sentences() -> None:
+def test_long_lines_are_compared_by_sentence() -> None:
     sentences = [f"This is sentence number {i} of a long paragraph." for i in range(20)]
     changed = [*sentences[:9], "This one is new.", *sentences[10:]]
-    told = text_diff(" ".join(sentences), " ".join(changed)).split("\n")
-    assert [line for line in told if line[0] in "+-"] == [f"-{sentences[9]}", "+This one is new."]
+    received = text_diff(" ".join(sentences), " ".join(changed)).split("\n")
+    assert [line for line in received if line[0] in "+-"] == [
+        f"-{sentences[9]}",
+        "+This one is new.",
+    ]
 
 
-def test_the_difference_of_texts_is_cut() -> None:
-    told = text_diff("\n".join("a" * 90 for _ in range(400)), "b" * 10_000)
-    assert told.endswith("\n…")
-    assert len(told) < DIFF_CHARS + 2 * LINE_CHARS + 10
+def test_text_diff_is_truncated() -> None:
+    received = text_diff("\n".join("a" * 90 for _ in range(400)), "b" * 10_000)
+    assert received.endswith("\n…")
+    assert len(received) < DIFF_CHARS + 2 * LINE_CHARS + 10
     longest = text_diff("a" * 10_000, "b" * 10_000).split("\n")
     assert [line[:2] for line in longest] == ["@@", "-a", "+b"]
     assert max(map(len, longest)) == 2 * LINE_CHARS + 1
 
 
 @pytest.mark.parametrize("same", ["x" * TEXT_CHARS, "x\n" * TEXT_LINES])
-def test_texts_that_differ_far_down_are_said_to(same: str) -> None:
+def test_late_differences_are_mentioned(same: str) -> None:
     assert text_diff(same + "a", same + "b").startswith("they differ after 500 lines")
 
 
-def test_errors_are_cut() -> None:
+def test_errors_are_truncated() -> None:
     long = {"code": "boom", "message": "m" * 5_000}
     failed = ("node.failed", "x", {"error": long, "handled": False, "duration_s": 1.0})
-    a, b = ran("x", [failed], ends="failed"), ran("x", [], "b")
+    a, b = state_of("x", [failed], ends="failed"), state_of("x", [], "b")
     assert len(only(diff(a, b))["error"][0]["message"]) == VALUE_CHARS + 1
 
 
@@ -223,7 +244,7 @@ class Counting:
         return ExecutionResult({"output": DataValue("integer", self.given)})
 
 
-async def test_executions_are_compared_by_what_is_stored() -> None:
+async def test_stored_executions_are_compared() -> None:
     from planwave.graph.model import Node
 
     graph = nodes_of(text_node("t"), Node("n", "counting", "N"))
@@ -232,10 +253,10 @@ async def test_executions_are_compared_by_what_is_stored() -> None:
         ids = [(await service.execute(plan.plan_id)).execution_id for _ in range(2)]
         for execution_id in ids:
             await service.wait(execution_id)
-        told = await service.diff(*ids)
-        assert (told["a"], told["b"]) == tuple(ids)
-        assert told["counts"] == {"same": 1, "changed": 1, "only_a": 0, "only_b": 0}
-        assert only(told)["path"] == "n"
+        received = await service.diff(*ids)
+        assert (received["a"], received["b"]) == tuple(ids)
+        assert received["counts"] == {"same": 1, "changed": 1, "only_a": 0, "only_b": 0}
+        assert only(received)["path"] == "n"
         assert (await service.diff(ids[0], ids[0]))["counts"]["same"] == 2
         for pair in ((ids[0], new_id()), (new_id(), ids[0])):
             with pytest.raises(NotFound):

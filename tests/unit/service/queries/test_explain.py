@@ -71,22 +71,22 @@ def check_all(told: list[Event]) -> None:
 
 @given(st.integers(0, 2**64), st.integers(0, 60))
 @settings(max_examples=80, deadline=None)
-def test_every_node_of_any_execution_has_an_explanation_at_any_time(seed: int, cut: int) -> None:
+def test_every_node_has_an_explanation_at_any_time(seed: int, cut: int) -> None:
     scene = Scene(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
     @virtual_time
     async def plays() -> None:
         stored = [e._replace(seq=e.seq + 1) for e in (await scene.run()).stored]
-        told = [created_event(scene.graph, scene.options), *stored]
-        check_all(told)
-        check_all(told[: 1 + cut])
+        received = [created_event(scene.graph, scene.options), *stored]
+        check_all(received)
+        check_all(received[: 1 + cut])
 
     plays()
 
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=60, deadline=None)
-def test_every_node_that_was_cut_off_has_an_explanation(seed: int) -> None:
+def test_every_interrupted_node_has_an_explanation(seed: int) -> None:
     scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
     @virtual_time
@@ -101,11 +101,11 @@ def test_every_node_that_was_cut_off_has_an_explanation(seed: int) -> None:
     plays()
 
 
-async def test_it_gives_the_very_text_that_each_input_was_fed() -> None:
+async def test_explanation_has_the_input_text() -> None:
     acts = {"a": result_with("one\n\n two "), "b": result_with({"k": ["ü", 1]})}
     graph = parse_graph("a b c d", "a>c", "b>c", "b>c.other", "c>d")
-    told = await run_events(graph, acts)
-    read = explain(told, "c")["inputs"]
+    received = await run_events(graph, acts)
+    read = explain(received, "c")["inputs"]
     assert list(read) == ["input", "other"]
     assert read["input"]["text"] == ('From a (a):\none\n\n two \n\nFrom b (b):\n{"k":["ü",1]}')
     assert read["input"]["arrivals"][1] == {
@@ -113,29 +113,29 @@ async def test_it_gives_the_very_text_that_each_input_was_fed() -> None:
         "type": "any", "value": {"k": ["ü", 1]}, "text": '{"k":["ü",1]}',
     }  # fmt: skip
     assert read["other"]["text"] == '{"k":["ü",1]}'
-    assert explain(told, "a")["inputs"] == {}
+    assert explain(received, "a")["inputs"] == {}
 
 
-async def test_of_a_join_of_any_only_the_winner_was_read() -> None:
+async def test_any_join_reads_only_the_first_input() -> None:
     graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
-    told = await run_events(graph, {"a": result_with("first")})
-    (one,) = explain(told, "c")["inputs"].values()
+    received = await run_events(graph, {"a": result_with("first")})
+    (one,) = explain(received, "c")["inputs"].values()
     assert (one["text"], len(one["arrivals"])) == ("first", 1)
 
 
-async def test_what_has_not_started_has_read_nothing_yet() -> None:
-    told = await run_events(
+async def test_pending_node_has_no_inputs() -> None:
+    received = await run_events(
         parse_graph("a b c", "a>c", "b>c"), until=is_event("node.completed", "a")
     )
-    assert explain(told, "c")["inputs"] == {}
+    assert explain(received, "c")["inputs"] == {}
 
 
-async def test_a_linked_node_shows_what_had_arrived_for_it() -> None:
-    told = await run_events(parse_graph("a g:vein u", "a>g", "g~u"), {"a": result_with("data")})
-    assert explain(told, "g")["inputs"]["input"]["text"] == "data"
+async def test_linked_node_has_inputs() -> None:
+    received = await run_events(parse_graph("a g:vein u", "a>g", "g~u"), {"a": result_with("data")})
+    assert explain(received, "g")["inputs"]["input"]["text"] == "data"
 
 
-async def test_the_prompt_that_was_sent_is_given() -> None:
+async def test_explanation_has_the_prompt() -> None:
     def asks(inputs: Any, context: Any) -> Any:
         async def tells() -> Any:
             yield node_event(context, "prompt", {"prompt": "Write.", "model": "m"})
@@ -143,11 +143,11 @@ async def test_the_prompt_that_was_sent_is_given() -> None:
 
         return tells()
 
-    told = await run_events(parse_graph("a"), {"a": asks})
-    assert explain(told, "a")["prompt"] == {"prompt": "Write.", "model": "m"}
+    received = await run_events(parse_graph("a"), {"a": asks})
+    assert explain(received, "a")["prompt"] == {"prompt": "Write.", "model": "m"}
 
 
-async def test_attempts_that_failed_are_told_with_what_went_wrong() -> None:
+async def test_failed_attempts_are_listed() -> None:
     def third_time(inputs: Any, context: Any) -> Any:
         async def acts() -> Any:
             if context.attempt < 3:
@@ -181,45 +181,45 @@ def asking(timeout_s: float | None = None) -> dict[str, Any]:
     return {"a": asks, "a:resume": goes_on}
 
 
-async def test_who_answered_what_is_told() -> None:
+async def test_answer_is_explained() -> None:
     def answers(rig: ExecutionHarness, event: Event) -> None:
         if event.type == "node.waiting":
-            said = {"decision": "approve", "note": "fine by me"}
-            rig.execution.answer(event.data["request_id"], said)
+            output = {"decision": "approve", "note": "fine by me"}
+            rig.execution.answer(event.data["request_id"], output)
 
     found = explain(await run_events(parse_graph("a"), asking(), on_event=answers), "a")
     assert found["reason"].endswith(" It was answered: approve: fine by me.")
-    asked, answered = (s for s in found["course"] if s["what"] in ("asked", "answered"))
-    assert asked["request"] == {"prompt": "ok?"}
+    requested, answered = (s for s in found["course"] if s["what"] in ("asked", "answered"))
+    assert requested["request"] == {"prompt": "ok?"}
     assert (answered["by"], answered["decision"], answered["note"]) == (
         "person", "approve", "fine by me",
     )  # fmt: skip
-    assert answered["request_id"] == asked["request_id"]
+    assert answered["request_id"] == requested["request_id"]
 
 
 @virtual_time
-async def test_that_nobody_answered_is_told() -> None:
-    told = await run_events(parse_graph("a"), asking(60), on_event=lambda *_: None)
-    found = explain(told, "a")
+async def test_expired_request_is_explained() -> None:
+    received = await run_events(parse_graph("a"), asking(60), on_event=lambda *_: None)
+    found = explain(received, "a")
     assert found["reason"].endswith(" Nobody answered it in time, so it went on with: reject.")
     assert found["course"][-2]["by"] == "timeout"
-    waiting = explain(told[: 1 + [e.type for e in told].index("node.waiting")], "a")
+    waiting = explain(received[: 1 + [e.type for e in received].index("node.waiting")], "a")
     assert waiting["reason"].startswith(
         "It asked for something and waits for the answer until 2026-01-01T00:01:00+00:00."
     )
 
 
 @virtual_time
-async def test_a_node_that_was_cut_off_says_how_often_it_was_entered_again() -> None:
+async def test_interruptions_are_counted() -> None:
     graph = parse_graph("a")
 
     async def lives(stored: list[Event], **more: Any) -> list[Event]:
         journal = MemoryJournal(**more)
-        rig = ExecutionHarness(
+        harness = ExecutionHarness(
             graph, None, journal=journal, history=History(stored), is_recovery=len(stored) > 1
         )
         try:
-            await rig.run()
+            await harness.run()
         except Exception:  # noqa: BLE001 - the end of its process
             await asyncio.sleep(0)
         return [*stored, *journal.events]
@@ -236,14 +236,14 @@ async def test_a_node_that_was_cut_off_says_how_often_it_was_entered_again() -> 
     ]  # fmt: skip
 
 
-async def test_an_unstarted_decision_is_told_as_one() -> None:
+async def test_interrupted_decision_is_explained() -> None:
     once = Policy(effect="once")
     graph = parse_graph("a", policies={"a": once})
-    told = await run_events(graph, until=is_event("node.started", "a"))
+    received = await run_events(graph, until=is_event("node.started", "a"))
     request = {"kind": "interrupted", "message": "?", "actions": ["run_again"]}
-    data = {"request_id": f"r{len(told) + 1}", "request": request}
-    told.append(Event("x1", len(told) + 1, told[-1].at, "node.waiting", "a", 1, data))
-    found = explain(told, "a")
+    data = {"request_id": f"r{len(received) + 1}", "request": request}
+    received.append(Event("x1", len(received) + 1, received[-1].at, "node.waiting", "a", 1, data))
+    found = explain(received, "a")
     assert (found["code"], found["requests"][0]["request"]["kind"]) == (
         "waits-for-decision", "interrupted",
     )  # fmt: skip
@@ -276,7 +276,7 @@ async def told_of(nodes: list[dict[str, Any]], *edges: dict[str, Any]) -> list[E
     return list(await store.events(result.execution_id))
 
 
-async def test_a_flow_wire_is_named_with_the_written_value_it_beat() -> None:
+async def test_flow_wire_is_named_with_overridden_value() -> None:
     found = explain(
         await told_of(
             [text("a", "wired"), text("b", "written")], wire("e", "a", "b", "text", FLOW)
@@ -291,7 +291,7 @@ async def test_a_flow_wire_is_named_with_the_written_value_it_beat() -> None:
     )
 
 
-async def test_a_link_is_named_like_a_flow_wire() -> None:
+async def test_link_wire_is_named() -> None:
     nodes = [text("l", "linked"), {"id": "b", "type": "text", "data": {"text": "written"}}]
     events = await told_of(nodes, wire("k", "l", "b", "text", LINK))
     assert explain(events, "b")["parameters"] == {
@@ -301,7 +301,7 @@ async def test_a_link_is_named_like_a_flow_wire() -> None:
     assert done.data["outputs"]["output"]["value"] == "linked"
 
 
-async def test_all_that_a_linked_model_brings_is_named_with_where_it_came_in() -> None:
+async def test_linked_model_parameters_are_named() -> None:
     nodes = [
         {"id": "m", "type": "model", "data": {"model": "n", "temperature": 1}},
         {"id": "ask", "type": "llm", "data": {"prompt": "Hi", "model": "m", "temperature": 0.5}},
@@ -317,7 +317,7 @@ async def test_all_that_a_linked_model_brings_is_named_with_where_it_came_in() -
     assert found["prompt"]["model"] == "n"
 
 
-async def test_it_is_told_of_nodes_inside_nodes_too() -> None:
+async def test_nested_node_parameters_are_named() -> None:
     number = {"id": "n", "type": "number", "data": {"value": "{{ item }}"}}
     inside = {"nodes": [number, text("t", "")], "edges": [wire("k", "n", "t", "text", LINK)]}
     loop = {"id": "l", "type": "loop", "data": {"items": [7], "body": inside}}
@@ -327,7 +327,7 @@ async def test_it_is_told_of_nodes_inside_nodes_too() -> None:
     }
 
 
-async def test_nothing_is_said_where_no_wire_leads_into_a_parameter() -> None:
+async def test_unwired_parameters_are_omitted() -> None:
     found = explain(await told_of([text("a", "x")]), "a")
     assert "parameters" not in found
 
@@ -346,7 +346,7 @@ def test_only_the_last_attempt_counts() -> None:
     assert list(describe_sources(fields)) == ["Its 'a' came by the flow from 's'."]
 
 
-def test_all_that_lost_is_told() -> None:
+def test_all_overridden_sources_are_named() -> None:
     fed = {"channel": "link", "edge": "e", "source": "s", "over": ["flow", "inline"]}
     assert list(describe_sources({"a": fed})) == [
         "Its 'a' came by the link from 's', which beats the flow and what is written in it."

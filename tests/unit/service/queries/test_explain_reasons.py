@@ -24,16 +24,16 @@ from tests.support.graph.builders import make_graph as nodes_of
 from tests.support.graph.builders import text_node
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.nodes.held_nodes import HeldNode
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 
 
-async def test_a_node_that_ran_says_what_it_waited_for() -> None:
-    told = await run_events(parse_graph("a b c", "a>c", "b>c"))
-    first = explain(told, "a")
+async def test_completed_node_names_its_sources() -> None:
+    received = await run_events(parse_graph("a b c", "a>c", "b>c"))
+    first = explain(received, "a")
     assert (first["path"], first["status"], first["code"]) == ("a", "completed", "root")
     assert first["reason"] == "It needs nothing from other nodes, so it could start at once."
     assert first["because"] == []
-    found = explain(told, "c")
+    found = explain(received, "c")
     assert (found["code"], found["status"]) == ("inputs-arrived", "completed")
     assert found["reason"] == "All it needs was settled: 'a' and 'b' delivered."
     assert found["because"][0] == {
@@ -46,7 +46,7 @@ async def test_a_node_that_ran_says_what_it_waited_for() -> None:
     }
 
 
-async def test_a_node_that_takes_the_first_input_names_the_winner() -> None:
+async def test_any_join_names_the_first_input() -> None:
     graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
     found = explain(await run_events(graph, {"a": raise_error}), "c")
     assert found["code"] == "first-input"
@@ -57,19 +57,19 @@ async def test_a_node_that_takes_the_first_input_names_the_winner() -> None:
     ]
 
 
-async def test_a_skipped_node_says_which_way_was_taken_instead() -> None:
+async def test_skipped_node_names_the_branch_taken() -> None:
     graph = parse_graph("fork yes no after", "fork.yes>yes", "fork.no>no", "no>after")
-    told = await run_events(graph, {"fork": result_with(1, "yes")})
-    found = explain(told, "no")
+    received = await run_events(graph, {"fork": result_with(1, "yes")})
+    found = explain(received, "no")
     assert found["code"] == "no-input"
     assert found["reason"] == "Nothing arrived on any of its inputs: 'fork' gave 'yes', not 'no'."
     assert found["because"][0]["gave"] == ["yes"]
     assert found["because"][0]["edge"] == "e2"
-    later = explain(told, "after")
+    later = explain(received, "after")
     assert later["reason"] == "Nothing arrived on any of its inputs: 'no' was skipped."
 
 
-async def test_a_node_whose_required_input_was_skipped_names_it() -> None:
+async def test_skipped_required_input_is_named() -> None:
     graph = parse_graph("fork b n:picky", "fork.no>n.need", "b>n")
     found = explain(await run_events(graph, {"fork": result_with(1, "yes")}), "n")
     assert (found["status"], found["code"]) == ("skipped", "required-input-skipped")
@@ -77,50 +77,52 @@ async def test_a_node_whose_required_input_was_skipped_names_it() -> None:
     assert [each["node"] for each in found["because"]] == ["fork"]
 
 
-async def test_a_blocked_node_names_the_first_failure_and_what_lies_between() -> None:
-    told = await run_events(parse_graph("a b c d", "a>b", "b>c", "d>c"), {"a": raise_error})
-    assert explain(told, "a")["error"]["message"] == "boom"
-    assert explain(told, "a")["reason"].endswith("It failed: boom.")
-    assert explain(told, "b")["reason"] == "It needs 'a', and 'a' failed: boom."
-    found = explain(told, "c")
+async def test_blocked_node_names_the_first_failure() -> None:
+    received = await run_events(parse_graph("a b c d", "a>b", "b>c", "d>c"), {"a": raise_error})
+    assert explain(received, "a")["error"]["message"] == "boom"
+    assert explain(received, "a")["reason"].endswith("It failed: boom.")
+    assert explain(received, "b")["reason"] == "It needs 'a', and 'a' failed: boom."
+    found = explain(received, "c")
     assert found["code"] == "blocked"
     assert found["reason"] == "It needs 'b', which did not run because 'a' failed: boom."
     assert [each["node"] for each in found["because"]] == ["b", "a"]
     assert found["because"][1]["error"]["code"] == "node-failed"
 
 
-async def test_a_failure_that_was_caught_blocks_nobody() -> None:
+async def test_handled_failure_blocks_no_node() -> None:
     caught = Policy(on_error="default", default={"handle": "output", "value": 1})
-    told = await run_events(parse_graph("a b", "a>b", policies={"a": caught}), {"a": raise_error})
-    assert "Its policy caught" in explain(told, "a")["reason"]
-    assert explain(told, "b")["code"] == "inputs-arrived"
+    received = await run_events(
+        parse_graph("a b", "a>b", policies={"a": caught}), {"a": raise_error}
+    )
+    assert "Its policy caught" in explain(received, "a")["reason"]
+    assert explain(received, "b")["code"] == "inputs-arrived"
 
 
-async def test_what_a_failure_stopped_names_the_failure() -> None:
+async def test_stopped_node_names_the_failure() -> None:
     graph = parse_graph("a b c", "b>c")
-    told = await run_events(
+    received = await run_events(
         graph, {"a": raise_error}, RunOptions(on_failure="stop", max_parallel=1)
     )
-    found = explain(told, "c")
+    found = explain(received, "c")
     assert (found["status"], found["code"]) == ("cancelled", "stopped")
     assert "'a' failed: boom" in found["reason"]
     assert found["because"][0]["node"] == "a"
 
 
-async def test_what_was_cancelled_says_by_what() -> None:
-    told = await run_events(parse_graph("a b", "a>b"), {"a": suspend})
-    assert explain(told, "a")["reason"] == "It was cancelled while it ran: nobody answers."
-    assert explain(told, "b")["code"] == "cancelled"
-    assert "before it could start" in explain(told, "b")["reason"]
+async def test_cancelled_node_names_the_cause() -> None:
+    received = await run_events(parse_graph("a b", "a>b"), {"a": suspend})
+    assert explain(received, "a")["reason"] == "It was cancelled while it ran: nobody answers."
+    assert explain(received, "b")["code"] == "cancelled"
+    assert "before it could start" in explain(received, "b")["reason"]
 
 
-async def test_a_waiting_node_gives_its_request_and_what_is_behind_it_says_so() -> None:
+async def test_waiting_node_has_request_and_dependents_name_it() -> None:
     graph = parse_graph("a b c", "a>b", "b>c")
-    told = await run_events(graph, {"a": suspend}, until=is_event("execution.paused"))
-    found = explain(told, "a")
+    received = await run_events(graph, {"a": suspend}, until=is_event("execution.paused"))
+    found = explain(received, "a")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
     assert found["requests"][0]["request"] == "which one?"
-    behind = explain(told, "c")
+    behind = explain(received, "c")
     assert behind["code"] == "sources-open"
     assert behind["reason"] == "It waits for 'b' (pending), which hangs on 'a' (waiting)."
     assert [(each["node"], each["status"]) for each in behind["because"]] == [
@@ -129,47 +131,47 @@ async def test_a_waiting_node_gives_its_request_and_what_is_behind_it_says_so() 
     ]
 
 
-async def test_a_node_that_waits_for_a_time_says_for_which() -> None:
+async def test_timer_names_its_time() -> None:
     def timed(*_: Any) -> Any:
         return Suspension({"kind": "timer", "until": "2030-01-31T09:00:00+00:00"}, None, 3_600)
 
-    told = await run_events(parse_graph("a"), {"a": timed}, until=is_event("execution.paused"))
-    found = explain(told, "a")
+    received = await run_events(parse_graph("a"), {"a": timed}, until=is_event("execution.paused"))
+    found = explain(received, "a")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-time")
     assert found["reason"].startswith("It waits until 2030-01-31T09:00:00+00:00.")
 
 
-async def test_a_node_that_is_tried_again_says_what_went_wrong() -> None:
+async def test_retrying_node_names_the_error() -> None:
     def not_yet(*_: Any) -> Any:
         raise NodeError("busy", retryable=True)
 
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 0))})
-    told = await run_events(graph, {"a": not_yet}, until=is_event("node.retrying", "a"))
-    found = explain(told, "a")
+    received = await run_events(graph, {"a": not_yet}, until=is_event("node.retrying", "a"))
+    found = explain(received, "a")
     assert (found["status"], found["code"]) == ("retrying", "waits-to-retry")
     assert "Attempt 1 failed (busy)" in found["reason"]
 
 
-async def test_a_linked_node_says_who_may_call_on_it() -> None:
-    told = await run_events(parse_graph("g u", "g~u"))
-    found = explain(told, "g")
+async def test_linked_node_lists_its_users() -> None:
+    received = await run_events(parse_graph("g u", "g~u"))
+    found = explain(received, "g")
     assert (found["status"], found["code"]) == ("linked", "linked")
     assert found["because"] == [{"node": "u", "status": "completed", "edge": "e1"}]
 
 
-async def test_what_a_linked_node_needs_its_users_need_too() -> None:
+async def test_needs_of_linked_node_apply_to_its_users() -> None:
     graph = parse_graph("a b g:vein h:vein u", "a>g", "g~h", "h~u", "b>u")
-    told = await run_events(graph, {"a": raise_error})
-    found = explain(told, "u")
+    received = await run_events(graph, {"a": raise_error})
+    found = explain(received, "u")
     assert (found["status"], found["reason"]) == ("blocked", "It needs 'a', and 'a' failed: boom.")
     assert found["because"][0]["through"] == "g"
 
 
-async def test_before_the_start_a_node_waits_for_that() -> None:
+async def test_node_before_start_is_not_started() -> None:
     assert explain([created_event(parse_graph("a b", "a>b"))], "b")["code"] == "not-started"
 
 
-async def test_an_execution_that_ended_before_its_nodes_started_says_why() -> None:
+async def test_node_of_failed_start_names_the_error() -> None:
     error = {"code": "unavailable-provider", "message": "no key"}
     ended = Event(
         "x1", 2, TIMESTAMP, "execution.failed", None, None, {"error": error, "failures": []}
@@ -179,7 +181,7 @@ async def test_an_execution_that_ended_before_its_nodes_started_says_why() -> No
     assert "no key" in found["reason"]
 
 
-async def test_a_node_whose_inputs_are_there_waits_for_its_wave_or_a_place() -> None:
+async def test_ready_node_waits_for_wave_or_capacity() -> None:
     graph = parse_graph("a b c d", "a>c", "b>d")
     waves = RunOptions(scheduling="waves", max_parallel=1)
     first_done = is_event("node.completed", "a")
@@ -194,89 +196,89 @@ async def test_a_node_whose_inputs_are_there_waits_for_its_wave_or_a_place() -> 
     assert behind["code"] == "sources-open"
 
 
-async def test_inputs_say_where_an_execution_was_entered() -> None:
+async def test_inputs_explain_entries() -> None:
     graph = parse_graph("a:door b:door c d", "a>c", "b>d")
-    told = await run_events(graph, inputs={"a": {"output": "hi"}})
-    assert {path: explain(told, path)["code"] for path in fold(told).nodes} == {
+    received = await run_events(graph, inputs={"a": {"output": "hi"}})
+    assert {path: explain(received, path)["code"] for path in fold(received).nodes} == {
         "a": "given",
         "b": "other-entry",
         "c": "inputs-arrived",
         "d": "not-reached",
     }
-    assert "'a'" in explain(told, "b")["reason"]
-    assert explain(told, "d")["because"] == [{"node": "a", "status": "completed"}]
+    assert "'a'" in explain(received, "b")["reason"]
+    assert explain(received, "d")["because"] == [{"node": "a", "status": "completed"}]
 
 
-async def test_options_that_leave_a_node_out_are_named() -> None:
+async def test_options_explain_excluded_nodes() -> None:
     graph = parse_graph("a b c", "a>b", "b>c")
-    told = await run_events(graph, options=RunOptions(run_from=("a",), run_to=("a",)))
-    found = explain(told, "b")
+    received = await run_events(graph, options=RunOptions(run_from=("a",), run_to=("a",)))
+    found = explain(received, "b")
     assert found["code"] == "not-reached"
     assert found["reason"] == "run_from 'a' and run_to 'a' left it out of what runs."
 
 
-async def test_a_nested_node_is_explained_by_the_node_that_runs_it() -> None:
+async def test_nested_node_is_explained_by_its_parent() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         inner = parse_graph("i f s", "f>s")
         await context.runtime.run_graph("2", inner, {})
 
-    told = await run_events(parse_graph("loop"), {"loop": nests, "f": raise_error})
-    started, failed, blocked = (path for path in fold(told).nodes if path != "loop")
-    assert explain(told, started)["code"] == explain(told, failed)["code"] == "nested"
-    assert explain(told, started)["because"] == [{"node": "loop", "status": "failed"}]
-    assert explain(told, failed)["reason"].endswith("It failed: boom.")
-    assert explain(told, blocked)["because"][0]["node"] == failed
+    received = await run_events(parse_graph("loop"), {"loop": nests, "f": raise_error})
+    started, failed, blocked = (path for path in fold(received).nodes if path != "loop")
+    assert explain(received, started)["code"] == explain(received, failed)["code"] == "nested"
+    assert explain(received, started)["because"] == [{"node": "loop", "status": "failed"}]
+    assert explain(received, failed)["reason"].endswith("It failed: boom.")
+    assert explain(received, blocked)["because"][0]["node"] == failed
 
 
-async def test_a_nested_node_is_explained_by_the_nodes_beside_it() -> None:
+async def test_nested_node_is_explained_by_its_siblings() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         inner = parse_graph("s t u:picky v", "s>t", "s>u", "s.no>u.need", "u>v")
         await context.runtime.run_graph("2", inner, {"s": {"output": "in"}})
         return result_with(1)
 
-    told = await run_events(parse_graph("loop"), {"loop": nests})
-    given, started = explain(told, "loop[2]/s"), explain(told, "loop[2]/t")
+    received = await run_events(parse_graph("loop"), {"loop": nests})
+    given, started = explain(received, "loop[2]/s"), explain(received, "loop[2]/t")
     assert given["code"] == "given"
     assert given["reason"] == "Its result was given by 'loop', so it was not run."
     assert started["code"] == "inputs-arrived"
     assert [each["node"] for each in started["because"]] == ["loop[2]/s"]
     assert started["inputs"]["input"]["text"] == "in"
-    assert explain(told, "loop[2]/u")["code"] == "required-input-skipped"
-    assert explain(told, "loop[2]/v")["code"] == "no-input"
-    assert explain(told, "loop[2]/v")["because"][0]["node"] == "loop[2]/u"
+    assert explain(received, "loop[2]/u")["code"] == "required-input-skipped"
+    assert explain(received, "loop[2]/v")["code"] == "no-input"
+    assert explain(received, "loop[2]/v")["because"][0]["node"] == "loop[2]/u"
 
 
-async def test_what_a_nested_link_waits_for_is_a_reason_of_who_uses_it() -> None:
+async def test_need_of_nested_link_is_named() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("2", parse_graph("a g:vein u", "a>g", "g~u"), {})
         return result_with(1)
 
-    told = await run_events(parse_graph("loop"), {"loop": nests})
-    (need,) = explain(told, "loop[2]/u")["because"]
+    received = await run_events(parse_graph("loop"), {"loop": nests})
+    (need,) = explain(received, "loop[2]/u")["because"]
     assert (need["node"], need["through"]) == ("loop[2]/a", "loop[2]/g")
 
 
-async def test_a_nested_node_of_an_entry_not_taken_names_who_entered_elsewhere() -> None:
+async def test_nested_other_entry_names_the_parent() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("2", parse_graph("d:door e:door"), {"d": {"output": "in"}})
         return result_with(1)
 
-    told = await run_events(parse_graph("loop"), {"loop": nests})
-    found = explain(told, "loop[2]/e")
+    received = await run_events(parse_graph("loop"), {"loop": nests})
+    found = explain(received, "loop[2]/e")
     assert found["code"] == "other-entry"
     assert found["reason"] == "'loop' entered the graph it is part of elsewhere."
 
 
-async def test_a_nested_node_of_a_graph_that_was_never_told_is_explained_by_who_runs_it() -> None:
+async def test_nested_node_without_stored_graph_is_explained_by_its_parent() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("2", parse_graph("s t", "s>t"), {})
         return result_with(1)
 
-    told = await run_events(parse_graph("loop"), {"loop": nests})
-    older = [each._replace(data=_without_document(each.data)) for each in told]
+    received = await run_events(parse_graph("loop"), {"loop": nests})
+    older = [each._replace(data=_without_document(each.data)) for each in received]
     assert explain(older, "loop[2]/t")["code"] == "nested"
     assert explain(older, "loop[2]/t")["inputs"] == {}
-    assert explain(told, "loop[2]/t")["code"] == "inputs-arrived"
+    assert explain(received, "loop[2]/t")["code"] == "inputs-arrived"
 
 
 def _without_document(data: dict[str, Any]) -> dict[str, Any]:
@@ -285,43 +287,43 @@ def _without_document(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "data": {k: v for k, v in data["data"].items() if k != "document"}}
 
 
-async def test_a_node_that_waits_for_what_is_inside_it_names_that() -> None:
+async def test_parent_waiting_for_nested_node_names_it() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("2", parse_graph("i q"), {})
 
     graph = parse_graph("loop")
-    told = await run_events(
+    received = await run_events(
         graph, {"loop": nests, "q": suspend}, until=is_event("execution.paused")
     )
-    found = explain(told, "loop")
+    found = explain(received, "loop")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
     assert found["reason"].startswith("What runs inside it waits: 'loop[2]/q'.")
     assert found["because"] == [{"node": "loop[2]/q", "status": "waiting"}]
     assert [step["what"] for step in found["course"]] == ["started", "parked"]
 
 
-async def test_an_unknown_node_is_not_found_and_the_others_are_named() -> None:
-    told = await run_events(parse_graph("a b"))
+async def test_unknown_node_lists_the_nodes() -> None:
+    received = await run_events(parse_graph("a b"))
     with pytest.raises(NotFound, match="'nobody'") as caught:
-        explain(told, "nobody")
+        explain(received, "nobody")
     assert "'a' and 'b'" in (caught.value.hint or "")
 
 
-async def test_one_node_cancelled_by_itself_is_told_from_the_end_of_all() -> None:
+async def test_node_cancelled_alone_is_distinguished() -> None:
     def alone(rig: ExecutionHarness, event: Event) -> None:
         if event.type == "execution.paused":
             rig.execution.cancel_node("a", "no need")
 
-    told = await run_events(parse_graph("a b c", "a>b"), {"a": suspend}, on_event=alone)
-    found = explain(told, "a")
+    received = await run_events(parse_graph("a b c", "a>b"), {"a": suspend}, on_event=alone)
+    found = explain(received, "a")
     assert (found["code"], found["status"]) == ("node-cancelled", "cancelled")
     assert found["reason"] == (
         "It was cancelled while it ran, alone, the rest of the execution was not: no need."
     )
-    assert explain(told, "b")["reason"] == "It needs 'a', and 'a' was cancelled: no need."
+    assert explain(received, "b")["reason"] == "It needs 'a', and 'a' was cancelled: no need."
 
 
-async def test_what_a_pause_by_request_holds_up_says_so() -> None:
+async def test_paused_execution_explains_pending_nodes() -> None:
     def pauses(rig: ExecutionHarness, event: Event) -> None:
         if (event.type, event.path) == ("node.started", "a"):
             rig.execution.pause()
@@ -348,30 +350,29 @@ def _after(event: Event, places: int) -> Event:
 
 def settled_without_a_run(told: list[Event], **facts: Any) -> list[Event]:
     """The events of an execution whose first node has its result without having run."""
-    kept = [e for e in told if e.path is None and not e.type.startswith("wave")]
+    stored = [e for e in told if e.path is None and not e.type.startswith("wave")]
     data = {**told[-1].data, **facts}
-    return [*kept, told[-1]._replace(seq=len(kept) + 1, attempt=None, data=data)]
+    return [*stored, told[-1]._replace(seq=len(stored) + 1, attempt=None, data=data)]
 
 
-async def test_a_result_that_was_taken_over_says_from_where() -> None:
-    told = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
-    found = explain(settled_without_a_run(told, reused={"execution_id": "x0"}), "a")
+async def test_reused_result_names_its_execution() -> None:
+    received = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
+    found = explain(settled_without_a_run(received, reused={"execution_id": "x0"}), "a")
     assert (found["code"], found["status"]) == ("reused", "completed")
     assert "its result in execution x0 was taken over" in found["reason"]
 
 
-async def test_a_result_that_a_fork_changed_says_so() -> None:
-    told = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
-    found = explain(settled_without_a_run(told, changed=True), "a")
+async def test_preset_result_of_fork_is_explained() -> None:
+    received = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
+    found = explain(settled_without_a_run(received, changed=True), "a")
     assert (found["code"], found["status"], found["inputs"]) == ("changed", "completed", {})
 
 
-async def test_a_running_execution_is_explained_as_it_is_now() -> None:
+async def test_running_execution_is_explained() -> None:
     held = HeldNode()
     graph = nodes_of(Node("a", "held", "a"), text_node("b"), edges=[("a", "b")])
     async with Service(dependencies(graph, types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         found = await service.explain(record.execution_id, "b")
         assert (found["code"], found["reason"]) == ("sources-open", "It waits for 'a' (running).")

@@ -37,26 +37,26 @@ HISTORY: list[tuple[str, str | None, int | None, dict[str, Any]]] = [
 
 
 def events() -> list[Event]:
-    told, seq = [], 0
+    received, seq = [], 0
     for kind, path, attempt, data in HISTORY:
         seq += kind != "node.delta"
         number = 0 if kind == "node.delta" else seq
-        told.append(Event("x", number, f"t{seq}", kind, path, attempt, data))
-    return told
+        received.append(Event("x", number, f"t{seq}", kind, path, attempt, data))
+    return received
 
 
-def test_it_is_the_whole_state_after_every_event() -> None:
+def test_snapshot_is_the_whole_state_after_every_event() -> None:
     state = ExecutionState()
     for event in events():
         state.apply(event)
-        told = json.loads(snapshot_of(state, ["said"]))
+        received = json.loads(snapshot_of(state, ["said"]))
         whole = {"type": "snapshot", **state.as_json(), "logs": ["said"]}
-        assert told == json.loads(json.dumps(whole)), event.type
-    assert told["nodes"][3]["status"] == "linked"
+        assert received == json.loads(json.dumps(whole)), event.type
+    assert received["nodes"][3]["status"] == "linked"
 
 
 @pytest.mark.parametrize("path", ["ä", '"', "a/b", "\ud800", "/", ""])
-def test_a_node_nothing_is_known_of_is_shown_under_any_path(path: str) -> None:
+def test_untouched_node_is_serialized_under_any_path(path: str) -> None:
     state = ExecutionState()
     assert state.node(path).is_untouched
     assert json.loads(snapshot_of(state, []))["nodes"] == [NodeState(path).as_json()]
@@ -69,11 +69,11 @@ def test_a_node_nothing_is_known_of_is_shown_under_any_path(path: str) -> None:
         {"outputs": {}}, {"prompt": {}}, {"answer": 0}, {"provider": "p"},
     ],
 )  # fmt: skip
-def test_a_node_of_which_anything_is_known_is_not_untouched(known: dict[str, Any]) -> None:
+def test_node_with_any_fact_is_not_untouched(known: dict[str, Any]) -> None:
     assert not NodeState("a", **known).is_untouched
 
 
-def test_a_node_that_has_streamed_is_not_untouched() -> None:
+def test_node_with_streamed_text_is_not_untouched() -> None:
     node = NodeState("a")
     node.stream("text", 0, "x")
     assert not node.is_untouched
@@ -89,7 +89,7 @@ class _Mark:
     pass
 
 
-async def test_nobody_holds_a_snapshot_for_as_long_as_it_is_followed(
+async def test_snapshot_is_freed_after_it_was_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     marks: list[ref[_Mark]] = []

@@ -32,20 +32,20 @@ def brief(events: list[Event]) -> list[Any]:
 # -- joining text
 
 
-def test_text_of_a_node_is_joined_and_keeps_the_place_of_its_first_piece() -> None:
-    told = coalesce_text(
+def test_adjacent_text_of_a_node_is_joined() -> None:
+    received = coalesce_text(
         [delta("a", 0, "x"), delta("b", 4, "1"), fact(7, path="c"), delta("a", 1, "y")]
     )
-    assert brief(told) == [("a", 0, "xy"), ("b", 4, "1"), 7]
+    assert brief(received) == [("a", 0, "xy"), ("b", 4, "1"), 7]
 
 
-def test_text_is_not_joined_past_what_else_happened_to_its_node() -> None:
-    told = coalesce_text([delta("a", 0, "x"), fact(7), delta("a", 1, "y"), delta("a", 2, "z")])
-    assert brief(told) == [("a", 0, "x"), 7, ("a", 1, "yz")]
+def test_text_is_not_joined_across_other_events_of_its_node() -> None:
+    received = coalesce_text([delta("a", 0, "x"), fact(7), delta("a", 1, "y"), delta("a", 2, "z")])
+    assert brief(received) == [("a", 0, "x"), 7, ("a", 1, "yz")]
 
 
-def test_attempts_and_kinds_are_not_mixed() -> None:
-    told = coalesce_text(
+def test_attempts_and_kinds_are_not_joined() -> None:
+    received = coalesce_text(
         [
             delta("a", 0, "x"),
             delta("a", 0, "think", "reasoning"),
@@ -53,10 +53,10 @@ def test_attempts_and_kinds_are_not_mixed() -> None:
             delta("a", 1, "y"),
         ]
     )
-    assert brief(told) == [("a", 0, "xy"), ("a", 0, "think"), ("a", 0, "again")]
+    assert brief(received) == [("a", 0, "xy"), ("a", 0, "think"), ("a", 0, "again")]
 
 
-def test_joining_leaves_the_events_it_was_given_as_they_were() -> None:
+def test_joining_does_not_change_its_input() -> None:
     given = [delta("a", 0, "x"), delta("a", 1, "y")]
     coalesce_text(given)
     assert brief(given) == [("a", 0, "x"), ("a", 1, "y")]
@@ -92,21 +92,21 @@ def _state_of(events: list[Event]) -> dict[str, Any]:
 # -- frames
 
 
-def test_what_is_made_of_a_frame_is_made_once_for_all_who_send_it() -> None:
-    made = frame(1, 3)
+def test_batch_is_rendered_once_for_all_subscribers() -> None:
+    created = frame(1, 3)
     calls: list[EventBatch] = []
 
     def render(given: EventBatch) -> bytes:
         calls.append(given)
         return b"".join(given.json_events)
 
-    assert made.render_once(render) is made.render_once(render)
-    assert calls == [made]
-    assert made.size_bytes == len(made.render_once(render))
-    assert [json.loads(piece)["seq"] for piece in made.json_events] == [1, 2, 3]
+    assert created.render_once(render) is created.render_once(render)
+    assert calls == [created]
+    assert created.size_bytes == len(created.render_once(render))
+    assert [json.loads(piece)["seq"] for piece in created.json_events] == [1, 2, 3]
 
 
-def test_only_a_frame_with_the_terminal_event_is_the_last() -> None:
+def test_batch_with_terminal_event_is_the_last() -> None:
     assert EventBatch([fact(9, "execution.completed", None)], 9).is_last
     assert not frame(1).is_last
     assert not EventBatch([], 9).is_last
@@ -115,157 +115,147 @@ def test_only_a_frame_with_the_terminal_event_is_the_last() -> None:
 # -- followers
 
 
-async def test_a_follower_reads_frames_in_order_and_waits_for_more() -> None:
-    follower = Subscriber(0, BacklogLimits())
+async def test_batches_are_read_in_order() -> None:
+    subscriber = Subscriber(0, BacklogLimits())
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(follower.next())
+        waiting = tasks.create_task(subscriber.next())
         await asyncio.sleep(0)
         assert not waiting.done()
         for seq in (1, 2, 3):
-            follower.put(frame(seq))
-        follower.wake()
+            subscriber.put(frame(seq))
+        subscriber.wake()
     assert waiting.result().last_seq == 1
-    assert [(await follower.next()).last_seq for _ in range(2)] == [2, 3]
+    assert [(await subscriber.next()).last_seq for _ in range(2)] == [2, 3]
 
 
-async def test_a_frame_counts_as_given_when_the_next_one_is_asked_for() -> None:
-    follower = Subscriber(0, BacklogLimits())
-    follower.put(frame(1, 4))
-    follower.put(frame(5))
-    await follower.next()
-    assert follower.cursor == 0
-    await follower.next()
-    assert follower.cursor == 4
+async def test_cursor_advances_when_the_next_batch_is_requested() -> None:
+    subscriber = Subscriber(0, BacklogLimits())
+    subscriber.put(frame(1, 4))
+    subscriber.put(frame(5))
+    await subscriber.next()
+    assert subscriber.cursor == 0
+    await subscriber.next()
+    assert subscriber.cursor == 4
 
 
 @pytest.mark.parametrize("what", ["events", "bytes"])
-async def test_a_follower_is_dropped_one_past_its_bounds_and_not_at_them(what: str) -> None:
+async def test_subscriber_is_dropped_past_its_limits(what: str) -> None:
     size = frame(1).size_bytes
     bounds = (
         BacklogLimits(events=10) if what == "events" else BacklogLimits(bytes=9 * size + (size + 1))
     )
-    follower = Subscriber(0, bounds)
+    subscriber = Subscriber(0, bounds)
     for seq in range(1, 11):
-        follower.put(frame(seq))
-        assert not follower.is_dropped
-    follower.put(frame(11))
-    assert follower.is_dropped
+        subscriber.put(frame(seq))
+        assert not subscriber.is_dropped
+    subscriber.put(frame(11))
+    assert subscriber.is_dropped
     with pytest.raises(SlowConsumer) as caught:
-        await follower.next()
+        await subscriber.next()
     assert (caught.value.cursor, caught.value.hint) == (0, "resume with after=0")
 
 
-async def test_what_was_read_does_not_count_as_behind() -> None:
-    follower = Subscriber(0, BacklogLimits(events=2, bytes=frame(1).size_bytes * 3))
+async def test_read_batches_do_not_count_as_backlog() -> None:
+    subscriber = Subscriber(0, BacklogLimits(events=2, bytes=frame(1).size_bytes * 3))
     for seq in range(1, 100):
-        follower.put(frame(seq))
-        await follower.next()
-    assert not follower.is_dropped
-    assert follower.cursor == 98
+        subscriber.put(frame(seq))
+        await subscriber.next()
+    assert not subscriber.is_dropped
+    assert subscriber.cursor == 98
 
 
-async def test_one_frame_by_itself_is_never_too_much() -> None:
-    follower = Subscriber(0, BacklogLimits(events=10, bytes=10))
-    follower.put(frame(1, 1000))
-    assert not follower.is_dropped
-    assert (await follower.next()).last_seq == 1000
+async def test_single_batch_is_never_too_large() -> None:
+    subscriber = Subscriber(0, BacklogLimits(events=10, bytes=10))
+    subscriber.put(frame(1, 1000))
+    assert not subscriber.is_dropped
+    assert (await subscriber.next()).last_seq == 1000
 
 
-async def test_a_dropped_follower_keeps_nothing_and_is_told_once() -> None:
-    follower = Subscriber(7, BacklogLimits(events=1))
+async def test_dropped_subscriber_raises_with_its_cursor() -> None:
+    subscriber = Subscriber(7, BacklogLimits(events=1))
     for seq in range(8, 20):
-        follower.put(frame(seq))
+        subscriber.put(frame(seq))
     with pytest.raises(SlowConsumer) as caught:
-        await follower.next()
+        await subscriber.next()
     assert caught.value.cursor == 7
     with pytest.raises(SlowConsumer):
-        await follower.next()
+        await subscriber.next()
 
 
-async def test_the_place_to_go_on_from_is_behind_what_was_being_sent_when_it_was_dropped() -> None:
-    follower, drops = Subscriber(0, BacklogLimits(events=1)), []
-    follower.on_drop = lambda: drops.append(follower.cursor)
-    follower.put(frame(1))
-    await follower.next()
+async def test_cursor_of_dropped_subscriber_excludes_unsent_batches() -> None:
+    subscriber, drops = Subscriber(0, BacklogLimits(events=1)), []
+    subscriber.on_drop = lambda: drops.append(subscriber.cursor)
+    subscriber.put(frame(1))
+    await subscriber.next()
     for seq in (2, 3, 4):
-        follower.put(frame(seq))
+        subscriber.put(frame(seq))
     assert drops == [0], "the first frame is still on its way"
     with pytest.raises(SlowConsumer) as caught:
-        await follower.next()
+        await subscriber.next()
     assert caught.value.cursor == 1
 
 
-async def test_a_sink_takes_frames_while_the_reader_waits_and_never_the_last() -> None:
+async def test_sink_receives_batches_while_waiting_except_the_last() -> None:
     sunk: list[int] = []
-    follower = Subscriber(0, BacklogLimits())
-    follower.sink = lambda given: sunk.append(given.last_seq) is None
-    follower.put(frame(1))
+    subscriber = Subscriber(0, BacklogLimits())
+    subscriber.sink = lambda given: sunk.append(given.last_seq) is None
+    subscriber.put(frame(1))
     assert sunk == [], "nobody waits yet"
-    assert (await follower.next()).last_seq == 1
+    assert (await subscriber.next()).last_seq == 1
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(follower.next())
+        waiting = tasks.create_task(subscriber.next())
         await asyncio.sleep(0)
         for seq in (2, 3):
-            follower.put(frame(seq))
+            subscriber.put(frame(seq))
         await asyncio.sleep(0)
-        assert (sunk, follower.cursor, waiting.done()) == ([2, 3], 3, False)
-        follower.put(EventBatch([fact(4, "execution.completed", None)], 4))
+        assert (sunk, subscriber.cursor, waiting.done()) == ([2, 3], 3, False)
+        subscriber.put(EventBatch([fact(4, "execution.completed", None)], 4))
     assert waiting.result().last_seq == 4
     assert sunk == [2, 3]
 
 
-async def test_what_the_sink_does_not_take_is_read_in_order() -> None:
+async def test_batches_refused_by_sink_are_read_in_order() -> None:
     sunk: list[int] = []
-    follower = Subscriber(0, BacklogLimits())
-    follower.sink = lambda given: given.last_seq == 1 and sunk.append(given.last_seq) is None
+    subscriber = Subscriber(0, BacklogLimits())
+    subscriber.sink = lambda given: given.last_seq == 1 and sunk.append(given.last_seq) is None
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(follower.next())
+        waiting = tasks.create_task(subscriber.next())
         await asyncio.sleep(0)
         for seq in (1, 2, 3):
-            follower.put(frame(seq))
+            subscriber.put(frame(seq))
     assert sunk == [1]
-    assert [waiting.result().last_seq, (await follower.next()).last_seq] == [2, 3]
+    assert [waiting.result().last_seq, (await subscriber.next()).last_seq] == [2, 3]
 
 
-async def test_a_reader_that_gave_up_waiting_is_given_nothing_behind_its_back() -> None:
-    follower = Subscriber(0, BacklogLimits())
-    follower.sink = lambda given: pytest.fail("nobody waits")
+async def test_cancelled_read_loses_no_batch() -> None:
+    subscriber = Subscriber(0, BacklogLimits())
+    subscriber.sink = lambda given: pytest.fail("nobody waits")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
-            await follower.next()
-    follower.put(frame(1))
-    assert (await follower.next()).last_seq == 1
+            await subscriber.next()
+    subscriber.put(frame(1))
+    assert (await subscriber.next()).last_seq == 1
 
 
-async def test_who_is_sent_away_reads_what_is_there_first_and_nothing_after() -> None:
-    follower = Subscriber(0, BacklogLimits())
-    follower.put(frame(1))
-    follower.close_with(ShuttingDown())
-    follower.put(frame(2))
-    assert (await follower.next()).last_seq == 1
-    assert not follower.is_dropped
+async def test_closed_subscriber_reads_pending_batches_first() -> None:
+    subscriber = Subscriber(0, BacklogLimits())
+    subscriber.put(frame(1))
+    subscriber.close_with(ShuttingDown())
+    subscriber.put(frame(2))
+    assert (await subscriber.next()).last_seq == 1
+    assert not subscriber.is_dropped
     with pytest.raises(ShuttingDown):
-        await follower.next()
+        await subscriber.next()
 
 
-async def test_many_who_are_told_the_same_error_do_not_pile_up_its_traceback() -> None:
+async def test_shared_error_does_not_accumulate_tracebacks() -> None:
     error = ShuttingDown()
     for _ in range(50):
-        follower = Subscriber(0, BacklogLimits())
-        follower.close_with(error)
+        subscriber = Subscriber(0, BacklogLimits())
+        subscriber.close_with(error)
         with pytest.raises(ShuttingDown):
-            await follower.next()
+            await subscriber.next()
     depth, trace = 0, error.__traceback__
     while trace is not None:
         depth, trace = depth + 1, trace.tb_next
     assert depth < 5
-
-
-async def test_a_wait_that_was_cut_short_loses_no_frame() -> None:
-    follower = Subscriber(0, BacklogLimits())
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.001):
-            await follower.next()
-    follower.put(frame(1))
-    follower.wake()
-    assert (await follower.next()).last_seq == 1

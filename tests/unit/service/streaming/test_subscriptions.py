@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, NotFound, ShuttingDown, StoreError
+from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.service.service import Service
@@ -24,7 +24,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.nodes.streaming_nodes import StreamingNode, streamed_text, streaming_node
 from tests.support.server.stream_checker import StreamChecker
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.support.virtual_loop import virtual_time
 
 FREE = BacklogLimits()
@@ -84,7 +84,7 @@ async def stored(store: MemoryStore, logs: int, *, is_over: bool = True) -> str:
         ("wave.started", {"wave": 1, "nodes": 3}),
     ],
 )
-async def test_what_no_sentence_can_be_made_of_is_refused_when_it_is_looked_at(
+async def test_unreadable_events_are_rejected_at_subscription(
     kind: str, data: dict[str, Any]
 ) -> None:
     store = MemoryStore()
@@ -107,21 +107,20 @@ def seqs(frames: list[EventBatch]) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(5))
 @virtual_time
-async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_once(
+async def test_hundred_reconnects_deliver_every_event_and_token_once(
     seed: int,
 ) -> None:
     choose = random.Random(seed)  # noqa: S311 - a fixed seed
     async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
-        witness = StreamChecker()
+        record = await execute_goal(service)
+        checker = StreamChecker()
         connections = 0
-        while not witness.is_done:
+        while not checker.is_done:
             connections += 1
-            witness.reconnected()
+            checker.reconnected()
             is_staying = connections > 100
             stay = 1000.0 if is_staying else choose.choice([0, 0.001, 0.01, 0.03, 0.1])
-            async with service.subscribe(record.execution_id, witness.cursor) as watching:
+            async with service.subscribe(record.execution_id, checker.cursor) as watching:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(stay):
                         async for frame in watching:
@@ -129,13 +128,13 @@ async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_o
                             if not is_staying and choose.random() < 0.3:  # gone in its midst
                                 events = events[: choose.randrange(len(events))]
                             for event in events:
-                                witness.accept(event)
+                                checker.accept(event)
                             if len(events) < len(frame.events):
                                 break
         last = (await service.wait(record.execution_id)).last_seq
     assert connections > 20
-    assert witness.cursor == last
-    assert witness.texts == {
+    assert checker.cursor == last
+    assert checker.texts == {
         "a": streamed_text("a"),
         "b": streamed_text("b", 30),
         "c": streamed_text("c"),
@@ -143,19 +142,18 @@ async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_o
 
 
 @virtual_time
-async def test_a_watcher_that_stays_is_told_everything_as_it_happens() -> None:
+async def test_subscriber_receives_everything_live() -> None:
     async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
-        witness = StreamChecker()
+        record = await execute_goal(service)
+        checker = StreamChecker()
         async for event in service.watch(record.execution_id):
-            witness.accept(event)
-    assert witness.texts["b"] == streamed_text("b", 30)
-    assert witness.deltas > 20
+            checker.accept(event)
+    assert checker.texts["b"] == streamed_text("b", 30)
+    assert checker.deltas > 20
 
 
 @pytest.mark.parametrize("after", [0, 1, 7, 99, 100, 101, 250, 305, 10**9])
-async def test_what_was_missed_is_read_to_the_end_from_any_place(after: int) -> None:
+async def test_history_is_read_from_any_cursor(after: int) -> None:
     store = MemoryStore()
     execution_id = await stored(store, 300)
     async with LiveExecutions(store).subscribe(
@@ -167,7 +165,7 @@ async def test_what_was_missed_is_read_to_the_end_from_any_place(after: int) -> 
     assert seqs(frames) == list(range(after + 1, 306))
 
 
-async def test_a_long_history_is_folded_beside_the_event_loop() -> None:
+async def test_long_history_is_read_completely() -> None:
     store = MemoryStore()
     execution_id = await stored(store, 1_500)
     async with LiveExecutions(store).subscribe(
@@ -177,7 +175,7 @@ async def test_a_long_history_is_folded_beside_the_event_loop() -> None:
         assert seqs([frame async for frame in watching]) == list(range(1_491, 1_506))
 
 
-async def test_only_the_future_is_told_to_who_has_the_present() -> None:
+async def test_subscriber_without_cursor_gets_only_new_events() -> None:
     store = MemoryStore()
     execution_id = await stored(store, 5, is_over=False)
     lives = LiveExecutions(store)
@@ -189,12 +187,11 @@ async def test_only_the_future_is_told_to_who_has_the_present() -> None:
 
 
 @virtual_time
-async def test_the_text_of_a_node_comes_before_what_ended_it() -> None:
+async def test_streamed_text_precedes_the_end_of_its_node() -> None:
     graph = make_graph(streaming_node("a"), Node("h", "held", "H"), edges=[("a", "h")])
     held = HeldNode()
     async with Service(dependencies(graph, types=[StreamingNode(), held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await held.started.wait()
         async with service.subscribe(record.execution_id, 0) as watching:
             frame = await watching.next()
@@ -212,11 +209,11 @@ async def test_the_text_of_a_node_comes_before_what_ended_it() -> None:
 # -- what many share
 
 
-async def test_any_number_of_watchers_that_come_back_at_once_cost_one_reading() -> None:
+async def test_concurrent_reconnects_share_one_read() -> None:
     store = CountingStore()
     execution_id = await stored(store, 300)
     lives = LiveExecutions(store)
-    told: list[list[int]] = []
+    received: list[list[int]] = []
 
     async def catch_up() -> None:
         async with lives.subscribe(execution_id, 50, FREE, with_snapshot=False) as watching:
@@ -224,16 +221,16 @@ async def test_any_number_of_watchers_that_come_back_at_once_cost_one_reading() 
             async for frame in watching:
                 frames.append(frame)
                 await asyncio.sleep(0)
-            told.append(seqs(frames))
+            received.append(seqs(frames))
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(100):
             tasks.create_task(catch_up())
-    assert told == [list(range(51, 306))] * 100
+    assert received == [list(range(51, 306))] * 100
     assert store.reads == [(0, None), (50, 50), (100, 100), (200, 100), (300, 5)]
 
 
-async def test_pages_are_kept_no_longer_than_somebody_sends_them() -> None:
+async def test_history_pages_are_not_cached_without_readers() -> None:
     store = CountingStore()
     execution_id = await stored(store, 300)
     lives = LiveExecutions(store)
@@ -243,7 +240,7 @@ async def test_pages_are_kept_no_longer_than_somebody_sends_them() -> None:
     assert store.reads == [(0, None), (200, 100), (0, None), (200, 100)]
 
 
-async def test_those_who_come_at_once_to_what_is_not_live_share_one_projection() -> None:
+async def test_concurrent_readers_share_one_projection() -> None:
     store = CountingStore()
     execution_id = await stored(store, 5, is_over=False)
     lives = LiveExecutions(store)
@@ -263,7 +260,7 @@ async def test_those_who_come_at_once_to_what_is_not_live_share_one_projection()
     assert lives.get(execution_id) is None
 
 
-async def test_a_reader_that_leaves_in_the_midst_lets_the_next_one_read() -> None:
+async def test_cancelled_reader_lets_the_next_one_read() -> None:
     store = CountingStore()
     execution_id = await stored(store, 5)
     lives = LiveExecutions(store)
@@ -283,13 +280,13 @@ async def test_a_reader_that_leaves_in_the_midst_lets_the_next_one_read() -> Non
 # -- what is gone
 
 
-async def test_what_does_not_exist_cannot_be_held() -> None:
+async def test_unknown_execution_is_not_found() -> None:
     with pytest.raises(NotFound, match="no execution"):
         async with LiveExecutions(MemoryStore()).acquire("nope"):
             pass
 
 
-async def test_a_watcher_of_what_was_deleted_meanwhile_is_told_so() -> None:
+async def test_execution_deleted_during_subscription_is_reported() -> None:
     store = MemoryStore()
     execution_id = await stored(store, 300)
     async with LiveExecutions(store).subscribe(
@@ -305,12 +302,11 @@ async def test_a_watcher_of_what_was_deleted_meanwhile_is_told_so() -> None:
 
 
 @virtual_time
-async def test_streamed_text_can_be_had_for_a_while_after_the_end() -> None:
+async def test_streamed_text_is_retained_for_a_while_after_the_end() -> None:
     async with Service(
         dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
     ) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await service.wait(record.execution_id)
 
         async def told() -> list[str]:
@@ -323,12 +319,12 @@ async def test_streamed_text_can_be_had_for_a_while_after_the_end() -> None:
 
 
 @virtual_time
-async def test_the_oldest_texts_go_where_too_much_is_kept(monkeypatch) -> None:
+async def test_retained_text_is_limited_by_size(monkeypatch) -> None:
     monkeypatch.setattr(subscriptions, "RETENTION_BYTES", 10_000)
     graph = make_graph(streaming_node("a", 200))
     async with Service(dependencies(graph, types=[StreamingNode()])) as service:
         plan = await service.create_plan("do it")
-        kept: list[bool] = []
+        saved: list[bool] = []
         ids: list[str] = []
         for _ in range(4):
             record = await service.execute(plan.plan_id)
@@ -336,17 +332,16 @@ async def test_the_oldest_texts_go_where_too_much_is_kept(monkeypatch) -> None:
             ids.append(record.execution_id)
         for execution_id in ids:
             types = [event.type async for event in service.watch(execution_id)]
-            kept.append("node.delta" in types)
-    assert kept[-1]
-    assert not kept[0]
+            saved.append("node.delta" in types)
+    assert saved[-1]
+    assert not saved[0]
 
 
 @virtual_time
-async def test_nothing_is_kept_of_what_streamed_nothing_once_nobody_watches() -> None:
+async def test_execution_without_text_is_not_retained() -> None:
     held = HeldNode()
     async with Service(dependencies(make_graph(Node("h", "held", "H")), types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         async with service.subscribe(record.execution_id) as watching:
             held.release.set()
             assert [frame.is_last async for frame in watching][-1]
@@ -361,20 +356,19 @@ HELD = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "afte
 
 
 async def begun(service: Service, held: HeldNode) -> str:
-    plan = await service.create_plan("do it")
-    record = await service.execute(plan.plan_id)
+    record = await execute_goal(service)
     await held.started.wait()
     return record.execution_id
 
 
 @virtual_time
-async def test_glances_come_now_then_every_interval_and_at_once_with_the_end() -> None:
+async def test_status_updates_come_at_intervals_and_at_the_end() -> None:
     held, loop = HeldNode(), asyncio.get_running_loop()
     seen: list[tuple[float, Any]] = []
     async with Service(dependencies(HELD, types=[held])) as service:
         execution_id = await begun(service, held)
-        async for glance in service.status_updates(execution_id, 2.0):
-            seen.append((loop.time(), json.loads(glance)))
+        async for summary in service.status_updates(execution_id, 2.0):
+            seen.append((loop.time(), json.loads(summary)))
             assert service.load.watchers == 1
             if len(seen) == 3:
                 loop.call_later(0.5, held.release.set)
@@ -387,39 +381,27 @@ async def test_glances_come_now_then_every_interval_and_at_once_with_the_end() -
 
 
 @virtual_time
-async def test_one_glance_is_enough_for_what_is_over() -> None:
-    async with Service(dependencies(make_graph(text_node("a")))) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
-        await service.wait(record.execution_id)
-        glances = [
-            json.loads(glance) async for glance in service.status_updates(record.execution_id, 1)
-        ]
-    assert [glance["status"] for glance in glances] == ["completed"]
-
-
-@virtual_time
-async def test_what_was_made_and_not_started_is_looked_at_until_it_is() -> None:
+async def test_status_updates_wait_for_the_start() -> None:
     statuses: list[str] = []
     async with Service(dependencies(make_graph(text_node("a")))) as service:
         plan = await service.create_plan("do it")
-        made = await service.create_execution(plan.plan_id)
-        async for glance in service.status_updates(made.execution_id, 1.0):
-            statuses.append(json.loads(glance)["status"])
+        created = await service.create_execution(plan.plan_id)
+        async for summary in service.status_updates(created.execution_id, 1.0):
+            statuses.append(json.loads(summary)["status"])
             if len(statuses) == 2:
-                await service.start(made.execution_id)
+                await service.start(created.execution_id)
     assert statuses == ["starting", "starting", "completed"]
 
 
 @virtual_time
-async def test_every_watcher_is_told_when_the_service_goes_down() -> None:
+async def test_draining_service_ends_subscriptions() -> None:
     held = HeldNode()
     async with Service(dependencies(HELD, types=[held])) as service:
         execution_id = await begun(service, held)
 
         async def look() -> None:
             with pytest.raises(ShuttingDown):
-                _ = [glance async for glance in service.status_updates(execution_id, 1000)]
+                _ = [summary async for summary in service.status_updates(execution_id, 1000)]
 
         async def follow() -> None:
             with pytest.raises(ShuttingDown):
@@ -433,37 +415,23 @@ async def test_every_watcher_is_told_when_the_service_goes_down() -> None:
         held.release.set()
 
 
-async def test_nobody_can_watch_what_does_not_exist() -> None:
+async def test_unknown_execution_cannot_be_watched() -> None:
     async with Service(dependencies()) as service:
         with pytest.raises(NotFound):
             _ = [event async for event in service.watch(NOBODY)]
         with pytest.raises(NotFound):
-            _ = [glance async for glance in service.status_updates(NOBODY, 1)]
+            _ = [summary async for summary in service.status_updates(NOBODY, 1)]
         with pytest.raises(NotFound):
             async with service.subscribe(NOBODY, 0):
                 pass
 
 
-class Refusing(MemoryStore):
-    async def append(self, execution_id: str, epoch: int, events: Any) -> None:
-        raise StoreError("the disk is full")
-
-
-async def test_who_looks_at_a_run_that_broke_is_told_why() -> None:
-    async with Service(dependencies(HELD, types=[HeldNode()], store=Refusing())) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
-        with pytest.raises(StoreError, match="disk is full"):
-            _ = [glance async for glance in service.status_updates(record.execution_id, 1000)]
-
-
 @virtual_time
-async def test_what_was_deleted_is_not_shown_though_its_text_would_still_be_there() -> None:
+async def test_deleted_execution_with_retained_text_is_not_found() -> None:
     async with Service(
         dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
     ) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        record = await execute_goal(service)
         await service.wait(record.execution_id)
         assert (await service.state(record.execution_id)).nodes["a"].text == streamed_text("a")
         await service.delete_execution(record.execution_id)

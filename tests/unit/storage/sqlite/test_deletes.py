@@ -20,9 +20,9 @@ LATER = "2026-01-02"
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore.open(tmp_path, artifact_bytes=100)
-    yield made
-    await made.close()
+    created = SqliteStore.open(tmp_path, artifact_bytes=100)
+    yield created
+    await created.close()
 
 
 def result(name: str, seq: int, value: str) -> Event:
@@ -38,7 +38,7 @@ def record(name: str) -> ExecutionRecord:
     return ExecutionRecord(name, "p", "t", "g", "starting", AT)
 
 
-async def ran(store: SqliteStore, name: str, *values: str) -> None:
+async def store_execution(store: SqliteStore, name: str, *values: str) -> None:
     """Keep an execution that ended, with these results, each in a batch of its own."""
     await store.create_execution(record(name), [])
     for seq, value in enumerate(values, 1):
@@ -59,11 +59,11 @@ def rows(directory: Path) -> dict[str, int]:
     return found
 
 
-async def test_a_large_result_goes_with_the_last_execution_that_refers_to_it(
+async def test_artifact_is_removed_with_its_last_execution(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    await ran(store, "x1", "a" * 100, "b" * 100, "a" * 100)
-    await ran(store, "x2", "b" * 100, "small")
+    await store_execution(store, "x1", "a" * 100, "b" * 100, "a" * 100)
+    await store_execution(store, "x2", "b" * 100, "small")
     assert artifacts(tmp_path) == 2
     await store.delete_execution("x1")
     assert artifacts(tmp_path) == 1
@@ -73,10 +73,10 @@ async def test_a_large_result_goes_with_the_last_execution_that_refers_to_it(
     assert set(rows(tmp_path).values()) == {0}
 
 
-async def test_a_large_result_given_again_in_the_commit_that_deletes_it_stays(
+async def test_artifact_written_during_deletion_is_kept(
     store: SqliteStore,
 ) -> None:
-    await ran(store, "x1", "a" * 100)
+    await store_execution(store, "x1", "a" * 100)
     await store.create_execution(record("x2"), [])
     await store._write(lambda connection: deletes.soft_delete_execution(connection, "x1"))
     before = store.commits
@@ -87,11 +87,11 @@ async def test_a_large_result_given_again_in_the_commit_that_deletes_it_stays(
     assert await store.events("x2") == [result("x2", 1, "a" * 100)]
 
 
-async def test_others_write_between_two_pieces_of_a_deletion(
+async def test_other_writes_run_during_a_deletion(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletes, "_ROWS", 5)
-    await ran(store, "x1", *["small"] * 50)
+    await store_execution(store, "x1", *["small"] * 50)
     await store.create_execution(record("x2"), [])
     seq = 0
     async with asyncio.TaskGroup() as group:
@@ -102,12 +102,12 @@ async def test_others_write_between_two_pieces_of_a_deletion(
     assert seq >= 10
 
 
-async def test_a_deletion_cut_off_is_out_of_sight_and_taken_up_by_the_next(
+async def test_interrupted_deletion_is_hidden_and_completed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = SqliteStore.open(tmp_path, artifact_bytes=100)
-    await ran(first, "x1", "a" * 100, "b")
-    await ran(first, "x2", "b")
+    await store_execution(first, "x1", "a" * 100, "b")
+    await store_execution(first, "x2", "b")
 
     def cut_off(_: Any) -> None:
         raise StoreError("the process was killed")
@@ -131,10 +131,10 @@ async def test_a_deletion_cut_off_is_out_of_sight_and_taken_up_by_the_next(
     assert artifacts(tmp_path) == 0
 
 
-async def test_a_deletion_that_was_undone_removes_no_file(
+async def test_rolled_back_deletion_keeps_artifacts(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ran(store, "x1", "a" * 100)
+    await store_execution(store, "x1", "a" * 100)
     raw = store._writer._raw  # type: ignore[union-attr]
     raw.execute(
         "CREATE TEMP TRIGGER no BEFORE DELETE ON executions BEGIN SELECT raise(ABORT, 'no'); END"
@@ -143,6 +143,6 @@ async def test_a_deletion_that_was_undone_removes_no_file(
         await store.delete_execution("x1")
     assert artifacts(tmp_path) == 1
     raw.execute("DROP TRIGGER no")
-    await ran(store, "x2", "b")
+    await store_execution(store, "x2", "b")
     await store.delete_execution("x2")
     assert artifacts(tmp_path) == 0

@@ -35,7 +35,7 @@ def of_sqlite(code: int) -> sqlite3.OperationalError:
         (of_sqlite(sqlite3.SQLITE_LOCKED), "store-busy"),
     ],
 )
-def test_what_passes_carries_a_code_that_says_so(error: Exception, code: str) -> None:
+def test_transient_error_has_its_code(error: Exception, code: str) -> None:
     trouble = as_transient(error)
     assert trouble is not None
     assert trouble.code == code
@@ -57,19 +57,19 @@ def test_what_passes_carries_a_code_that_says_so(error: Exception, code: str) ->
         MemoryError(),
     ],
 )
-def test_what_does_not_pass_is_the_store_s_fault_until_a_restart(error: Exception) -> None:
+def test_permanent_error_is_a_store_failure(error: Exception) -> None:
     assert as_transient(error) is None
     assert not is_recoverable(error)
     assert is_store_failure(error)
     assert to_store_error(error).code == "store-failed"
 
 
-def test_what_an_execution_is_at_fault_for_is_told_as_it_is() -> None:
+def test_planwave_error_is_passed_on() -> None:
     found = Conflict("wrong moment")
     assert to_store_error(found) is found
     assert not is_store_failure(found)
 
 
-def test_the_driver_s_own_error_is_what_counts() -> None:
+def test_driver_error_is_unwrapped() -> None:
     full = of_sqlite(sqlite3.SQLITE_FULL)
     assert cause_of(OperationalError("INSERT", {}, full)) is full

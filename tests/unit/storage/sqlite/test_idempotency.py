@@ -12,19 +12,19 @@ from planwave.storage.sqlite.store import SqliteStore
 AT, LATER, EXPIRED = "2026-01-01T10", "2026-01-01T11", "2026-01-01T00"
 
 
-async def test_an_answer_survives_a_restart(tmp_path: Path) -> None:
+async def test_response_survives_a_restart(tmp_path: Path) -> None:
     first = SqliteStore.open(tmp_path)
     await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
     await first.store_response("k", 201, '{"execution_id": "x"}')
     await first.close()
     again = SqliteStore.open(tmp_path)
-    kept = await again.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
-    assert (kept.is_new, kept.status, kept.body) == (False, 201, '{"execution_id": "x"}')
-    assert kept.created_at == AT
+    stored = await again.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
+    assert (stored.is_new, stored.status, stored.body) == (False, 201, '{"execution_id": "x"}')
+    assert stored.created_at == AT
     await again.close()
 
 
-async def test_a_key_whose_taker_closed_the_store_goes_to_one_who_asks_again(
+async def test_key_of_closed_store_is_given_to_one_repeated_request(
     tmp_path: Path,
 ) -> None:
     first = SqliteStore.open(tmp_path)
@@ -35,21 +35,21 @@ async def test_a_key_whose_taker_closed_the_store_goes_to_one_who_asks_again(
     other = await again.claim_idempotency_key("k", "another body", LATER, expired=EXPIRED)
     assert (other.is_new, other.digest, other.status) == (False, "d", None)
     async with asyncio.TaskGroup() as group:
-        asked = [
+        requested = [
             group.create_task(again.claim_idempotency_key("k", "d", LATER, expired=EXPIRED))
             for _ in range(9)
         ]
-    found = [task.result() for task in asked]
+    found = [task.result() for task in requested]
     assert sum(each.is_new for each in found) == 1
     assert {each.subject for each in found} == {taken.subject}
     await again.store_response("k", 202, "{}")
-    kept = await again.idempotency_record("k")
-    assert kept is not None
-    assert (kept.status, kept.subject) == (202, taken.subject)
+    stored = await again.idempotency_record("k")
+    assert stored is not None
+    assert (stored.status, stored.subject) == (202, taken.subject)
     await again.close()
 
 
-async def test_any_number_of_old_keys_is_forgotten_a_few_at_a_time(tmp_path: Path) -> None:
+async def test_expired_keys_are_deleted_in_batches(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     for number in (0, idempotency.DELETE_BATCH_SIZE, 2 * idempotency.DELETE_BATCH_SIZE + 1):
         async with asyncio.TaskGroup() as group:
@@ -75,7 +75,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_key_whose_taker_was_killed_goes_to_one_who_asks_again(tmp_path: Path) -> None:
+async def test_key_of_killed_process_is_given_to_repeated_request(tmp_path: Path) -> None:
     killed = await asyncio.create_subprocess_exec(
         sys.executable, "-c", TAKE, str(tmp_path), stdout=asyncio.subprocess.PIPE
     )
@@ -83,8 +83,8 @@ async def test_a_key_whose_taker_was_killed_goes_to_one_who_asks_again(tmp_path:
     subject = (await killed.stdout.readline()).decode().strip()
     assert killed.pid is not None
     os.kill(killed.pid, signal.SIGKILL)
-    await killed.wait()
+    await killed.communicate()
     store = SqliteStore.open(tmp_path)
-    kept = await store.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
-    assert (kept.is_new, kept.subject) == (True, subject)
+    stored = await store.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
+    assert (stored.is_new, stored.subject) == (True, subject)
     await store.close()

@@ -25,7 +25,7 @@ CHOICES = {
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore.open(tmp_path)
+    created = SqliteStore.open(tmp_path)
     for n in range(24):
         record = ExecutionRecord(
             f"x{n}",
@@ -36,17 +36,15 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
             f"2026-01-01T00:{n // 4:02}",
             flow_id=f"f{n % 5 % 2}" if n % 5 else None,
         )
-        await made.create_execution(record, [])
-    yield made
-    await made.close()
+        await created.create_execution(record, [])
+    yield created
+    await created.close()
 
 
 @pytest.mark.parametrize(
     "names", [names for size in range(6) for names in combinations(CHOICES, size)], ids="+".join
 )
-async def test_any_choices_together_give_what_meets_them_all(
-    store: SqliteStore, names: tuple[str, ...]
-) -> None:
+async def test_combined_filters_match_all(store: SqliteStore, names: tuple[str, ...]) -> None:
     tests: dict[str, Any] = {
         "status": lambda x: x.status == "completed",
         "text": lambda x: "report" in x.title,
@@ -69,7 +67,7 @@ async def test_any_choices_together_give_what_meets_them_all(
     assert pages == expected
 
 
-async def test_what_utf8_cannot_hold_names_nothing(store: SqliteStore) -> None:
+async def test_invalid_unicode_matches_nothing(store: SqliteStore) -> None:
     odd = "\ud800"
     assert await store.execution(odd) is None
     assert await store.plan(odd) is None
@@ -90,16 +88,14 @@ async def test_what_utf8_cannot_hold_names_nothing(store: SqliteStore) -> None:
     ],
 )
 @pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
-async def test_a_page_is_read_off_an_index_that_is_in_order(
+async def test_execution_pages_use_an_index(
     store: SqliteStore, chosen: dict[str, str], index: str, before: PageCursor | None
 ) -> None:
     await is_read_off(store, EXECUTIONS, chosen, index, before)
 
 
 @pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
-async def test_so_are_pages_of_flows_and_of_their_versions(
-    store: SqliteStore, before: PageCursor | None
-) -> None:
+async def test_flow_pages_use_an_index(store: SqliteStore, before: PageCursor | None) -> None:
     await is_read_off(store, FLOWS, {}, "flows_by_age", before)
     await is_read_off(store, VERSIONS, {"flow_id": "f"}, "flow_versions_by_age", before)
 
@@ -125,7 +121,7 @@ async def is_read_off(
     assert not any("TEMP B-TREE" in step for step in steps)
 
 
-async def test_statuses_of_plans_are_read_off_an_index(store: SqliteStore) -> None:
+async def test_plan_statuses_use_an_index(store: SqliteStore) -> None:
     def plan_of(connection: Connection) -> list[str]:
         sql = str(
             select_newest_statuses(["p0"]).compile(

@@ -3,8 +3,6 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-import pytest
-
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.store import SqliteStore
@@ -27,18 +25,6 @@ PRAGMA user_version = 2;
 """
 """Takes the present schema back to version 2."""
 
-VERSION_1 = """
-DROP TABLE batches;
-CREATE TABLE events (id INTEGER PRIMARY KEY, execution INTEGER NOT NULL, seq INTEGER NOT NULL,
-    at TEXT NOT NULL, type TEXT NOT NULL, path TEXT, attempt INTEGER, data TEXT NOT NULL);
-CREATE UNIQUE INDEX events_in_order ON events (execution, seq);
-INSERT INTO events (execution, seq, at, type, path, attempt, data) VALUES
-    (1, 1, '2026-01-01T00:00:00.000000Z', 'execution.created', NULL, NULL, '{"goal":"\\u00fc"}'),
-    (2, 1, 'a', 'node.log', 'ö"', 3, '{}'), (1, 2, 'b', 'node.log', 'a', 1, '{"message":"m"}');
-PRAGMA user_version = 1;
-"""
-"""Takes version 2 back to version 1, with three events."""
-
 
 def record(name: str) -> ExecutionRecord:
     return ExecutionRecord(name, "p", "t", "g", "starting", AT)
@@ -53,35 +39,7 @@ def result(name: str, seq: int, value: str) -> Event:
     return Event(name, seq, AT, "node.completed", "a", 1, {"outputs": outputs})
 
 
-async def aged(directory: Path, script: str) -> None:
-    """Make a database as an older planwave left it."""
-    old = SqliteStore.open(directory)
-    for name in ("x1", "x2"):
-        await old.create_execution(record(name), [])
-    await old.close()
-    with sqlite3.connect(directory / "planwave.db") as raw:
-        raw.executescript(script)
-    raw.close()
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-async def test_a_database_of_an_older_planwave_is_brought_up_to_date(
-    tmp_path: Path, read_only: bool
-) -> None:
-    await aged(tmp_path, VERSION_2 + VERSION_1)
-    again = SqliteStore.open(tmp_path, read_only=read_only)
-    assert await again.events("x1") == [
-        Event("x1", 1, AT, "execution.created", None, None, {"goal": "ü"}),
-        Event("x1", 2, "b", "node.log", "a", 1, {"message": "m"}),
-    ]
-    assert await again.events("x2") == [Event("x2", 1, "a", "node.log", 'ö"', 3, {})]
-    if not read_only:
-        await again.append("x1", 1, [log(3)])
-        assert [e.seq for e in await again.events("x1", after=1)] == [2, 3]
-    await again.close()
-
-
-async def test_large_results_of_an_older_planwave_go_with_the_last_that_refers_to_them(
+async def test_artifacts_of_old_schema_are_removed_with_their_last_execution(
     tmp_path: Path,
 ) -> None:
     old = SqliteStore.open(tmp_path, artifact_bytes=100)

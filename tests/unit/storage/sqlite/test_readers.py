@@ -56,28 +56,28 @@ def version() -> Version:
 
 @pytest.fixture
 async def readers(version: Version) -> AsyncIterator[ReaderPool]:
-    made = ReaderPool(empty_engine(), version)
-    yield made
-    await made.run(made.close)
-    made.shutdown()
+    created = ReaderPool(empty_engine(), version)
+    yield created
+    await created.run(created.close)
+    created.shutdown()
 
 
-async def test_who_asks_the_same_between_two_commits_shares_one_query(
+async def test_equal_reads_between_commits_share_one_query(
     readers: ReaderPool, query: Counting, version: Version
 ) -> None:
     query.leave.clear()
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(readers.read_shared("q", query)) for _ in range(50)]
+        requested = [group.create_task(readers.read_shared("q", query)) for _ in range(50)]
         await readers.run(query.begun.acquire)
         query.leave.set()
-    assert {task.result() for task in asked} == {1}
+    assert {task.result() for task in requested} == {1}
     assert await readers.read_shared("q", query) == 1
     assert await readers.read_shared("other", query) == 2
     version.now += 1
     assert await readers.read_shared("q", query) == 3
 
 
-async def test_who_asks_after_a_commit_does_not_get_what_was_read_before(
+async def test_read_after_commit_does_not_share_an_earlier_query(
     readers: ReaderPool, query: Counting, version: Version
 ) -> None:
     query.leave.clear()
@@ -93,7 +93,7 @@ async def test_who_asks_after_a_commit_does_not_get_what_was_read_before(
     assert after.done()
 
 
-async def test_leaving_does_not_take_the_answer_from_the_others(
+async def test_cancelled_read_does_not_affect_shared_readers(
     readers: ReaderPool, query: Counting
 ) -> None:
     query.leave.clear()
@@ -106,7 +106,7 @@ async def test_leaving_does_not_take_the_answer_from_the_others(
     assert staying.result() == 1
 
 
-async def test_a_failure_is_not_kept(readers: ReaderPool, query: Counting) -> None:
+async def test_failed_query_is_not_cached(readers: ReaderPool, query: Counting) -> None:
     query.fails = True
     with pytest.raises(StoreError):
         await readers.read_shared("q", query)
@@ -114,36 +114,36 @@ async def test_a_failure_is_not_kept(readers: ReaderPool, query: Counting) -> No
     assert await readers.read_shared("q", query) == 2
 
 
-async def test_only_the_last_questions_are_kept(readers: ReaderPool, query: Counting) -> None:
+async def test_cache_is_bounded(readers: ReaderPool, query: Counting) -> None:
     for question in range(20):
         await readers.read_shared(question, query)
     assert await readers.read_shared(19, query) == 20
     assert await readers.read_shared(0, query) == 21
 
 
-async def test_an_answer_too_large_to_keep_is_shared_only_meanwhile(
+async def test_uncached_result_is_shared_only_while_running(
     readers: ReaderPool, query: Counting
 ) -> None:
     query.leave.clear()
     async with asyncio.TaskGroup() as group:
-        asked = [
+        requested = [
             group.create_task(readers.read_shared("q", query, keep_result=False)) for _ in range(9)
         ]
         await readers.run(query.begun.acquire)
         query.leave.set()
-    assert {task.result() for task in asked} == {1}
+    assert {task.result() for task in requested} == {1}
     assert not readers._shared_results
     assert await readers.read_shared("q", query, keep_result=False) == 2
 
 
-async def test_beside_another_process_nothing_is_shared(query: Counting) -> None:
+async def test_read_only_store_shares_nothing(query: Counting) -> None:
     alone = ReaderPool(empty_engine())
     assert [await alone.read_shared("q", query) for _ in range(2)] == [1, 2]
     await alone.run(alone.close)
     alone.shutdown()
 
 
-async def test_a_list_that_was_shared_is_each_callers_own(tmp_path: Path) -> None:
+async def test_shared_list_is_copied(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     await store.create_execution(ExecutionRecord("x1", None, "t", "g", "starting", AT), [])
     (await store.executions()).clear()

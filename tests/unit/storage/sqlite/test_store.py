@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import sqlite3
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, PlanwaveError, SchemaTooNew, StoreError
+from planwave.errors import Conflict, PlanwaveError, StoreError
 from planwave.events import Event
 from planwave.storage.files import load_artifacts
-from planwave.storage.lock import DirectoryLock, read_owner
+from planwave.storage.lock import read_owner
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite import connection
-from planwave.storage.sqlite.migrations import SCHEMA_VERSION
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.polling import until
 
@@ -41,12 +39,12 @@ def record(name: str = "x1") -> ExecutionRecord:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = SqliteStore.open(tmp_path, artifact_bytes=1_000)
-    yield made
-    await made.close()
+    created = SqliteStore.open(tmp_path, artifact_bytes=1_000)
+    yield created
+    await created.close()
 
 
-async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+async def test_data_is_there_after_reopening(tmp_path: Path) -> None:
     first = SqliteStore.open(tmp_path)
     await first.create_execution(record(), [log(1), log(2)])
     assert await first.claim("x1") == 2
@@ -59,19 +57,7 @@ async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None
     await again.close()
 
 
-async def test_many_appends_share_few_commits(store: SqliteStore) -> None:
-    for n in range(50):
-        await store.create_execution(record(f"x{n}"), [])
-    before = store.commits
-    async with asyncio.TaskGroup() as group:
-        for n in range(50):
-            for seq in (1, 2, 3, 4):
-                group.create_task(store.append(f"x{n}", 1, [log(seq, f"x{n}")]))
-    assert 1 <= store.commits - before <= 20
-    assert [e.seq for e in await store.events("x49")] == [1, 2, 3, 4]
-
-
-async def test_writes_of_one_turn_of_the_event_loop_share_one_commit(store: SqliteStore) -> None:
+async def test_concurrent_writes_share_one_commit(store: SqliteStore) -> None:
     for n in range(50):
         await store.create_execution(record(f"x{n}"), [])
     before = store.commits
@@ -81,7 +67,7 @@ async def test_writes_of_one_turn_of_the_event_loop_share_one_commit(store: Sqli
     assert store.commits - before == 1
 
 
-async def test_it_says_how_many_writes_shared_a_commit(store: SqliteStore) -> None:
+async def test_writes_and_commits_are_counted(store: SqliteStore) -> None:
     assert (store.stats.writes, sum(store.stats.commits)) == (0, 0)
     async with asyncio.TaskGroup() as group:
         for n in range(5):
@@ -95,7 +81,7 @@ async def test_it_says_how_many_writes_shared_a_commit(store: SqliteStore) -> No
     assert store.stats.fatal_error is None
 
 
-async def test_a_commit_is_counted_when_sqlite_commits(store: SqliteStore) -> None:
+async def test_commit_count_matches_sqlite(store: SqliteStore) -> None:
     raw = store._writer._raw  # type: ignore[union-attr]
     statements: list[str] = []
     raw.set_trace_callback(statements.append)
@@ -110,7 +96,7 @@ async def test_a_commit_is_counted_when_sqlite_commits(store: SqliteStore) -> No
     assert len(await store.events("x1")) == 201
 
 
-async def test_the_event_loop_is_free_while_the_disk_is_slow(
+async def test_reads_do_not_wait_for_a_slow_commit(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create_execution(record(), [])
@@ -136,7 +122,7 @@ class FailingDisk(sqlite3.OperationalError):
     sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
 
 
-async def test_after_a_failed_commit_only_reading_goes_on(
+async def test_failed_commit_makes_store_read_only(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create_execution(record(), [log(1)])
@@ -158,7 +144,7 @@ async def test_after_a_failed_commit_only_reading_goes_on(
     assert isinstance(store.stats.fatal_error, FailingDisk)
 
 
-async def test_what_queued_behind_a_failed_commit_is_refused_too(
+async def test_writes_queued_behind_a_failed_commit_are_rejected(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create_execution(record("x1"), [])
@@ -182,7 +168,7 @@ async def test_what_queued_behind_a_failed_commit_is_refused_too(
     assert (first.result(), second.result()) == ("store-failed", "store-read-only")
 
 
-async def test_a_disk_that_fails_while_faults_are_sorted_out_is_noticed(
+async def test_disk_failure_while_handling_errors_is_detected(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create_execution(record("x1"), [])
@@ -200,9 +186,7 @@ async def test_a_disk_that_fails_while_faults_are_sorted_out_is_noticed(
     assert results == ["seq-gap", "store-read-only"]
 
 
-async def test_another_program_s_lock_is_waited_for_and_then_named(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_foreign_lock_is_reported_as_busy(store: SqliteStore, tmp_path: Path) -> None:
     await store.create_execution(record("x1"), [])
     store._writer._raw.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(tmp_path / "planwave.db", isolation_level=None)
@@ -213,47 +197,7 @@ async def test_another_program_s_lock_is_waited_for_and_then_named(
     await store.append("x1", 1, [log(1)])
 
 
-WRITE_ON = """
-import asyncio, pathlib, sys
-from planwave.events import Event
-from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.store import SqliteStore
-
-async def main():
-    store = SqliteStore.open(pathlib.Path(sys.argv[1]))
-    await store.create_execution(ExecutionRecord("x1", None, "t", "g", "starting", "t"), [])
-    seq = 0
-    while True:
-        batch = [Event("x1", seq + n, "t", "node.log", "a", 1, {"n": n}) for n in (1, 2, 3)]
-        await store.append("x1", 1, batch)
-        seq += 3
-        print(seq, flush=True)
-
-asyncio.run(main())
-"""
-
-
-async def test_what_was_acknowledged_survives_a_kill_whole(tmp_path: Path) -> None:
-    writer = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", WRITE_ON, str(tmp_path), stdout=asyncio.subprocess.PIPE
-    )
-    assert writer.stdout is not None
-    told = 0
-    while told < 30:
-        told = int(await writer.stdout.readline())
-    writer.kill()
-    told = max([told, *(int(line) for line in (await writer.stdout.read()).splitlines())])
-    await writer.wait()
-    store = SqliteStore.open(tmp_path)
-    seqs = [e.seq for e in await store.events("x1")]
-    assert seqs == list(range(1, len(seqs) + 1))
-    assert len(seqs) >= told
-    assert len(seqs) % 3 == 0  # a batch is whole or absent
-    await store.append("x1", 1, [log(len(seqs) + 1)])
-    await store.close()
-
-
-async def test_a_full_disk_refuses_and_recovers_without_restart(store: SqliteStore) -> None:
+async def test_full_disk_rejects_and_recovers(store: SqliteStore) -> None:
     await store.create_execution(record(), [log(1)])
     raw = store._writer._raw  # type: ignore[union-attr]
     pages = raw.execute("PRAGMA page_count").fetchone()[0]
@@ -285,7 +229,7 @@ def refuse(store: SqliteStore, patched: pytest.MonkeyPatch, code: int) -> None:
     ("code", "status"),
     [(sqlite3.SQLITE_FULL, "disk-full"), (sqlite3.SQLITE_BUSY, "store-busy")],
 )
-async def test_trouble_is_told_until_a_write_comes_through(
+async def test_transient_error_is_reported_until_a_write_succeeds(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, code: int, status: str
 ) -> None:
     await store.create_execution(record(), [])
@@ -300,7 +244,7 @@ async def test_trouble_is_told_until_a_write_comes_through(
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY])
-async def test_trouble_ends_by_itself_where_nobody_writes(
+async def test_transient_error_ends_without_writes(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     monkeypatch.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 0.01)
@@ -315,7 +259,7 @@ async def test_trouble_ends_by_itself_where_nobody_writes(
     assert await store.events("x1") == []
 
 
-async def test_a_disk_with_hardly_any_room_is_still_full(
+async def test_nearly_full_disk_stays_full(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 0.01)
@@ -336,7 +280,7 @@ async def test_a_disk_with_hardly_any_room_is_still_full(
     await until(lambda: store.stats.status == "ok")
 
 
-async def test_a_disk_that_fails_while_room_is_looked_for_is_broken(
+async def test_disk_failure_during_probe_makes_store_read_only(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 0.01)
@@ -350,7 +294,7 @@ async def test_a_disk_that_fails_while_room_is_looked_for_is_broken(
     assert await swallowed(store.append("x1", 1, [log(1)])) == "store-read-only"
 
 
-async def test_a_large_result_without_room_is_trouble_too(
+async def test_artifact_without_room_is_a_transient_error(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create_execution(record(), [])
@@ -367,25 +311,13 @@ async def test_a_large_result_without_room_is_trouble_too(
     assert store.stats.status == "ok"
 
 
-async def test_text_that_is_no_unicode_comes_back_as_it_was(store: SqliteStore) -> None:
+async def test_invalid_unicode_round_trips(store: SqliteStore) -> None:
     odd = log(1)._replace(path="\ud800", at="\x00")
     await store.create_execution(record("x1"), [odd])
     assert await store.events("x1") == [odd]
 
 
-async def test_a_write_that_does_not_fit_hurts_only_itself(store: SqliteStore) -> None:
-    await store.create_execution(record("x1"), [])
-    await store.create_execution(record("x2"), [])
-    async with asyncio.TaskGroup() as group:
-        good = group.create_task(store.append("x1", 1, [log(1)]))
-        bad = group.create_task(swallowed(store.append("x2", 1, [log(5, "x2")])))
-        also_good = group.create_task(store.append("x1", 1, [log(2)]))
-    assert (good.result(), bad.result(), also_good.result()) == (None, "seq-gap", None)
-    assert [e.seq for e in await store.events("x1")] == [1, 2]
-    assert await store.events("x2") == []
-
-
-async def test_a_record_that_is_no_record_hurts_only_itself(store: SqliteStore) -> None:
+async def test_invalid_record_fails_alone(store: SqliteStore) -> None:
     odd = ExecutionRecord("x2", None, 7, "g", "starting", AT)  # type: ignore[arg-type]
     assert await swallowed(store.create_execution(odd, [])) == "not-storable"
     await store.create_execution(record("x2"), [log(1, "x2")])
@@ -400,28 +332,19 @@ async def swallowed(append: Any) -> str | None:
     return None
 
 
-async def test_the_database_itself_refuses_a_repeated_seq(store: SqliteStore) -> None:
-    await store.create_execution(record(), [log(1), log(2)])
-    raw = store._writer._raw  # type: ignore[union-attr]
-    with pytest.raises(sqlite3.IntegrityError):
-        raw.execute("INSERT INTO batches (execution, first, last, events) VALUES (1, 1, 3, '[]')")
-
-
-async def test_large_results_live_in_files_and_come_back(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_large_results_are_stored_as_artifacts(store: SqliteStore, tmp_path: Path) -> None:
     large = "ü" * 1_000
     sent = [result(1, large), result(2, "small"), result(3, large)]
     await store.create_execution(record(), sent[:1])
     await store.append("x1", 1, sent[1:])
     assert await store.events("x1") == sent
-    (kept,) = (tmp_path / "artifacts").iterdir()
-    assert json.loads(kept.read_text()) == large
+    (stored,) = (tmp_path / "artifacts").iterdir()
+    assert json.loads(stored.read_text()) == large
     rows = sqlite3.connect(tmp_path / "planwave.db")
     ((_, _, data, *_),) = json.loads(rows.execute("SELECT events FROM batches").fetchone()[0])
     rows.close()
     assert data["outputs"] == {
-        "output": {"type": "text", "artifact": kept.stem, "bytes": 2_002},
+        "output": {"type": "text", "artifact": stored.stem, "bytes": 2_002},
         "other": {"type": "json", "value": 1},
     }
 
@@ -434,7 +357,7 @@ async def test_large_results_live_in_files_and_come_back(
         (lambda kept: (kept.unlink(), kept.mkdir()), StoreError, "store-unreadable"),
     ],
 )
-async def test_a_damaged_large_result_is_noticed(
+async def test_damaged_artifact_is_detected(
     store: SqliteStore,
     tmp_path: Path,
     damage: Callable[[Path], Any],
@@ -449,7 +372,7 @@ async def test_a_damaged_large_result_is_noticed(
     assert refused.value.code == code
 
 
-async def test_what_is_deleted_while_it_is_read_was_not_changed(
+async def test_execution_deleted_during_read_has_no_events(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = ExecutionRecord("x1", None, "t", "g", "completed", AT)
@@ -464,15 +387,13 @@ async def test_what_is_deleted_while_it_is_read_was_not_changed(
     assert await store.events("x1") == []
 
 
-async def test_a_result_that_looks_like_an_artifact_stays_what_it_is(store: SqliteStore) -> None:
+async def test_result_resembling_an_artifact_is_kept(store: SqliteStore) -> None:
     sent = result(1, {"artifact": "../../etc/passwd", "type": "x"})
     await store.create_execution(record(), [sent])
     assert await store.events("x1") == [sent]
 
 
-async def test_an_artifact_that_cannot_be_written_fails_its_append_alone(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_failed_artifact_write_fails_alone(store: SqliteStore, tmp_path: Path) -> None:
     await store.create_execution(record("x1"), [])
     await store.create_execution(record("x2"), [])
     (tmp_path / "artifacts").write_text("a file where the folder should be")
@@ -483,17 +404,6 @@ async def test_an_artifact_that_cannot_be_written_fails_its_append_alone(
     assert [len(await store.events(name)) for name in ("x1", "x2")] == [1, 0]
 
 
-async def test_an_artifact_that_cannot_be_written_leaves_the_store_writable(
-    store: SqliteStore, tmp_path: Path
-) -> None:
-    await store.create_execution(record(), [])
-    (tmp_path / "artifacts").write_text("a file where the folder should be")
-    assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) == "store-failed"
-    (tmp_path / "artifacts").unlink()
-    await store.append("x1", 1, [result(1, "x" * 2_000)])
-    assert len(await store.events("x1")) == 1
-
-
 @pytest.mark.parametrize(
     ("error", "after"),
     [
@@ -502,7 +412,7 @@ async def test_an_artifact_that_cannot_be_written_leaves_the_store_writable(
         (MemoryError(), None),
     ],
 )
-async def test_whatever_stops_an_artifact_its_writer_is_told(
+async def test_any_artifact_error_is_reported_to_its_writer(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, error: Exception, after: str | None
 ) -> None:
     await store.create_execution(record(), [])
@@ -517,7 +427,7 @@ async def test_whatever_stops_an_artifact_its_writer_is_told(
         assert await swallowed(store.append("x1", 1, [log(1)])) == after
 
 
-async def test_a_reader_sees_what_another_store_writes(store: SqliteStore, tmp_path: Path) -> None:
+async def test_reader_sees_writes_of_another_store(store: SqliteStore, tmp_path: Path) -> None:
     await store.create_execution(record(), [log(1)])
     reader = SqliteStore.open(tmp_path, read_only=True)
     assert len(await reader.events("x1")) == 1
@@ -529,16 +439,7 @@ async def test_a_reader_sees_what_another_store_writes(store: SqliteStore, tmp_p
     await reader.close()
 
 
-async def test_a_reader_opens_what_a_closed_store_left(tmp_path: Path) -> None:
-    writer = SqliteStore.open(tmp_path)
-    await writer.create_execution(record(), [log(1)])
-    await writer.close()
-    reader = SqliteStore.open(tmp_path, read_only=True)
-    assert len(await reader.events("x1")) == 1
-    await reader.close()
-
-
-async def test_a_reader_needs_no_place_to_write(
+async def test_reader_needs_no_write_access(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = SqliteStore.open(tmp_path)
@@ -563,7 +464,7 @@ async def test_a_reader_needs_no_place_to_write(
     assert refused.value.code == "store-unusable"
 
 
-async def test_a_fresh_directory_reads_as_empty_and_stays_untouched(tmp_path: Path) -> None:
+async def test_reader_of_missing_directory_is_empty(tmp_path: Path) -> None:
     reader = SqliteStore.open(tmp_path / "nothing", read_only=True)
     assert await reader.executions() == []
     assert await reader.plans() == []
@@ -572,36 +473,15 @@ async def test_a_fresh_directory_reads_as_empty_and_stays_untouched(tmp_path: Pa
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_second_writer_is_told_who_holds_the_directory(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+async def test_second_writer_is_rejected_with_owner(store: SqliteStore, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=f"pid {os.getpid()}") as refused:
         SqliteStore.open(tmp_path)
     assert refused.value.code == "storage-locked"
     assert (tmp_path / "planwave.lock").stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_closed_store_lets_the_directory_go(tmp_path: Path) -> None:
-    for _ in range(2):
-        store = SqliteStore.open(tmp_path)
-        assert read_owner(tmp_path) == {"pid": os.getpid()}
-        await store.close()
-    assert read_owner(tmp_path) is None
-
-
-async def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    await SqliteStore.open(tmp_path).close()
-    raw = sqlite3.connect(tmp_path / "planwave.db")
-    raw.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    raw.close()
-    for read_only in (False, True):
-        with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA_VERSION + 1}"):
-            SqliteStore.open(tmp_path, read_only)
-    DirectoryLock(tmp_path).release()  # the refusal let the lock go
-
-
 @pytest.mark.parametrize("read_only", [False, True])
-def test_what_is_no_database_is_refused(tmp_path: Path, read_only: bool) -> None:
+def test_invalid_database_is_rejected(tmp_path: Path, read_only: bool) -> None:
     (tmp_path / "planwave.db").write_text("no database at all, but long enough to look at" * 50)
     with pytest.raises(StoreError, match=r"planwave\.db") as refused:
         SqliteStore.open(tmp_path, read_only)
@@ -609,7 +489,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path, read_only: bool) -> None
     assert len(refused.value.message.splitlines()) == 1
 
 
-def test_a_directory_that_cannot_be_used_is_named_with_a_way_out(tmp_path: Path) -> None:
+def test_unusable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     with pytest.raises(StoreError, match="file") as refused:
         SqliteStore.open(tmp_path / "file")
@@ -617,9 +497,7 @@ def test_a_directory_that_cannot_be_used_is_named_with_a_way_out(tmp_path: Path)
     assert "permissions" in (refused.value.hint or "")
 
 
-def test_a_disk_too_full_to_open_the_store_is_said_to_be_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_at_open_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -629,13 +507,13 @@ def test_a_disk_too_full_to_open_the_store_is_said_to_be_full(
     assert (refused.value.hint or "").startswith("free some space")
 
 
-async def test_files_of_killed_writers_are_swept_at_the_start(tmp_path: Path) -> None:
+async def test_temporary_files_are_removed_at_open(tmp_path: Path) -> None:
     (tmp_path / ".x.json.1.tmp").write_text("half")
     await SqliteStore.open(tmp_path).close()
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
 
 
-async def test_what_cannot_be_swept_is_a_clear_error_and_no_lock(tmp_path: Path) -> None:
+async def test_unremovable_temporary_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".x.json.1.tmp").mkdir()
     with pytest.raises(StoreError, match=r"\.x\.json\.1\.tmp") as refused:
         SqliteStore.open(tmp_path)
@@ -644,7 +522,7 @@ async def test_what_cannot_be_swept_is_a_clear_error_and_no_lock(tmp_path: Path)
     await SqliteStore.open(tmp_path).close()
 
 
-async def test_a_store_may_be_closed_by_several_at_once(tmp_path: Path) -> None:
+async def test_store_can_be_closed_concurrently(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     await store.create_execution(record(), [])
     async with asyncio.TaskGroup() as group:
@@ -656,7 +534,7 @@ async def test_a_store_may_be_closed_by_several_at_once(tmp_path: Path) -> None:
     await SqliteStore.open(tmp_path).close()
 
 
-async def test_a_write_is_refused_as_soon_as_the_store_begins_to_close(
+async def test_write_during_close_is_rejected(
     store: SqliteStore,
 ) -> None:
     await store.create_execution(record(), [])
@@ -666,7 +544,7 @@ async def test_a_write_is_refused_as_soon_as_the_store_begins_to_close(
         assert await swallowed(store.append("x1", 1, [log(1)])) == "store-closed"
 
 
-async def test_a_close_that_is_cancelled_closes_all_the_same(tmp_path: Path) -> None:
+async def test_cancelled_close_still_closes(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     store = SqliteStore.open(tmp_path)
     closing = asyncio.ensure_future(store.close())  # noqa: TID251 - cancelled below
@@ -678,7 +556,7 @@ async def test_a_close_that_is_cancelled_closes_all_the_same(tmp_path: Path) -> 
     assert set(threading.enumerate()) <= before
 
 
-async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:
+async def test_closed_store_leaves_no_thread(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     store = SqliteStore.open(tmp_path)
     await store.create_execution(record(), [log(1)])
@@ -689,7 +567,7 @@ async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:
         await store.events("x1")
 
 
-def test_appends_of_a_loop_that_is_gone_are_kept(tmp_path: Path) -> None:
+def test_appends_of_a_finished_event_loop_are_stored(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
 
     async def leave() -> None:
@@ -716,7 +594,7 @@ def test_appends_of_a_loop_that_is_gone_are_kept(tmp_path: Path) -> None:
     assert asyncio.run(count()) == [1, 2]
 
 
-async def test_the_lock_says_where_its_holder_is_reached_until_it_is_let_go(tmp_path: Path) -> None:
+async def test_lock_has_published_address_until_closed(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     store.publish_address("http://127.0.0.1:8000", "secret")
     assert read_owner(tmp_path) == {

@@ -1,0 +1,166 @@
+"""Limits of executions and their queue."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from planwave.graph.model import Node
+from planwave.service.executions.loading import load_run_spec
+from planwave.service.executions.queue_entry import QueuedExecution
+from planwave.service.service import Service
+from planwave.settings import Limits
+from planwave.storage.sqlite.store import SqliteStore
+from tests.contract.http.limit_cases.graphs import node_ids
+from tests.contract.http.limit_cases.registry import (
+    Refusal,
+    SizedNode,
+    SlowNode,
+    case,
+    graph_of,
+    refusal_in_events,
+    run_graph,
+)
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.server.running_server import NO_RATE_LIMITS
+from tests.support.service.dependencies import dependencies
+
+
+@case("recoveries", 3)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
+        created = await service.create_execution(make_plan(graph_of("held", "h")))
+        store, execution_id = service._store, created.execution_id
+        for _ in range(amount - 1):
+            await store.claim(execution_id)
+        await load_run_spec(store, execution_id, QueuedExecution(is_recovery=True), limits)
+    return None
+
+
+@case("recoveries_per_s", 2, at=2, past=3, code="slower", mentions=[], virtual=True)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
+        for _ in range(5):
+            created = await service.create_execution(make_plan(graph_of("held", "h")))
+            await service._store.claim(created.execution_id, queued=True)
+        assert await service.recover() == 5
+        await asyncio.sleep(0.99)
+        left = await service.executions(status="starting")
+        return None if 5 - len(left) >= amount else Refusal("slower")
+
+
+async def _queued(limits: Limits, amount: int) -> Refusal | None:
+    held = HeldNode()
+    async with Service(dependencies(types=[held], limits=limits)) as service:
+        plan = make_plan(graph_of("held", "h"))
+        created: list[str] = []
+        try:
+            for _ in range(amount):
+                created.append((await service.execute(plan)).execution_id)
+        finally:
+            held.release.set()
+            for execution_id in created:
+                await service.wait(execution_id)
+    return None
+
+
+@case(
+    "concurrent_executions",
+    2,
+    code="queue-full",
+    mentions=["0 executions wait"],
+    queued_executions=0,
+)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _queued(limits, amount)
+
+
+@case(
+    "queued_executions", 2, code="queue-full", mentions=["2 executions wait", "QUEUED_EXECUTIONS"],
+    concurrent_executions=1,
+)  # fmt: skip
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _queued(limits, amount + 1)
+
+
+@case("drain_s", 25, at=24.9, past=25.1, code="left-resumable", mentions=[], virtual=True)
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    takes = SlowNode(amount)
+    async with Service(dependencies(types=[takes], limits=limits)) as service:
+        plan = make_plan(graph_of("takes", "t"))
+        execution_id = (await service.execute(plan)).execution_id
+        await takes.started.wait()
+        await service.drain()
+        kinds = [event.type for event in await service.events(execution_id)]
+    return None if "node.completed" in kinds else Refusal("left-resumable")
+
+
+@case("parallel_nodes", 3, code="waits", mentions=[], virtual=True)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    takes = SlowNode(1)
+    await run_graph(limits, graph_of("takes", *(f"n{i}" for i in range(amount))), takes)
+    assert takes.most <= limits.parallel_nodes
+    return None if takes.most == amount else Refusal("waits")
+
+
+@case(
+    "node_timeout_s", 60, at=59.9, past=60.1, code="node-timeout", mentions=["60"],
+    run_timeout_s=1_000, virtual=True,
+)  # fmt: skip
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    events = await run_graph(limits, graph_of("takes", "t"), SlowNode(amount))
+    return refusal_in_events(events, "node.failed")
+
+
+@case(
+    "run_timeout_s", 90, at=89.9, past=90.1, code="run-timeout", mentions=["90"],
+    node_timeout_s=1_000, virtual=True,
+)  # fmt: skip
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    events = await run_graph(limits, graph_of("takes", "t"), SlowNode(amount))
+    return refusal_in_events(events, "execution.failed")
+
+
+@case("largest_result_bytes", 100)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    events = await run_graph(limits, graph_of("gives", "a"), SizedNode(amount))
+    return refusal_in_events(events, "node.failed")
+
+
+@case("run_state_bytes", 100)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    first, second = SizedNode(50), SizedNode(amount - 50)
+    second.node_type = "also"
+    graph = make_graph(Node("a", "gives", "a"), Node("b", "also", "b"), edges=[("a", "b")])
+    return refusal_in_events(await run_graph(limits, graph, first, second), "execution.failed")
+
+
+@case("events", 30, mentions=["events", "30", "31"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """A text node makes two events, and one that is given its result only one."""
+    count, is_odd = divmod(amount - 4, 2)
+    graph = make_graph(*map(text_node, node_ids(count + is_odd)))
+    inputs = {"n0": {"output": "given"}} if is_odd else None
+    events = await run_graph(limits, graph, inputs=inputs)
+    assert (
+        len(await run_graph(NO_RATE_LIMITS, graph, inputs=inputs)) == amount + 1
+    )  # the last one apart
+    return refusal_in_events(events, "execution.failed")
+
+
+def files_in(place: Path) -> list[Path]:
+    return [each for each in place.rglob("*") if each.is_file()]
+
+
+@case("node_result_bytes", 500, code="kept-as-a-file", mentions=[])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    with TemporaryDirectory() as directory:
+        location = Path(directory)
+        store = SqliteStore.open(location, artifact_bytes=limits.node_result_bytes)
+        await run_graph(
+            limits, graph_of("gives", "a"), SizedNode(amount), store=store, directory=location
+        )
+        files = files_in(location / "artifacts")
+    return Refusal("kept-as-a-file") if files else None

@@ -1,0 +1,141 @@
+"""Limits of HTTP requests."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Receive, Scope, Send
+
+from planwave.api.auth import Authenticator
+from planwave.api.middleware.request_limits import RequestLimitsMiddleware, size_of_head
+from planwave.service.service import Service
+from planwave.settings import Limits, Settings
+from tests.contract.http.limit_cases.registry import (
+    Refusal,
+    case,
+    limited_client,
+    refusal_in_response,
+)
+from tests.support.service.dependencies import dependencies
+
+
+@case("body_bytes", 1024)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    body = b'{"graph": {}}'
+    async with limited_client(limits) as client:
+        headers = {"Content-Type": "application/json"}
+        padded = body + b" " * (amount - len(body))
+        return refusal_in_response(await client.post("/api/check", content=padded, headers=headers))
+
+
+@case(
+    "body_read_s",
+    30,
+    at=29.9,
+    past=30.1,
+    code="request-timeout",
+    mentions=["30 s", "BODY_READ_S"],
+    virtual=True,
+)
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    """Its dependencies would be looked up in threads, whose time is real: so no whole service."""
+    pieces = [(0.0, b"{", True), (amount, b"}", False)]
+
+    async def receive() -> Message:
+        seconds, body, more = pieces.pop(0)
+        await asyncio.sleep(seconds)
+        return {"type": "http.request", "body": body, "more_body": more}
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["more_body"]:
+            pass
+
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": []}
+    await RequestLimitsMiddleware(read, limits)(scope, receive, send)
+    return None
+
+
+@case("header_bytes", 1024)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        empty = client.build_request("GET", "/healthz", headers={"X-Pad": ""})
+        scope = {
+            "method": "GET",
+            "path": "/healthz",
+            "query_string": b"",
+            "headers": empty.headers.raw,
+        }
+        pad = "x" * (amount - size_of_head(scope))
+        return refusal_in_response(await client.get("/healthz", headers={"X-Pad": pad}))
+
+
+@case("requests_burst", 3, code="too-many-requests", mentions=["3 at once"], requests_per_s=0.001)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        answers = [await client.get("/api/limits") for _ in range(amount)]
+        assert all(answer.is_success for answer in answers[:-1])
+        if not answers[-1].is_success:
+            assert int(answers[-1].headers["retry-after"]) > 0
+        return refusal_in_response(answers[-1])
+
+
+@case(
+    "requests_per_s",
+    4,
+    past=4.1,
+    code="too-many-requests",
+    mentions=["4 a second"],
+    requests_burst=1,
+)
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    time = [0.0]
+    access = Authenticator(Settings(limits=limits), clock=lambda: time[0])
+    connection = HTTPConnection({"type": "http", "headers": []})
+    for _ in range(20):
+        access.check(connection)
+        time[0] += 1 / amount
+    return None
+
+
+@case("executions_per_minute", 3, code="too-many-requests", mentions=["3 at once"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        plan = (await client.post("/api/plan", json={"prompt": "p"})).json()["plan_id"]
+        body = {"plan_id": plan}
+        answers = [await client.post("/api/execute", json=body) for _ in range(amount)]
+        assert all(answer.is_success for answer in answers[:-1])
+        return refusal_in_response(answers[-1])
+
+
+@case("page_items", 5)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        return refusal_in_response(await client.get("/api/plans", params={"limit": amount}))
+
+
+@case("idempotency_key_chars", 12)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        headers = {"Idempotency-Key": "k" * amount}
+        return refusal_in_response(
+            await client.post("/api/plan", json={"prompt": "p"}, headers=headers)
+        )
+
+
+@case("idempotency_hours", 2, past=2.01, code="forgotten", mentions=[])
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    async with Service(dependencies(limits=limits, now=lambda: now[0])) as service:
+        await service.claim_idempotency_key("key", "digest")
+        await service.store_idempotency_key("key", 201, "{}")
+        now[0] += timedelta(hours=amount)
+        return (
+            Refusal("forgotten")
+            if (await service.claim_idempotency_key("key", "digest")).is_new
+            else None
+        )

@@ -204,7 +204,7 @@ def test_the_group_is_read_from_installed_metadata(
     assert "good" in Registry().with_entry_points().names()
 
 
-def test_importing_the_room_loads_no_sdk() -> None:
+def test_importing_the_node_library_loads_no_sdk() -> None:
     code = (
         "import sys, planwave.nodes.library, planwave.nodes.authoring.function\n"
         "heavy = {'openai', 'anthropic', 'pydantic_ai', 'jinja2', 'minijinja', 'sqlalchemy',"

@@ -20,7 +20,7 @@ from planwave.errors import (
 )
 from planwave.graph.plan import Plan, graph_hash
 from planwave.planner.capabilities import PlanRules
-from planwave.planner.planner import Planner, new_plan_id
+from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.planner.small_models import MAX_TOKENS
 from planwave.providers.protocols import CallScope, CallSettings
@@ -412,15 +412,6 @@ async def test_the_calls_of_a_plan_are_those_of_the_node_that_asked() -> None:
     assert models.scopes == [scope, scope]
     _, models = await planned(DIAMOND_REPLY)
     assert models.scopes == [None]
-
-
-def test_plan_ids_are_uuids_of_version_7_in_order_of_time() -> None:
-    from uuid import UUID
-
-    ids = [UUID(new_plan_id()) for _ in range(50)]
-    assert {(i.version, i.variant) for i in ids} == {(7, "specified in RFC 4122")}
-    assert [i.int >> 80 for i in ids] == sorted(i.int >> 80 for i in ids)
-    assert len(set(ids)) == 50
 
 
 def test_importing_the_planner_loads_no_sdk_and_no_template_engine() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,8 +92,8 @@ def test_depths_of_a_part_equal_those_of_the_part_alone(source: bytes) -> None:
     assert all(depth[n] == case.depth(n) for n in case.nodes if case.runs(n))
 
 
-def test_a_chain_of_100_000_nodes_is_sorted_without_recursion() -> None:
-    size = 100_000
+@pytest.mark.parametrize("size", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_long_chain_is_sorted_without_recursion(size: int) -> None:
     nodes = tuple(Node(f"n{n}", "stone", "") for n in range(size))
     edges = tuple(make_edge(f"n{n + 1}", f"n{n}") for n in range(size - 1))
     topology = Topology(Graph(nodes, edges))

@@ -563,12 +563,13 @@ def alive() -> Counter[str]:
     return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds))
 
 
+@pytest.mark.parametrize("runs", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 @virtual_time
-async def test_a_thousand_nested_runs_leave_nothing() -> None:
+async def test_many_nested_runs_leave_nothing(runs: int) -> None:
     left: list[Counter[str]] = []
 
     async def loop(inputs: Inputs, context: Context) -> Any:
-        left_over = iter(range(1_000))
+        left_over = iter(range(runs))
         body = parse_graph("i")
 
         async def work() -> None:

@@ -145,8 +145,8 @@ OPEN = (happened("started", "a"), opened("a", "k"), happened("started", "a[k]/n"
 def test_a_stored_nested_run_has_its_identity_and_events() -> None:
     nested_runs = nested_runs_of(*OPEN, opened("a", "l"))
     run = run_of(nested_runs, "a[k]/")
-    assert (run.parent_path, run.identity, run.attempt_number, run.must_restart) == (
-        "a",
+    assert (run.prefix, run.identity, run.attempt_number, run.must_restart) == (
+        "a[k]/",
         ("g", "i"),
         1,
         False,

@@ -37,7 +37,7 @@ def test_each_start_of_a_graph_run_has_a_record_and_the_latest_is_first() -> Non
         opened("a", "k"), done("a[k]/n"), opened("a", "k", "h"), done("a[k]/m"),
         ("node.log", "a[k]/m", {}),
     )  # fmt: skip
-    second, first = history.records_at("a[k]/")
+    second, first = history.runs_at("a[k]/")
     assert (first.identity, second.identity) == (("g", "i"), ("h", "i"))
     assert ([e.path for e in first.events], [e.path for e in second.events]) == (
         ["a[k]/n"],
@@ -45,7 +45,7 @@ def test_each_start_of_a_graph_run_has_a_record_and_the_latest_is_first() -> Non
     )
     assert first.parent is second.parent is history.root
     assert [event.type for event in history.root.events] == []
-    assert history.records_at("a[l]/") == ()
+    assert history.runs_at("a[l]/") == []
 
 
 def test_an_abandoned_run_has_a_record() -> None:
@@ -55,7 +55,7 @@ def test_an_abandoned_run_has_a_record() -> None:
         emitted("a", "run_graph", key="k", dropped=True),
         opened("a", "k"),
     )
-    second, first = history.records_at("a[k]/")
+    second, first = history.runs_at("a[k]/")
     assert (len(first.events), len(second.events)) == (1, 0)
 
 
@@ -63,12 +63,12 @@ def test_a_deeper_run_belongs_to_the_record_it_was_started_in() -> None:
     history = history_of(
         opened("a", "k"), opened("a[k]/n", "l"), opened("a", "k"), opened("a[k]/n", "l")
     )
-    outer, inner = history.records_at("a[k]/"), history.records_at("a[k]/n[l]/")
+    outer, inner = history.runs_at("a[k]/"), history.runs_at("a[k]/n[l]/")
     assert [record.parent for record in inner] == list(outer)
 
 
 def test_a_run_without_a_stored_start_has_no_identity() -> None:
-    (record,) = history_of(done("a[k]/n")).records_at("a[k]/")
+    (record,) = history_of(done("a[k]/n")).runs_at("a[k]/")
     assert record.identity is None
 
 

@@ -170,36 +170,41 @@ def big(*pairs: tuple[int, int], size: int) -> Graph:
     return Graph(tuple(Node(f"n{n}", "stone", "") for n in range(size)), edges)
 
 
-BIG = 100_000
+many_nodes = pytest.mark.parametrize(
+    "size", [10_000, pytest.param(100_000, marks=pytest.mark.slow)]
+)
 
 
+@many_nodes
 @pytest.mark.parametrize("handles", [OUT, ()])
-def test_a_chain_of_100_000_nodes_runs_without_recursion(handles: Collection[str]) -> None:
-    schedule = kernel(big(*((n, n + 1) for n in range(BIG - 1)), size=BIG))
+def test_a_long_chain_runs_without_recursion(handles: Collection[str], size: int) -> None:
+    schedule = kernel(big(*((n, n + 1) for n in range(size - 1)), size=size))
     decisions, starts, skips = schedule.start(), 0, 0
     while not decisions.finished:
         starts += 1
         schedule.completed(decisions.starts[0][0], handles)
         decisions = schedule.decide()
         skips += len(decisions.skipped)
-    assert (starts, skips) == ((BIG, 0) if handles else (1, BIG - 1))
+    assert (starts, skips) == ((size, 0) if handles else (1, size - 1))
 
 
-def test_a_failure_above_100_000_nodes_blocks_them_all() -> None:
-    fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG))
+@many_nodes
+def test_a_failure_above_many_nodes_blocks_them_all(size: int) -> None:
+    fan = kernel(big(*((0, n) for n in range(1, size)), size=size))
     fan.start()
     fan.failed(0, "boom")
     decisions = fan.decide()
-    assert len(decisions.blocked) == BIG - 1
+    assert len(decisions.blocked) == size - 1
     assert decisions.finished == "failed"
 
 
-def test_a_fan_out_of_100_000_starts_in_graph_order() -> None:
-    fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG), SchedulingRules(barrier=True))
+@many_nodes
+def test_a_wide_fan_out_starts_in_graph_order(size: int) -> None:
+    fan = kernel(big(*((0, n) for n in range(1, size)), size=size), SchedulingRules(barrier=True))
     fan.start()
     fan.completed(0, OUT)
-    assert started(fan.decide()) == list(range(1, BIG))
-    for node in range(1, BIG):
+    assert started(fan.decide()) == list(range(1, size))
+    for node in range(1, size):
         fan.completed(node, OUT)
     assert fan.decide().finished == "completed"
 

@@ -141,8 +141,8 @@ OPEN = (happened("started", "a"), opened("a", "k"), happened("started", "a[k]/n"
 def test_a_nested_run_is_known_with_what_it_runs_and_what_happened_in_it() -> None:
     dormant = dormant_of(*OPEN, opened("a", "l"))
     run = run_of(dormant, "a[k]/")
-    assert (run.parent_path, run.identity, run.attempt_number, run.must_restart) == (
-        "a",
+    assert (run.prefix, run.identity, run.attempt_number, run.must_restart) == (
+        "a[k]/",
         ("g", "i"),
         1,
         False,

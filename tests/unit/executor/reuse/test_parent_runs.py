@@ -37,7 +37,7 @@ def test_a_graph_has_a_life_each_time_it_is_begun_and_the_latest_is_first() -> N
         opened("a", "k"), done("a[k]/n"), opened("a", "k", "h"), done("a[k]/m"),
         ("node.log", "a[k]/m", {}),
     )  # fmt: skip
-    second, first = found.records_at("a[k]/")
+    second, first = found.runs_at("a[k]/")
     assert (first.identity, second.identity) == (("g", "i"), ("h", "i"))
     assert ([e.path for e in first.events], [e.path for e in second.events]) == (
         ["a[k]/n"],
@@ -45,7 +45,7 @@ def test_a_graph_has_a_life_each_time_it_is_begun_and_the_latest_is_first() -> N
     )
     assert first.parent is second.parent is found.root
     assert [event.type for event in found.root.events] == []
-    assert found.records_at("a[l]/") == ()
+    assert found.runs_at("a[l]/") == []
 
 
 def test_what_was_let_go_of_is_known_all_the_same() -> None:
@@ -55,7 +55,7 @@ def test_what_was_let_go_of_is_known_all_the_same() -> None:
         said("a", "run_graph", key="k", dropped=True),
         opened("a", "k"),
     )
-    second, first = found.records_at("a[k]/")
+    second, first = found.runs_at("a[k]/")
     assert (len(first.events), len(second.events)) == (1, 0)
 
 
@@ -63,12 +63,12 @@ def test_what_is_deeper_belongs_to_the_life_it_was_begun_in() -> None:
     found = earlier(
         opened("a", "k"), opened("a[k]/n", "l"), opened("a", "k"), opened("a[k]/n", "l")
     )
-    outer, inner = found.records_at("a[k]/"), found.records_at("a[k]/n[l]/")
+    outer, inner = found.runs_at("a[k]/"), found.runs_at("a[k]/n[l]/")
     assert [life.parent for life in inner] == list(outer)
 
 
 def test_a_graph_that_nobody_wrote_down_has_no_identity() -> None:
-    (life,) = earlier(done("a[k]/n")).records_at("a[k]/")
+    (life,) = earlier(done("a[k]/n")).runs_at("a[k]/")
     assert life.identity is None
 
 

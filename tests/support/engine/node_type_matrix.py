@@ -15,6 +15,9 @@ from itertools import product
 from typing import Any
 
 import planwave
+from planwave.executor.driver.execution import Execution
+from planwave.executor.driver.subscription import Subscription
+from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, DataValue, Edge, Graph, Node, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
@@ -223,7 +226,7 @@ async def run_with_answers_from(
     options: planwave.RunOptions,
     answers: Mapping[str, list[Any]],
     open_requests: int = 1,
-) -> planwave.RunResult:
+) -> Execution:
     """Run a graph; answer requests once ``open_requests`` of them are open.
 
     Args:
@@ -234,14 +237,26 @@ async def run_with_answers_from(
         open_requests: How many requests may be open before the newest is answered; when nothing else
             runs, all are.
     """
-    run = planwave.run(planwave.build(graph, registry=registry), options=options)
+    execution = Execution(Program(graph, registry), execution_id="x", options=options)
+    async with asyncio.TaskGroup() as group:
+        events = execution.events()
+        group.create_task(execution.run())
+        await _answer_all(execution, events, answers, open_requests)
+    return execution
+
+
+async def _answer_all(
+    execution: Execution,
+    events: Subscription,
+    answers: Mapping[str, list[Any]],
+    open_requests: int,
+) -> None:
     waiting: list[planwave.Event] = []
-    async for event in run:
+    async for event in events:
         if event.type == "node.waiting":
             waiting.append(event)
-        rests = event.type == "execution.paused"
-        while waiting and (rests or len(waiting) >= open_requests):
-            asked = waiting.pop()
-            number = asked.data["request"]["number"]
-            run.answer(asked.data["request_id"], answers[asked.path or ""][number])
-    return await run
+        is_paused = event.type == "execution.paused"
+        while waiting and (is_paused or len(waiting) >= open_requests):
+            request = waiting.pop()
+            number = request.data["request"]["number"]
+            execution.answer(request.data["request_id"], answers[request.path or ""][number])

@@ -1,20 +1,21 @@
 """The composition root: the only module that knows every package.
 
 Packages are imported inside the functions that need them, so that a command or a program loads only
-the packages it uses. Checked by test_quick_commands_load_no_heavy_library,
-test_help_loads_no_heavy_library and test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+the packages it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
+
+from planwave.expressions.renderer import Renderer
+from planwave.settings import load_settings
 
 if TYPE_CHECKING:
     from planwave.cli.options import Factories
-    from planwave.expressions.renderer import Renderer
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import NodeServices
     from planwave.planner.planner import Planner
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 def open_service(settings: Settings) -> Service:
     """Compose a service over the storage directory, which this process owns from now on.
 
-    Returns:
-        A service to be entered: ``async with open_service(settings) as service``.
+    Enter it with ``async with``.
 
     Raises:
         StoreError: The directory cannot be used, or another process writes into it.
     """
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
     from planwave.service.dependencies import ServiceDependencies
@@ -66,8 +67,8 @@ def open_service(settings: Settings) -> Service:
             providers=providers,
             planner=planner,
             limits=limits,
-            node_services=lambda goal: NodeServices(
-                models, providers, goal, flows=flows, planner=planner, limits=limits
+            node_services=partial(
+                NodeServices, models, providers, flows=flows, planner=planner, limits=limits
             ),
             renderer=renderer,
             directory=settings.storage_dir,
@@ -80,8 +81,6 @@ def open_service(settings: Settings) -> Service:
 
 def open_renderer(limits: Limits) -> Renderer:
     """Return the renderer of expressions; it starts no process yet."""
-    from planwave.expressions.renderer import Renderer
-
     return Renderer(
         wall_s=limits.template_wall_s,
         memory_bytes=limits.template_memory_bytes,
@@ -92,6 +91,7 @@ def open_renderer(limits: Limits) -> Renderer:
 
 def open_history(settings: Settings) -> QueryService:
     """Open the stored data for reading only, also while another process writes."""
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.service.queries.history import QueryService
     from planwave.storage.sqlite.store import SqliteStore
 
@@ -101,6 +101,7 @@ def open_history(settings: Settings) -> QueryService:
 
 def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServers]:
     """Return the provider catalogue and its embedded model; no model is loaded or called."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.providers.catalog import ProviderCatalog
     from planwave.providers.local.models import LocalModelServers
 
@@ -119,6 +120,7 @@ def open_planner(
     settings: Settings, models: Models, providers: ProviderCatalog, catalogue: Registry
 ) -> Planner:
     """Return the planner, with the node types that plans may use here."""
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.planner.capabilities import PlanRules
     from planwave.planner.planner import Planner
 
@@ -129,6 +131,7 @@ def open_planner(
 @cache
 def installed_types() -> Registry:
     """Load the node types of installed packages, once per process; log broken packages once."""
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.registry import default_registry
 
     return default_registry().with_entry_points()
@@ -139,9 +142,9 @@ async def open_model_services(
     goal: str, recorder: Recorder | None = None
 ) -> AsyncGenerator[NodeServices]:
     """Open the configured providers for one run."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
-    from planwave.settings import load_settings
 
     settings = load_settings()
     providers, local = open_providers(settings)
@@ -161,6 +164,7 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
         InputError: The address is not allowed, or cannot be bound.
         StoreError: The directory cannot be used, or another process writes into it.
     """
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.api.server import serve
 
     return await serve(settings, open_service, on_listening)
@@ -168,8 +172,8 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
 
 def cli_factories() -> Factories:
     """Return the factories that the command line uses."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.cli.options import Factories
-    from planwave.settings import load_settings
 
     return Factories(
         load_settings, open_service, open_history, open_catalogue, open_providers, serve

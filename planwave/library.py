@@ -1,8 +1,4 @@
-"""The Python library: ``planwave.build``, ``run``, ``open``, ``plan``, ``run_goal`` and ``Executor``.
-
-Packages are imported inside the functions that need them, so that a program loads only the packages
-it uses. Checked by test_building_and_running_a_graph_without_a_model_loads_no_sdk.
-"""
+"""The Python library: ``planwave.build``, ``run``, ``open``, ``plan``, ``run_goal`` and ``Executor``."""
 
 from __future__ import annotations
 
@@ -11,17 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planwave.bootstrap import installed_types, open_model_services
+from planwave.executor.options import RunOptions
+from planwave.expressions.renderer import Renderer
+from planwave.service.library.graphs import BuiltGraph, build_graph
+from planwave.service.library.runs import Run, RunEnvironment, require_no_loop
+from planwave.service.library.sources import load_stored, new_run
+from planwave.service.library.stores import EventLog
 
 if TYPE_CHECKING:
-    from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
     from planwave.graph.protocols import Catalogue
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import PlanEvent
-    from planwave.service.library.graphs import BuiltGraph
     from planwave.service.library.results import RunResult
-    from planwave.service.library.runs import Run, RunEnvironment
     from planwave.service.library.sources import LoadedRun
     from planwave.service.library.stores import RunStore, StoreSource
 
@@ -46,8 +45,6 @@ def build(
         GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
         InputError: ``not-a-graph``; there is a message but not exactly one entry node for it.
     """
-    from planwave.service.library.graphs import build_graph
-
     return build_graph(spec, registry or installed_types(), message, images)
 
 
@@ -82,11 +79,6 @@ def run(
         InputError: ``inputs`` have another shape, name no node, or hold a value that is not JSON; the
             options leave nothing to run.
     """
-    from planwave.executor.options import RunOptions
-    from planwave.service.library.graphs import BuiltGraph
-    from planwave.service.library.runs import Run
-    from planwave.service.library.sources import new_run
-
     built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
     environment = _run_environment(built.program.catalogue, store, services, check=check)
     return Run(environment, new_run(built, inputs, options or RunOptions(), goal))
@@ -131,9 +123,6 @@ def open(
         NotFound, Conflict, StoreError: When it is awaited: no such execution, its data are
             unreadable, or another process uses the directory.
     """
-    from planwave.service.library.runs import Run
-    from planwave.service.library.sources import load_stored
-
     catalogue = registry or installed_types()
 
     async def load(opened: RunStore) -> LoadedRun:
@@ -146,10 +135,6 @@ def open(
 def _run_environment(
     catalogue: Catalogue, store: StoreSource | None, services: Any, *, check: bool
 ) -> RunEnvironment:
-    from planwave.expressions import Renderer
-    from planwave.service.library.runs import RunEnvironment
-    from planwave.service.library.stores import EventLog
-
     return RunEnvironment(
         catalogue=catalogue,
         store=EventLog() if store is None else store,
@@ -220,8 +205,6 @@ async def plan_async(
 
 def plan(goal: str, **arguments: Any) -> Plan:
     """Plan a goal from code without an event loop; arguments and errors as in :func:`plan_async`."""
-    from planwave.service.library.runs import require_no_loop
-
     require_no_loop("planwave.plan", "planwave.plan_async(…)")
     return asyncio.run(plan_async(goal, **arguments))
 
@@ -245,7 +228,5 @@ async def run_goal_async(
 
 def run_goal(goal: str, **arguments: Any) -> RunResult:
     """Plan and run a goal from code without an event loop; see :func:`run_goal_async`."""
-    from planwave.service.library.runs import require_no_loop
-
     require_no_loop("planwave.run_goal", "planwave.run_goal_async(…)")
     return asyncio.run(run_goal_async(goal, **arguments))

@@ -11,6 +11,7 @@ from planwave.bootstrap import cli_factories
 def main() -> None:
     """Run the ``planwave`` command."""
     try:
+        # Lazy: test_ctrl_c_before_the_command_has_begun_leaves_no_trace
         from planwave.cli.app import app
     except KeyboardInterrupt:  # later interrupts are reported by the command
         sys.exit(130)

@@ -1,8 +1,9 @@
-"""Check the size limits of the code; exits 1 and names every place above a limit.
+"""Check the size limits of the code and its lazy imports; exits 1 and names every violation.
 
 The executor uses ``Any`` only where JSON or code of others enters; the count may only go down.
 A module has at most 600 lines, a kernel module 300, a function 50, a folder 15 modules. Generated
 files and the node library are exempt: one file a node type. (Branch complexity is ruff's C90.)
+Imports in functions follow a comment ``# Lazy: test_name``: the test of start-up that needs them.
 Usage: ``python tools/check_size_limits.py``.
 """
 
@@ -12,7 +13,7 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +22,7 @@ KERNEL = "planwave/executor/scheduling"
 LARGE_FOLDERS = frozenset({"planwave/nodes/library"})
 MAX_ANY_IN_EXECUTOR = 23
 GENERATED = "# Generated "
+LAZY = re.compile(r"\s*# Lazy: (test_\w+)$")
 
 
 def module_violations(path: Path) -> Iterator[str]:
@@ -57,12 +59,35 @@ def any_violations(files: Iterable[Path]) -> Iterator[str]:
         yield f"planwave/executor: {count} uses of Any, at most {MAX_ANY_IN_EXECUTOR}"
 
 
+def lazy_import_violations(path: Path, tests: Set[str]) -> Iterator[str]:
+    """Yield a line for each block of imports in a function that names no existing test."""
+    text = path.read_text("utf-8")
+    lines = text.splitlines()
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        block_end = 0
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            comment = LAZY.fullmatch(lines[node.lineno - 2])
+            is_named = comment is not None and comment[1] in tests
+            if not is_named and node.lineno != block_end + 1:
+                name = path.relative_to(ROOT).as_posix()
+                yield f"{name}:{node.lineno}: move the import up, or name its test: # Lazy: test_…"
+            block_end = node.end_lineno or node.lineno
+
+
 def main() -> int:
     """Check every module of the package and the tools."""
     files = sorted([*ROOT.glob("planwave/**/*.py"), *ROOT.glob("tools/*.py")])
     violations = [line for path in files for line in module_violations(path)]
     violations += folder_violations(files)
     violations += any_violations(ROOT.glob("planwave/executor/**/*.py"))
+    test_files = "".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py"))
+    tests = set(re.findall(r"\bdef (test_\w+)", test_files))
+    for path in ROOT.glob("planwave/**/*.py"):
+        violations += lazy_import_violations(path, tests)
     print("\n".join(violations) or f"{len(files)} files are within the size limits")
     return 1 if violations else 0
 

@@ -108,9 +108,8 @@ class CommandConsole:
         if not self.pretty:
             self.text(text)
             return
-        from planwave.cli.markdown import (
-            render_markdown,  # test_quick_commands_load_no_heavy_library
-        )
+        # Lazy: test_quick_commands_load_no_heavy_library
+        from planwave.cli.markdown import render_markdown
 
         self.out.print(render_markdown(clean(text)))
 

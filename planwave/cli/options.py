@@ -268,11 +268,9 @@ class CommandContext:
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
-        from planwave.cli.backends.remote import (  # test_help_loads_no_heavy_library
-            RESPONSE_TIMEOUT_S,
-            RemoteBackend,
-        )
-        from planwave.client import AsyncClient  # test_help_loads_no_heavy_library
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
+        from planwave.client import AsyncClient
 
         client = AsyncClient(served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S)
         return RemoteBackend(client, settings.storage_dir, self.provider, self.model)

@@ -18,6 +18,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
+from minijinja import Environment
+from minijinja import TemplateError as EngineError
+
 from planwave.expressions import errors
 from planwave.expressions.json_text import Json, to_text
 
@@ -113,8 +116,6 @@ class RenderEnvironment:
     """One MiniJinja environment: strict, with fuel, without loader, and without shared state."""
 
     def __init__(self, output_bytes: int, fuel: int) -> None:
-        from minijinja import Environment
-
         self._budget = OutputBudget(output_bytes)
         self._engine = Environment(
             undefined_behavior="strict",
@@ -167,8 +168,6 @@ _CODES = {
 
 def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
     """Return the reply to one request; every error in a template becomes an error reply."""
-    from minijinja import TemplateError as EngineError
-
     try:
         reply = {"value": answer(json.loads(payload))}
         return json.dumps(reply, separators=(",", ":"), default=_not_json).encode()

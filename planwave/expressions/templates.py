@@ -218,7 +218,7 @@ def compile_template(
 
 
 def _parse(text: str) -> ParsedTemplate:
-    # Jinja2 takes 40 ms to import, and many runs never meet an expression; tests/unit/test_init.py.
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.expressions.syntax import parse_template
 
     return parse_template(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Final
 
 _MAX_CHARS: Final = 64
@@ -20,8 +21,6 @@ def closest_match(name: str, known: Collection[str]) -> str | None:
     for candidate in known:
         if normalized(candidate) == plain:
             return candidate
-    from difflib import get_close_matches  # only needed for invalid graphs
-
     close = get_close_matches(name, known, n=1)
     return close[0] if close else None
 

@@ -19,18 +19,23 @@ Formats are not checked: they are hints for the program that shows the form.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
+
+from jsonschema_rs import (
+    Draft202012Validator,
+    ReferencingError,
+    RegexOptions,
+    ValidationError,
+    ValidationErrorKind,
+)
 
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.json_values import json_faults, pointer_part
 from planwave.graph.model import Json
 from planwave.jsonio import MAX_JSON_DEPTH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jsonschema_rs import Draft202012Validator, ValidationError
+from planwave.nodes.conditions import MISSING, value_at
 
 MAX_PARTS: Final = 2_000
 PATTERN_PARTS: Final = 20
@@ -76,8 +81,6 @@ def validate(schema: Json, form: Json) -> list[FormError]:
     if work > MAX_WORK:
         hint = "send a smaller answer, or request a simpler form"
         return [FormError("", f"too large to be checked against a form of {parts} parts", hint)]
-    from jsonschema_rs import ValidationError
-
     validator = _validator(schema)
     if work <= MAX_WORK_FOR_ALL_ERRORS:
         return _form_errors(validator.iter_errors(form))
@@ -96,8 +99,6 @@ def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:
         parts = _CostEstimate(schema).total_parts()
     except _UnusableSchema as error:
         return 0, [error.error]
-    from jsonschema_rs import ReferencingError
-
     if faults := _form_errors(_dialect().iter_errors(schema)):
         return parts, faults
     try:
@@ -110,14 +111,10 @@ def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:
 @cache
 def _dialect() -> Draft202012Validator:
     """Return the validator of schemas (the meta-schema)."""
-    from jsonschema_rs import Draft202012Validator
-
     return Draft202012Validator({"$ref": _DIALECT}, validate_formats=True, offline=True)
 
 
 def _validator(schema: Json) -> Draft202012Validator:
-    from jsonschema_rs import Draft202012Validator, RegexOptions
-
     return Draft202012Validator(
         schema,
         validate_formats=False,
@@ -133,8 +130,6 @@ def _form_errors(errors: Iterable[ValidationError]) -> list[FormError]:
 
 def _form_error(error: Exception) -> FormError:
     """Convert an error of the library; other errors than ``ValidationError`` have a message only."""
-    from jsonschema_rs import ValidationErrorKind
-
     path: list[str | int] = getattr(error, "instance_path", [])
     pointer = "".join(f"/{pointer_part(step)}" for step in path)
     kind, hint = getattr(error, "kind", None), None
@@ -251,15 +246,10 @@ class _CostEstimate:
             raise _UnusableSchema(
                 pointer, message, "refer to parts by #/$defs/…; nothing is fetched"
             )
-        found = self._schema
-        for step in reference[2:].split("/"):
-            if isinstance(found, list) and step.isdecimal() and int(step) < len(found):  # pyright: ignore[reportUnknownArgumentType]
-                found = cast("list[Json]", found)[int(step)]
-            elif isinstance(found, dict) and step in found:
-                found = cast("dict[str, Json]", found)[step]
-            else:
-                message = f"there is nothing at {short_repr(reference)}"
-                raise _UnusableSchema(pointer, message, "name a part that is there")
+        found = value_at(self._schema, reference[2:].split("/"))
+        if found is MISSING:
+            message = f"there is nothing at {short_repr(reference)}"
+            raise _UnusableSchema(pointer, message, "name a part that is there")
         return found
 
 

@@ -105,10 +105,12 @@ def provider_cards(providers: Providers) -> list[ProviderCard]:
     """
     cards: list[ProviderCard] = []
     for info in providers.list():
+        if not info.available:
+            continue
         first = (info.default_model,) if info.default_model else ()
         models = dict.fromkeys((*first, *info.models))
         able = [model for model in models if providers.profile(info.name, model).plans]
-        if info.available and (able or not models):
+        if able or not models:
             cards.append(ProviderCard(info.name, tuple(able[:_MAX_MODELS])))
     return cards
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.graph.diagnostics import Diagnostic, errors_in
@@ -18,6 +15,7 @@ from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.protocols import Catalogue
+from planwave.ids import new_id
 from planwave.planner.capabilities import (
     NO_RULES,
     PlanRules,
@@ -54,13 +52,6 @@ _MAX_REPLY_CHARS: Final = 24_000
 _MAX_TITLE_CHARS: Final = 80
 
 
-def new_plan_id() -> str:
-    """Return a UUIDv7, which sorts by creation time."""
-    stamp = time.time_ns() // 1_000_000
-    value = (stamp << 80) | (7 << 76) | (secrets.randbits(12) << 64)
-    return str(UUID(int=value | (2 << 62) | secrets.randbits(62)))
-
-
 def utc_now() -> str:
     """Return the present time, UTC, ISO 8601 with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
@@ -86,7 +77,7 @@ class Planner:
         catalogue: Catalogue,
         limits: Limits | None = None,
         rules: PlanRules = NO_RULES,
-        new_id: Callable[[], str] = new_plan_id,
+        new_id: Callable[[], str] = new_id,
         now: Callable[[], str] = utc_now,
     ) -> None:
         self._models = models

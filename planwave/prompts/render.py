@@ -129,6 +129,7 @@ def _render(template: str, **values: Any) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
+    # Lazy: test_importing_the_prompts_does_not_load_jinja2
     import jinja2
 
     folder = resources.files("planwave.prompts") / "templates"

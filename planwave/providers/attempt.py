@@ -1,27 +1,44 @@
 """One attempt of one model call, made through pydantic-ai's direct request.
 
-Retries, limits and recording are in ``client.py``. The SDKs are imported inside functions, at the
-first call: ``tests/unit/test_init.py::test_building_and_running_a_graph_without_a_model_loads_no_sdk``.
+Retries, limits and recording are in ``client.py``, which imports this module at the first call.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from importlib import import_module
+from typing import Any, Literal, cast
+
+from pydantic_ai import UsageExtractionFailedWarning
+from pydantic_ai import messages as m
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelMessage,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.messages import ModelRequest as SdkRequest
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
 from planwave.errors import ProviderError
 from planwave.providers.errors import provider_error
 from planwave.providers.protocols import Delta, ModelRequest, PromptMessage, Usage, text_tokens
-
-if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent, UserContent
-    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
-    from pydantic_ai.settings import ModelSettings
-
-    from planwave.providers.transport import SdkClient
+from planwave.providers.transport import SdkClient
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_TOKENS = 100_000_000
@@ -53,6 +70,17 @@ class AttemptResult:
     usage: Usage
 
 
+def load_sdk(kind: str) -> None:
+    """Import the SDK of a kind of provider. Call it in a thread: it may take seconds."""
+    if kind == "anthropic":
+        import_module("pydantic_ai.models.anthropic")
+    else:
+        import_module("pydantic_ai.models.openai")
+        import_module("pydantic_ai.providers.openai_compatible")
+    # Missing token counts are estimated; the warning does not help the user.
+    warnings.simplefilter("ignore", UsageExtractionFailedWarning)
+
+
 async def stream_attempt(
     client: SdkClient, request: ModelRequest, headers: Mapping[str, str]
 ) -> AsyncGenerator[Delta | AttemptResult, None]:
@@ -62,8 +90,6 @@ async def stream_attempt(
         ProviderError: The stream ended without a valid reply.
         Exception: Any exception of the SDK and the transport; see ``errors.classify``.
     """
-    from pydantic_ai.direct import model_request_stream
-
     model = client.model(request.model)
     opening = model_request_stream(
         model,
@@ -88,15 +114,6 @@ async def stream_attempt(
 
 def _conversation(request: ModelRequest) -> list[ModelMessage]:
     """Return the messages to send: the system prompt, the turns so far, the prompt."""
-    from pydantic_ai.messages import ModelRequest as SdkRequest
-    from pydantic_ai.messages import (
-        ModelRequestPart,
-        ModelResponse,
-        SystemPromptPart,
-        TextPart,
-        UserPromptPart,
-    )
-
     turns = list(request.messages)
     if request.prompt or not turns:
         turns.append(PromptMessage("user", request.prompt))
@@ -118,8 +135,6 @@ def _conversation(request: ModelRequest) -> list[ModelMessage]:
 
 
 def _content(turn: PromptMessage) -> str | list[UserContent]:
-    from pydantic_ai.messages import BinaryContent, ImageUrl
-
     if not turn.images:
         return replace_surrogates(turn.text)
     images: list[UserContent] = [
@@ -149,8 +164,6 @@ def replace_surrogates(text: str) -> str:
 
 
 def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -> ModelSettings:
-    from pydantic_ai.settings import ModelSettings
-
     settings = ModelSettings(extra_headers=dict(headers))
     if request.max_tokens is not None:
         settings["max_tokens"] = request.max_tokens
@@ -186,10 +199,6 @@ def _takes_temperature(model: Model, request: ModelRequest) -> bool:
 
 
 def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.output import OutputObjectDefinition
-    from pydantic_ai.tools import ToolDefinition
-
     if request.schema is None:
         return ModelRequestParameters()
     schema = dict(request.schema)
@@ -235,8 +244,6 @@ def _is_strict(schema: object) -> bool:
 
 def _delta_of(event: ModelResponseStreamEvent) -> tuple[Delta | None, bool]:
     """Return the delta of an event, and whether it belongs to a tool call."""
-    from pydantic_ai import messages as m
-
     text: object = None
     kind: Literal["text", "reasoning"] = "text"
     is_tool = False
@@ -284,8 +291,6 @@ def _finish(
 
 def _calls_other_tools(request: ModelRequest, stream: StreamedResponse) -> bool:
     """Return whether a reply calls a tool other than the one for a JSON reply."""
-    from pydantic_ai.messages import ToolCallPart
-
     expected = None if request.schema is None else request.schema_name
     parts = stream.get().parts
     return any(isinstance(part, ToolCallPart) and part.tool_name != expected for part in parts)

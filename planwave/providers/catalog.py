@@ -103,11 +103,7 @@ class ProviderCatalog:
             info = self._provider_of_model(model) if model is not None else self._first_available()
         else:
             info = self._require_known(provider)
-        if not info.available:
-            raise UnavailableProvider(
-                f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._hints(info.how_to_enable),
-            )
+        self._require_available(info)
         if info.name == "local" and model == settings.local_model:
             model = None  # the configured name of the embedded model, possibly a path
         elif model is None and settings.model is not None and settings.provider == info.name:
@@ -124,8 +120,7 @@ class ProviderCatalog:
         """Return the price in US dollars from the public price list, or None if unknown."""
         if provider == "local":
             return 0.0
-        # Lazy: tests/unit/providers/test_client.py::
-        # test_importing_the_room_loads_no_sdk
+        # Lazy: test_importing_providers_loads_no_sdk
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
 
@@ -147,12 +142,7 @@ class ProviderCatalog:
         Raises:
             UnknownProvider, UnavailableProvider: As :meth:`resolve`.
         """
-        info = self._require_known(provider)
-        if not info.available:
-            raise UnavailableProvider(
-                f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._hints(info.how_to_enable),
-            )
+        self._require_available(self._require_known(provider))
         table = self._settings.providers.get(provider) or ProviderSettings()
         slots = table.max_concurrency
         if provider == "local" and self.local is not None:
@@ -286,6 +276,13 @@ class ProviderCatalog:
             f"unknown provider {provider[:80]!r}; {self._overview()}{_suggestion(provider, known)}",
             hint=self._hints(""),
         )
+
+    def _require_available(self, info: ProviderInfo) -> None:
+        if not info.available:
+            raise UnavailableProvider(
+                f"provider {info.name!r} is not available: {info.reason}",
+                hint=self._hints(info.how_to_enable),
+            )
 
     def _first_available(self) -> ProviderInfo:
         preferred = [*_HOSTED_KEYS, "local"]

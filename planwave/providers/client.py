@@ -17,7 +17,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from planwave.errors import ProviderError
-from planwave.providers.attempt import AttemptResult, stream_attempt
 from planwave.providers.catalog import ProviderCatalog, ProviderConfig
 from planwave.providers.errors import classify
 from planwave.providers.protocols import (
@@ -35,6 +34,7 @@ from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
+    from planwave.providers.attempt import AttemptResult
     from planwave.providers.transport import SdkClient
 
 _BACKOFF_S = 0.5
@@ -179,6 +179,9 @@ class ModelClient:
     async def _attempt(
         self, connection: ProviderConfig, request: ModelRequest, key: CallKey | None
     ) -> AsyncGenerator[Delta | AttemptResult, None]:
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+        from planwave.providers.attempt import stream_attempt
+
         headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
         client = await self._sdk_client(connection, request.model)
         async with aclosing(stream_attempt(client, request, headers)) as items:
@@ -253,7 +256,7 @@ class ModelClient:
             self._loaded_sdks.add(kind)
 
     async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
-        # Imports the SDKs, see test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.providers.transport import CallDeadlines, SdkClient
 
         limits = self._limits
@@ -274,6 +277,7 @@ class ModelClient:
 
 
 def _load_sdk(kind: str) -> None:
-    from planwave.providers.transport import load_sdk
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.providers.attempt import load_sdk
 
     load_sdk(kind)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from planwave.errors import ProviderError
@@ -160,23 +161,20 @@ def classify(
         now: The current time, for ``Retry-After`` dates.
         secret: The key of the call, which is removed from messages.
     """
+    new_error = partial(provider_error, provider=provider, model=model)
     for cause in _chain(error):
         if isinstance(cause, TransportFault):
-            retryable = not cause.is_permanent
-            fault = provider_error(cause.code, provider=provider, model=model, retryable=retryable)
+            fault = new_error(cause.code, retryable=not cause.is_permanent)
             return ClassifiedError(fault, cause.retry)
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
-            garbage = provider_error(
-                "stream-garbage", provider=provider, model=model, retryable=True
-            )
-            return ClassifiedError(garbage, retry=False)
-    return _classify_api(error, provider, model, now or datetime.now(UTC), secret)
+            return ClassifiedError(new_error("stream-garbage", retryable=True), retry=False)
+    return _classify_api(error, new_error, now or datetime.now(UTC), secret)
 
 
 def _classify_api(
-    error: Exception, provider: str, model: str, now: datetime, secret: str
+    error: Exception, new_error: Callable[..., ProviderError], now: datetime, secret: str
 ) -> ClassifiedError | None:
-    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     import httpx2
     from pydantic_ai import exceptions as api
 
@@ -189,18 +187,13 @@ def _classify_api(
     elif isinstance(error, api.UnexpectedModelBehavior):
         code, retry = "stream-truncated", True
     elif isinstance(error, api.UserError):
-        return ClassifiedError(
-            provider_error("bad-request", provider=provider, model=model, detail=str(error)),
-            retry=False,
-        )
+        return ClassifiedError(new_error("bad-request", detail=str(error)), retry=False)
     else:
         return None
     status = getattr(error, "status_code", None)
     retry_after_s = retry_after_from(getattr(error, "headers", None), now)
-    failure = provider_error(
+    failure = new_error(
         code,
-        provider=provider,
-        model=model,
         detail=_redact(secret, _provider_message(getattr(error, "body", None))),
         retryable=retry,
         status=status,
@@ -211,6 +204,7 @@ def _classify_api(
 
 def _category(error: Any) -> tuple[str, bool]:
     """Return the code, and whether the retry layer may try again."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from pydantic_ai import exceptions as api
 
     status: int | None = getattr(error, "status_code", None)

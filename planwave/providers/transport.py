@@ -1,7 +1,6 @@
 """The HTTP side of model calls: guarded transport, SDK clients, pydantic-ai models.
 
-Import this module only inside functions: it imports httpx2, and its functions import the SDKs (see
-``tests/unit/test_init.py::test_building_and_running_a_graph_without_a_model_loads_no_sdk``).
+It imports httpx2 and pydantic-ai; the SDK of a provider is imported at its first call.
 
 The SDKs wait ten minutes for a silent server, accept a truncated stream as complete and buffer a line
 of any length. :class:`GuardedTransport` is below every SDK and raises errors in these cases.
@@ -10,20 +9,17 @@ of any length. :class:`GuardedTransport` is below every SDK and raises errors in
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
+from pydantic_ai.models import Model
 
 from planwave.providers.errors import TransportFault
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
-
     from planwave.providers.catalog import ProviderConfig
 
 _CONNECT_S = 10.0
@@ -147,10 +143,8 @@ class _DeadlineTimer:
         if self._call_ends <= ends:
             ends, code = self._call_ends, "call-timeout"
         left = ends - self._clock()
-        if left <= 0:
-            raise ReadDeadlineExceeded(
-                code
-            )  # a timeout alone never fires on a read that is always ready
+        if left <= 0:  # a timeout alone never fires on a read that is always ready
+            raise ReadDeadlineExceeded(code)
         try:
             async with self._timeout(left):
                 return await operation()
@@ -284,6 +278,7 @@ class SdkClient:
         }
         match self._connection.kind:
             case "anthropic":
+                # Lazy: test_a_call_loads_no_sdk_of_another_provider
                 from anthropic import AsyncAnthropic
                 from pydantic_ai.providers.anthropic import AnthropicProvider
 
@@ -293,12 +288,14 @@ class SdkClient:
                 client = AsyncAnthropic(base_url=url, default_headers=headers, **common)
                 return AnthropicProvider(anthropic_client=client)
             case "openai":
+                # Lazy: test_a_call_loads_no_sdk_of_another_provider
                 from openai import AsyncOpenAI
                 from pydantic_ai.providers.openai import OpenAIProvider
 
                 url = base_url or "https://api.openai.com/v1"
                 return OpenAIProvider(openai_client=AsyncOpenAI(base_url=url, **common))
             case _:
+                # Lazy: test_a_call_loads_no_sdk_of_another_provider
                 from openai import AsyncOpenAI
                 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
@@ -307,9 +304,11 @@ class SdkClient:
 
     def _make_model(self, name: str) -> Model:
         if self._connection.kind == "anthropic":
+            # Lazy: test_a_call_loads_no_sdk_of_another_provider
             from pydantic_ai.models.anthropic import AnthropicModel
 
             return AnthropicModel(name, provider=self._provider)
+        # Lazy: test_a_call_loads_no_sdk_of_another_provider
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.profiles.openai import OpenAIModelProfile
 
@@ -325,20 +324,10 @@ class SdkClient:
 
 def _headers_without_custom(api_key: str) -> dict[str, Any]:
     """Return headers that undo ``ANTHROPIC_CUSTOM_HEADERS``, which is for Anthropic's service."""
+    # Lazy: test_a_call_loads_no_sdk_of_another_provider
     from anthropic import Omit
 
     lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
     names = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
     key = f"Bearer {api_key}"
     return {name: key if name.lower() == "authorization" else Omit() for name in names}
-
-
-def load_sdk(kind: str) -> None:
-    """Import the SDK of a kind of provider. Call it in a thread: it may take seconds."""
-    import_module("pydantic_ai.direct")
-    import_module(f"pydantic_ai.models.{'anthropic' if kind == 'anthropic' else 'openai'}")
-    import_module("pydantic_ai.providers.openai_compatible")
-    from pydantic_ai import UsageExtractionFailedWarning
-
-    # ``attempt.py`` estimates missing token counts; the warning does not help the user.
-    warnings.simplefilter("ignore", UsageExtractionFailedWarning)

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from time import monotonic
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Final, Self
 
 from planwave.executor.driver.attempt_tasks import current_node
@@ -63,12 +63,7 @@ class EventLoopMonitor:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over = True
         self._leave.release()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Maintenance: deletion, retention, idempotency keys and the published address."""
+"""Maintenance: deletion, retention and idempotency keys."""
 
 from __future__ import annotations
 
@@ -21,16 +21,12 @@ _PAGE: Final = 20
 
 
 class Maintenance:
-    """Deletion of old executions, idempotency keys, and the address in the storage lock."""
+    """Deletion of old executions, and idempotency keys."""
 
     def __init__(self, dependencies: ServiceDependencies, live_executions: LiveExecutions) -> None:
         self._dependencies = dependencies
         self._store = dependencies.store
         self._live_executions = live_executions
-
-    def publish_address(self, url: str, token: str | None) -> None:
-        """Publish the address of this service to other processes in the directory's lock."""
-        self._store.publish_address(url, token)
 
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended: events, recorded calls, results, JSON document.
@@ -60,9 +56,9 @@ class Maintenance:
     async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:
         """Claim an idempotency key for a request, or return its stored record.
 
-        With ``is_new`` the caller does the work, then calls :meth:`store_idempotency_key` or, where it failed,
-        :meth:`release_idempotency_key`. Otherwise another ``digest`` means another request; without a ``status``
-        the work is still under way.
+        With ``is_new`` the caller does the work, then calls ``Store.store_response`` or, where it
+        failed, ``Store.release_idempotency_key``. Otherwise another ``digest`` means another
+        request; without a ``status`` the work is still under way.
 
         Args:
             key: The client's key, combined with the principal and the route.
@@ -71,14 +67,6 @@ class Maintenance:
         return await self._store.claim_idempotency_key(
             key, digest, self._dependencies.timestamp(), expired=self._expiry_time()
         )
-
-    async def store_idempotency_key(self, key: str, status: int, body: str) -> None:
-        """Store the response of the request that claimed an idempotency key."""
-        await self._store.store_response(key, status, body)
-
-    async def release_idempotency_key(self, key: str) -> None:
-        """Release an idempotency key whose request failed."""
-        await self._store.release_idempotency_key(key)
 
     def _expiry_time(self) -> str:
         kept = timedelta(hours=self._dependencies.limits.idempotency_hours)

@@ -12,7 +12,6 @@ the same methods::
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from planwave.graph.protocols import Catalogue
@@ -85,7 +84,7 @@ class Service:
         self.execute = executions.execute
         self.retry = executions.retry
         self.fork = executions.fork
-        self.position = commands.position
+        self.position = commands.runner.position
         self.wait = commands.wait
         self.recover = commands.recover
         self.cancel = commands.cancel
@@ -118,12 +117,12 @@ class Service:
 
     def _bind_maintenance(self) -> None:
         maintenance = Maintenance(self._dependencies, self._streaming.live_executions)
-        self.publish_address = maintenance.publish_address
+        self.publish_address = self._store.publish_address
         self.delete_execution = maintenance.delete_execution
         self.prune = maintenance.prune
         self.claim_idempotency_key = maintenance.claim_idempotency_key
-        self.store_idempotency_key = maintenance.store_idempotency_key
-        self.release_idempotency_key = maintenance.release_idempotency_key
+        self.store_idempotency_key = self._store.store_response
+        self.release_idempotency_key = self._store.release_idempotency_key
 
     @property
     def catalogue(self) -> Catalogue:
@@ -175,12 +174,7 @@ class Service:
         await self._commands.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
             # The writer is closed after everything that may still end an execution.

@@ -30,14 +30,9 @@ def stale_epoch(execution_id: str, epoch: int, owner: int) -> StaleEpoch:
     )
 
 
-def execution_not_found(execution_id: str) -> NotFound:
-    """Return the error for an unknown execution."""
-    return NotFound(f"no execution {execution_id!r} is stored")
-
-
-def plan_not_found(plan_id: str) -> NotFound:
-    """Return the error for an unknown plan."""
-    return NotFound(f"no plan {plan_id!r} is stored")
+def not_found(kind: str, own_id: str) -> NotFound:
+    """Return the error for an unknown execution, plan or flow."""
+    return NotFound(f"no {kind} {own_id!r} is stored")
 
 
 def execution_not_ended(execution_id: str, status: str) -> Conflict:
@@ -49,25 +44,11 @@ def execution_not_ended(execution_id: str, status: str) -> Conflict:
     )
 
 
-def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
-    """Return the error for deleting a plan that an execution still runs."""
+def in_use(kind: str, own_id: str, execution_id: str) -> Conflict:
+    """Return the error for deleting a plan or flow that an execution still runs."""
     return Conflict(
-        f"plan {plan_id} is in use: its execution {execution_id} has not ended",
-        code="plan-in-use",
-        hint="cancel that execution first, or wait until it ends",
-    )
-
-
-def flow_not_found(flow_id: str) -> NotFound:
-    """Return the error for an unknown flow."""
-    return NotFound(f"no flow {flow_id!r} is stored")
-
-
-def flow_in_use(flow_id: str, execution_id: str) -> Conflict:
-    """Return the error for deleting a flow that an execution still runs."""
-    return Conflict(
-        f"flow {flow_id} is in use: its execution {execution_id} has not ended",
-        code="flow-in-use",
+        f"{kind} {own_id} is in use: its execution {execution_id} has not ended",
+        code=f"{kind}-in-use",
         hint="cancel that execution first, or wait until it ends",
     )
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from planwave.errors import StoreError
@@ -16,11 +17,8 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.errors import (
     append_to_unknown,
     execution_not_ended,
-    execution_not_found,
-    flow_in_use,
-    flow_not_found,
-    plan_in_use,
-    plan_not_found,
+    in_use,
+    not_found,
     stale_epoch,
     store_closed,
     unexpected_seq,
@@ -135,7 +133,8 @@ class MemoryFlows:
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
         found = newest_first((kept.record for kept in self._flows.values()), _flow_sort_key, before)
-        return [flow for flow in found if _flow_matches(flow, text)][: max(limit, 0)]
+        matching = (f for f in found if _matches_text(text, f.name, f.description))
+        return list(islice(matching, max(limit, 0)))
 
     async def versions(
         self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
@@ -148,7 +147,7 @@ class MemoryFlows:
         self._check_open()
         self._check_unused(flow_id)
         if self._flows.pop(flow_id, None) is None:
-            raise flow_not_found(flow_id)
+            raise not_found("flow", flow_id)
 
 
 def _flow_sort_key(flow: FlowRecord) -> tuple[str, str]:
@@ -157,10 +156,6 @@ def _flow_sort_key(flow: FlowRecord) -> tuple[str, str]:
 
 def _version_sort_key(version: FlowVersion) -> tuple[str, str]:
     return version.created_at, version.version
-
-
-def _flow_matches(flow: FlowRecord, text: str | None) -> bool:
-    return not text or storable_text(text).casefold() in search_key(flow.name, flow.description)
 
 
 @dataclass(slots=True)
@@ -181,7 +176,7 @@ class MemoryStore:
         self._executions: dict[str, _StoredExecution] = {}
         self._calls: dict[CallKey, str] = {}
         self._idempotency_records: dict[str, IdempotencyRecord] = {}
-        self._flows = MemoryFlows(self._check_open, self._require_flow_unused)
+        self._flows = MemoryFlows(self._check_open, partial(self._require_unused, "flow"))
         self._closed = False
 
     @property
@@ -211,7 +206,7 @@ class MemoryStore:
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         found = newest_first((kept for kept, _ in self._plans.values()), _sort_key, before)
-        page = [p for p in found if _matches_text(p, text)][: max(limit, 0)]
+        page = [p for p in found if _matches_text(text, p.title, p.user_prompt)][: max(limit, 0)]
         return [replace(p, document=json.loads(self._plans[p.plan_id][1])) for p in page]
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
@@ -221,11 +216,9 @@ class MemoryStore:
 
     async def delete_plan(self, plan_id: str) -> None:
         self._check_open()
-        for kept in self._executions.values():
-            if kept.record.plan_id == plan_id and kept.record.status not in ENDED_STATUSES:
-                raise plan_in_use(plan_id, kept.record.execution_id)
+        self._require_unused("plan", plan_id)
         if self._plans.pop(plan_id, None) is None:
-            raise plan_not_found(plan_id)
+            raise not_found("plan", plan_id)
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
@@ -298,7 +291,7 @@ class MemoryStore:
             and (since is None or record.created_at >= since)
             and (plan_id is None or record.plan_id == plan_id)
             and (flow_id is None or record.flow_id == flow_id)
-            and _matches_text(record, text)
+            and _matches_text(text, record.title, record.user_prompt)
         ][: max(limit, 0)]
 
     async def open_executions(self) -> list[ExecutionRecord]:
@@ -409,16 +402,18 @@ class MemoryStore:
         if self._closed:
             raise store_closed()
 
-    def _require_flow_unused(self, flow_id: str) -> None:
-        """Refuse to have a flow deleted of which an execution has not ended."""
+    def _require_unused(self, kind: str, own_id: str) -> None:
+        """Raise if an execution of a plan or flow has not ended."""
         for kept in self._executions.values():
-            if kept.record.flow_id == flow_id and kept.record.status not in ENDED_STATUSES:
-                raise flow_in_use(flow_id, kept.record.execution_id)
+            record = kept.record
+            used = record.plan_id if kind == "plan" else record.flow_id
+            if used == own_id and record.status not in ENDED_STATUSES:
+                raise in_use(kind, own_id, record.execution_id)
 
     def _require_execution(self, execution_id: str) -> _StoredExecution:
         kept = self._executions.get(execution_id)
         if kept is None:
-            raise execution_not_found(execution_id)
+            raise not_found("execution", execution_id)
         return kept
 
     def _delete(self, execution_id: str) -> None:
@@ -460,7 +455,5 @@ def _sort_key(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
     return record.created_at, own
 
 
-def _matches_text(record: PlanRecord | ExecutionRecord, text: str | None) -> bool:
-    if not text:
-        return True
-    return storable_text(text).casefold() in search_key(record.title, record.user_prompt)
+def _matches_text(text: str | None, title: str, description: str) -> bool:
+    return not text or storable_text(text).casefold() in search_key(title, description)

@@ -42,7 +42,8 @@ def lock_owner(directory: Path) -> LockOwner | None:
 
 def is_planwave_service(url: str) -> bool:
     """Return whether a planwave service answers at a URL; the probe carries no token."""
-    import httpx2  # test_help_loads_no_heavy_library
+    # Lazy: test_help_loads_no_heavy_library
+    import httpx2
 
     try:
         health: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_TIMEOUT_S, trust_env=False).json()

@@ -45,7 +45,8 @@ def backup(
 
     * `planwave backup planwave-2026-01-31.tgz`
     """
-    from planwave.storage.backup import back_up  # test_help_loads_no_heavy_library
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.storage.backup import back_up
 
     ctx = command_context(typer_ctx, json, storage)
     console, settings = ctx.console(), ctx.settings()

@@ -35,7 +35,6 @@ from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
 from planwave.errors import PlanwaveError
 from planwave.executor.options import RunOptions
-from planwave.planner.planner import check_goal
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -147,6 +146,9 @@ def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Run a job in an event loop and exit with its exit code."""
     settings = ctx.settings()
     if not job.is_planned:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.planner.planner import check_goal
+
         check_goal(job.goal, settings.limits)
     if ctx.running_service(settings) is None:  # a service uses its own models
         source = job.source if job.flow is None else flow_source(job.flow)

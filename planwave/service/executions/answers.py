@@ -12,7 +12,6 @@ from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.json_values import json_faults, pointer_of_name
 from planwave.graph.model import Json
 from planwave.graph.suggestions import closest_match
-from planwave.nodes.json_schema import validate
 
 MAX_NOTE_CHARS: Final = 10_000
 _FIELDS: Final = ("decision", "note", "value", "form")
@@ -168,6 +167,9 @@ def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Dia
             message = "no form is asked for here"
             yield _answer_error("invalid-form", message, "/form", "leave out form")
         return
+    # Lazy: test_the_checker_is_loaded_only_where_there_is_a_form
+    from planwave.nodes.json_schema import validate
+
     for fault in validate(asked["form"], given.get("form", {})):
         message = f"form{fault.pointer}: {fault.message}"
         yield _answer_error("invalid-form", message, f"/form{fault.pointer}", fault.hint)

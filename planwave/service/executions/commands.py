@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
 from planwave.events.types import SET_ASIDE, WAITING
+from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.model import Json
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
@@ -58,7 +59,10 @@ class ExecutionCommands:
         self._recovery: asyncio.Task[None] | None = None
         self._answer_deadlines = AnswerDeadlines(dependencies.now, self._on_deadline)
         self.runner = ExecutionRunner(
-            dependencies, document_writer, self._live_executions.retain, self._watch_deadlines
+            dependencies,
+            document_writer,
+            self._live_executions.retain,
+            lambda live: self._answer_deadlines.watch(live.state),
         )
 
     async def __aenter__(self) -> Self:
@@ -71,10 +75,6 @@ class ExecutionCommands:
         await self.runner.__aexit__(None, None, None)
         self._live_executions.close()
         await self.tasks.__aexit__(None, None, None)
-
-    def position(self, execution_id: str) -> int | None:
-        """Return the position in the queue, 1 for the next execution; None if it is not queued."""
-        return self.runner.position(execution_id)
 
     async def wait(self, execution_id: str) -> ExecutionRecord:
         """Wait until an execution of this process has come to rest and its document is written.
@@ -233,20 +233,15 @@ class ExecutionCommands:
 
     def _cancel_events(self, state: ExecutionState, cause: str) -> list[Event]:
         """Return the events that cancel an execution that is not running, and its open nodes."""
-        at, seq, execution_id = (
-            self._dependencies.timestamp(),
-            count(state.last_seq + 1),
-            state.execution_id,
-        )
+        at, seq = self._dependencies.timestamp(), count(state.last_seq + 1)
+        execution_id = state.execution_id
         ended = [
             Event(execution_id, next(seq), at, "node.cancelled", node.path, None, {"cause": cause})
             for node in state.nodes.values()
             if node.status not in ENDED_NODE
         ]
-        last = Event(
-            execution_id, next(seq), at, "execution.cancelled", None, None, {"cause": cause}
-        )
-        return [*ended, last]
+        kind = "execution.cancelled"
+        return [*ended, Event(execution_id, next(seq), at, kind, None, None, {"cause": cause})]
 
     async def pause(self, execution_id: str) -> ExecutionRecord:
         """Pause an execution: start no further node; running nodes continue to their end.
@@ -315,8 +310,6 @@ class ExecutionCommands:
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
         """Send a command to an execution, running or stored."""
-        from planwave.executor.driver.execution import ALREADY_ENDED
-
         self._require_writable()
         async with self._live_executions.acquire(execution_id) as live:
             while True:
@@ -349,9 +342,6 @@ class ExecutionCommands:
             raise trouble.with_traceback(None)
 
     # -- deadlines ---------------------------------------------------------------------------------
-
-    def _watch_deadlines(self, live: LiveExecution) -> None:
-        self._answer_deadlines.watch(live.state)
 
     def _on_deadline(self, execution_id: str, until: datetime) -> None:
         self.tasks.create_task(self._expire(execution_id, until))

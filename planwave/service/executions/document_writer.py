@@ -12,7 +12,10 @@ from typing import Final, NamedTuple, Self
 
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.storage.documents import build_document, document_text, write_documents
+from planwave.storage.files import delete_document
 from planwave.storage.records import ExecutionRecord, Store
+from planwave.storage.sqlite.errors import is_store_failure
 
 _log = logging.getLogger(__name__)
 
@@ -167,9 +170,6 @@ class DocumentWriter:
         self, directory: Path, execution_ids: Sequence[str]
     ) -> tuple[set[str], set[str]]:
         """Write some documents; give those that could not be, and those that can never be."""
-        from planwave.storage.documents import write_documents
-        from planwave.storage.files import delete_document
-
         failed: dict[str, Exception]
         odd = set[str]()
         try:
@@ -190,14 +190,10 @@ class DocumentWriter:
 
 def _is_transient(error: Exception) -> bool:
     """Return whether to try again: the store or the disk failed, not the execution."""
-    from planwave.storage.sqlite.errors import is_store_failure
-
     return isinstance(error, StoreError) or is_store_failure(error)
 
 
 def _text_of(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Text:
-    from planwave.storage.documents import build_document, document_text
-
     try:
         events = read()
         return _Text(document_text(build_document(events, record)), events[-1].seq)

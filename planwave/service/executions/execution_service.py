@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from planwave.errors import Conflict, ShuttingDown
 from planwave.events import Event
+from planwave.executor.inputs import plan_inputs, validate_inputs
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, graph_hash
+from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
+from planwave.service.executions.fork import ForkRequest, build_fork
 from planwave.service.executions.loading import run_spec_from_events
+from planwave.service.executions.parent_results import parent_data
 from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.executions.retry import failed_nodes
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef, plan_of_flow
 from planwave.service.plans.documents import (
     CheckedPlan,
@@ -35,8 +42,7 @@ from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
-    from planwave.executor.options import RunOptions
-    from planwave.service.executions.fork import ForkRequest, NodeChanges
+    from planwave.service.executions.fork import NodeChanges
 
 _log = logging.getLogger(__name__)
 Executable: TypeAlias = str | Plan | CheckedPlan | FlowRef
@@ -178,9 +184,6 @@ class ExecutionService:
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
         """
-        from planwave.service.executions.fork import ForkRequest
-        from planwave.service.executions.retry import failed_nodes
-
         again = failed_nodes(await self._streaming.state(execution_id))
         return await self._fork(execution_id, ForkRequest(again, is_retry=True), start, new_id)
 
@@ -216,8 +219,6 @@ class ExecutionService:
             InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
                 Nothing was created.
         """
-        from planwave.service.executions.fork import ForkRequest
-
         wanted = ForkRequest(rerun, changes, options)
         return await self._fork(execution_id, wanted, start, new_id)
 
@@ -236,11 +237,6 @@ class ExecutionService:
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
     ) -> CreatedExecution:
-        from planwave.executor.inputs import plan_inputs, validate_inputs
-        from planwave.executor.program import Program
-        from planwave.service.executions.fork import build_fork
-        from planwave.service.executions.parent_results import parent_data
-
         state = await self._streaming.state(execution_id)
         created = await self._store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, created, self._dependencies.limits)
@@ -289,9 +285,6 @@ class ExecutionService:
         *,
         queued: bool = False,
     ) -> CreatedExecution:
-        from planwave.executor.inputs import plan_inputs, validate_inputs
-        from planwave.executor.program import Program
-
         made = await self._resolve(plan)
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
@@ -317,8 +310,6 @@ class ExecutionService:
         )
 
     def _within_limits(self, options: RunOptions | None) -> RunOptions:
-        from planwave.executor.options import RunOptions
-
         limits, asked = self._dependencies.limits, options or RunOptions()
         return replace(
             asked,
@@ -370,8 +361,6 @@ class ExecutionService:
 
         The epoch and last sequence number are set in ``spec``.
         """
-        from planwave.ids import new_id
-
         kept = None if plan_to_store is None else record_of(plan_to_store)
         record, created = new_execution(
             plan,

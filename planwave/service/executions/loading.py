@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from planwave.errors import Conflict, InputError
+from planwave.errors import Conflict, InputError, LimitExceeded
 from planwave.events import TERMINAL, Event
 from planwave.events.types import typed_event
 from planwave.events.unreadable import guard_stored, unreadable_error
-from planwave.service.executions.queue_entry import RunSpec
+from planwave.executor.options import RunOptions
+from planwave.executor.recovery.history import History
+from planwave.graph.reading.documents import read_graph
+from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.settings import Limits
 from planwave.storage.records import Store
-
-if TYPE_CHECKING:
-    from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 
 PROGRESS_EVENTS: Final = frozenset(
     {
@@ -41,9 +41,6 @@ async def load_run_spec(
         Conflict: It has ended; ``unreadable``.
         LimitExceeded: ``recoveries``: its process ended too often without any progress.
     """
-    from planwave.errors import LimitExceeded
-    from planwave.executor.recovery.history import History
-
     await claim(store, execution_id, entry)
     epoch = entry.epoch or 1
     events = await store.events(execution_id)
@@ -93,9 +90,6 @@ def run_spec_from_events(
         GraphInvalid: The graph was changed from outside, or passes limits that were lowered since.
         Conflict: ``unreadable``.
     """
-    from planwave.executor.options import RunOptions
-    from planwave.graph.reading.documents import read_graph
-
     created = typed_event(events[0]) if events else None
     if created is None or created.type != "execution.created":
         raise unreadable_error(execution_id, "its first event is missing")

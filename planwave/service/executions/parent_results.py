@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
+from planwave.executor.node_api.host import NodeHost
+from planwave.executor.program import Program
+from planwave.executor.reuse.parent_runs import ParentHistory
+from planwave.executor.reuse.reuse import ParentExecution, Reuse
 from planwave.graph.model import Json
 from planwave.graph.protocols import Catalogue
 from planwave.providers.protocols import CallKey, Recorder
@@ -17,9 +21,6 @@ from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.streaming.stored_execution import ExecutionReader
 from planwave.settings import Limits
-
-if TYPE_CHECKING:
-    from planwave.executor.reuse.reuse import ParentExecution, Reuse
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
@@ -79,8 +80,6 @@ async def load_reuse(
     Raises:
         StoreError: The parent cannot be read now; running all again would pay its calls twice.
     """
-    from planwave.executor.reuse.reuse import Reuse
-
     if parent is None:
         return None
     before = [each async for each in _load_ancestors(dependencies, parent)]
@@ -121,11 +120,6 @@ def _ancestor(
     events: Sequence[Event],
     excluded: frozenset[str],
 ) -> ParentExecution:
-    from planwave.executor.node_api.host import NodeHost
-    from planwave.executor.program import Program
-    from planwave.executor.reuse.parent_runs import ParentHistory
-    from planwave.executor.reuse.reuse import ParentExecution
-
     variables = {"goal": spec.goal, "trigger": spec.trigger}
     services = dependencies.node_services(spec.goal)
     execution_id = events[0].execution_id

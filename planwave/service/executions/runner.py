@@ -12,7 +12,9 @@ from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import Event
 from planwave.events.types import SET_ASIDE
 from planwave.events.unreadable import guard_stored
-from planwave.graph.protocols import Catalogue
+from planwave.executor.driver.execution import Execution
+from planwave.executor.program import Program
+from planwave.graph.checking.checker import check
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import claim, load_run_spec
@@ -23,7 +25,6 @@ from planwave.service.plans.documents import raise_for_run
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
-    from planwave.executor.driver.execution import Execution
     from planwave.executor.ports import Journal
     from planwave.executor.reuse.reuse import Reuse
 
@@ -38,7 +39,11 @@ _LIGHT_BYTES: Final = 65_536
 
 
 class ExecutionRunner:
-    """Runs executions; an async context manager that stops what still runs when it is left."""
+    """Runs executions; an async context manager that stops what still runs when it is left.
+
+    Attributes:
+        is_draining: Whether new executions are refused.
+    """
 
     def __init__(
         self,
@@ -67,7 +72,7 @@ class ExecutionRunner:
         self._reserved = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._is_draining = False
+        self.is_draining = False
         self.observer: Observer | None = None
 
     async def __aenter__(self) -> ExecutionRunner:
@@ -91,11 +96,6 @@ class ExecutionRunner:
         """The number of queued executions."""
         return len(self._queue)
 
-    @property
-    def is_draining(self) -> bool:
-        """Whether new executions are refused."""
-        return self._is_draining
-
     def position(self, execution_id: str) -> int | None:
         """Return the position in the queue, 1 for the next execution; None if it is not queued."""
         if execution_id not in self._queue:
@@ -108,7 +108,7 @@ class ExecutionRunner:
         Raises:
             ShuttingDown: The service is going down.
         """
-        if self._is_draining:
+        if self.is_draining:
             raise ShuttingDown
 
     def check_capacity(self) -> None:
@@ -156,7 +156,7 @@ class ExecutionRunner:
 
     def requeue(self, live: LiveExecution, entry: QueuedExecution) -> None:
         """Queue an execution that was accepted before, whatever the length of the queue."""
-        if self._is_draining:
+        if self.is_draining:
             live.mark_finished()
         else:
             self._enqueue(live, entry)
@@ -226,7 +226,7 @@ class ExecutionRunner:
 
     def close_queue(self) -> None:
         """Accept nothing new; queued executions stay stored as they are."""
-        self._is_draining = True
+        self.is_draining = True
         for live in list(self._queue.values()):
             self.dequeue(live.execution_id)
             live.mark_finished()
@@ -287,14 +287,9 @@ class ExecutionRunner:
             live.mark_finished()
         live.holders -= 1
         self._on_end(live)
-        if not self._is_draining:
+        if not self.is_draining:
             self._start_queued()
         self._update_idle()
-
-    def _record_usage(self, live: LiveExecution, execution: Execution) -> None:
-        live.held_bytes = execution.result_bytes
-        if self.observer is not None:
-            self.observer.link_cache_used(execution.host.links.hits, execution.host.links.misses)
 
     async def _run(self, live: LiveExecution) -> bool:
         """Run an execution; return whether it is paused, so that a command can continue it."""
@@ -302,10 +297,10 @@ class ExecutionRunner:
             self._starting.pop(live.execution_id, None)
             if live.queue_entry is None or live.is_over:
                 return live.state.status == "paused"  # a command came first
-            if self._is_draining and live.queue_entry.cancel_cause is None:
+            if self.is_draining and live.queue_entry.cancel_cause is None:
                 return False
             execution = await self._prepare(live, live.queue_entry)
-            if execution is None or (self._is_draining and live.queue_entry.cancel_cause is None):
+            if execution is None or (self.is_draining and live.queue_entry.cancel_cause is None):
                 return live.state.status == "paused"
             live.execution = execution
         if live.queue_entry.cancel_cause is not None:
@@ -316,7 +311,9 @@ class ExecutionRunner:
             await self._store_refusal(live, live.queue_entry, error)
             return live.state.status == "paused"
         finally:
-            self._record_usage(live, execution)
+            live.held_bytes, links = execution.result_bytes, execution.host.links
+            if self.observer is not None:
+                self.observer.link_cache_used(links.hits, links.misses)
             live.execution = None
 
     async def _prepare(self, live: LiveExecution, entry: QueuedExecution) -> Execution | None:
@@ -366,21 +363,15 @@ class ExecutionRunner:
 
     def _check(self, spec: RunSpec) -> None:
         if not spec.is_checked:
-            from planwave.graph.checking.checker import check
-
             found = check(spec.graph, self._dependencies.catalogue, self._dependencies.limits)
             raise_for_run(found)
 
     def _build_execution(
         self, live: LiveExecution, spec: RunSpec, journal: Journal, reuse: Reuse | None = None
     ) -> Execution:
-        from planwave.executor.driver.execution import Execution
-        from planwave.executor.program import Program
-
-        catalogue: Catalogue = self._dependencies.catalogue
         with guard_stored(live.execution_id):
             return Execution(
-                spec.program or Program(spec.graph, catalogue),
+                spec.program or Program(spec.graph, self._dependencies.catalogue),
                 execution_id=live.execution_id,
                 inputs=spec.inputs,
                 options=spec.options,

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from planwave.errors import (
-    NotFound,
-)
+from planwave.errors import NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
+from planwave.graph.reading.documents import read_graph
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
@@ -131,8 +130,6 @@ def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
     Raises:
         GraphInvalid: The stored graph was changed from outside, or exceeds lowered limits.
     """
-    from planwave.graph.reading.documents import read_graph
-
     graph, _ = read_graph(flow.graph, limits=limits)
     return Plan(
         plan_id="",

@@ -9,7 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, PreconditionFailed
+from planwave.graph.checking.checker import check
 from planwave.graph.plan import canonical_json, graph_hash
+from planwave.graph.reading.documents import read_graph
+from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import load_plan, plan_of, raise_for_graph, raise_for_run
@@ -71,8 +74,6 @@ class FlowService:
             LimitExceeded: The description is longer than a goal may be.
             NotFound: There is no such plan.
         """
-        from planwave.ids import new_id
-
         if flow_id is not None and await self._store.flows.get(flow_id) is not None:
             return await self._queries.flow(flow_id)
         name = _validate_name(name)
@@ -225,9 +226,6 @@ class FlowResolver:
         return graph
 
     def _read_and_check(self, flow: Flow) -> Graph:
-        from planwave.graph.checking.checker import check
-        from planwave.graph.reading.documents import read_graph
-
         try:
             graph, _ = read_graph(flow.graph, limits=self._limits)
             raise_for_run(check(graph, self._catalogue, self._limits))

@@ -15,7 +15,7 @@ from planwave.events.types import WAITING
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.subscription import Subscription
 from planwave.executor.recovery.history import History
-from planwave.expressions import Renderer
+from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue, Suspension
 from planwave.providers.protocols import Recorder

@@ -89,7 +89,7 @@ async def open_store(source: StoreSource) -> AsyncGenerator[RunStore]:
     if not isinstance(source, str | Path):
         yield source
         return
-    # SQLAlchemy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.storage.sqlite.store import SqliteStore
 
     store = SqliteStore.open(_directory(source))

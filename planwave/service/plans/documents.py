@@ -14,10 +14,12 @@ from planwave.errors import (
     UnknownModel,
     UnknownProvider,
 )
+from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document
 from planwave.graph.protocols import Catalogue
+from planwave.graph.reading.documents import parse_strict_json, read_graph
 from planwave.jsonio import dumps_trusted, is_plain
 from planwave.settings import Limits
 from planwave.storage.records import PlanRecord, Store
@@ -91,8 +93,6 @@ def check_source(
         own_depth: The nesting limit that was applied to ``source`` when the caller parsed it; with
             a depth within the limits, ``source`` is neither checked again nor copied.
     """
-    from planwave.graph.checking.checker import read_and_check
-
     is_own = own_depth is not None and own_depth <= limits.json_depth
     try:
         if isinstance(source, str | bytes):
@@ -109,8 +109,6 @@ def check_source(
 
 def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Mapping[str, Json]]:
     """Return the graph's own text, and the other fields of the plan around it."""
-    from planwave.graph.reading.documents import parse_strict_json
-
     document: Json = parse_strict_json(source, max_depth=limits.json_depth)
     if not isinstance(document, dict):
         return source, {}
@@ -213,8 +211,6 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
     Raises:
         GraphInvalid: The row was tampered with, or passes limits that were lowered since.
     """
-    from planwave.graph.reading.documents import read_graph
-
     document = record.document
     graph, _ = read_graph({name: document.get(name) for name in _GRAPH_FIELDS}, limits=limits)
     return Plan(

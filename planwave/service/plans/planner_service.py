@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json
+from planwave.ids import new_id
+from planwave.planner.cost_estimate import forecast
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import (
     CheckedPlan,
@@ -94,8 +97,6 @@ class PlannerService:
 
         Arguments and errors are those of :meth:`check_document` and :meth:`read_plan`.
         """
-        from planwave.ids import new_id
-
         report = self.check_document(source, own_depth=own_depth)
         plan = plan_from_graph(
             report,
@@ -147,12 +148,8 @@ class PlannerService:
         await self._store.delete_plan(plan_id)
 
     def _forecast(self, graph: Graph) -> dict[str, Any]:
-        from planwave.planner.cost_estimate import forecast
-
         return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
 
     def check_graph(self, graph: Graph) -> list[Diagnostic]:
         """Return the diagnostics of a graph that is about to run."""
-        from planwave.graph.checking.checker import check
-
         return check(graph, self._dependencies.catalogue, self._dependencies.limits)

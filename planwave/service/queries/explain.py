@@ -53,24 +53,11 @@ def _overridden(over: Iterable[str]) -> Iterator[str]:
         yield _OVERRIDDEN_TEXT.get(each, f"the {each}")
 
 
-REASON_CODES: Final = frozenset(
-    {
-        "root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested",
-        "waits-for-answer", "waits-for-decision", "waits-for-time", "waits-to-retry",
-        "not-started", "sources-open", "wave-closed", "ready", "paused",
-        "no-input", "required-input-skipped", "other-entry",
-        "blocked", "stopped", "cancelled", "node-cancelled", "execution-ended",
-        "linked", "not-reached",
-    }
-)  # fmt: skip
-"""Every code there is, each stable."""
-
-
 class Reason(NamedTuple):
     """One reason.
 
     Attributes:
-        code: One of :data:`REASON_CODES`.
+        code: Stable; :func:`explain` lists the codes.
         reason: A sentence or two.
         because: The nodes it follows from, as :meth:`Need.as_json` gives them, or less.
     """

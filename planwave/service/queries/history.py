@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.plans.documents import load_plan
+from planwave.service.queries.diff import diff
+from planwave.service.queries.explain import explain
 from planwave.service.streaming.stored_execution import load_events, load_record, load_state
+from planwave.storage.backup import back_up
+from planwave.storage.documents import build_document
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store
 
 if TYPE_CHECKING:
@@ -39,12 +42,7 @@ class QueryService:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -134,8 +132,6 @@ class QueryService:
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
         """
-        from planwave.service.queries.explain import explain
-
         events = await self.events(execution_id)
         return await asyncio.to_thread(explain, events, path)
 
@@ -145,16 +141,12 @@ class QueryService:
         Raises:
             NotFound: There is no execution of one of these ids.
         """
-        from planwave.service.queries.diff import diff
-
         first = await self.events(a)
         second = first if a == b else await self.events(b)
         return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
     async def document(self, execution_id: str) -> dict[str, Any]:
         """Return the JSON document of an execution, projected from its present events."""
-        from planwave.storage.documents import build_document
-
         record = await self.execution(execution_id)
         events = await self._store.events(execution_id)
         return await asyncio.to_thread(build_document, events, record)
@@ -168,8 +160,6 @@ class QueryService:
 
         Works while another process writes. Errors are those of ``back_up``.
         """
-        from planwave.storage.backup import back_up
-
         if self.directory is None:
             raise NotFound("nothing is kept on disk here, so there is nothing to back up")
         return await asyncio.to_thread(back_up, self.directory, file)

@@ -17,14 +17,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import Conflict, ShuttingDown
-from planwave.events import (
-    ENDED_NODE,
-    TERMINAL,
-    TRANSIENT,
-    Event,
-    ExecutionState,
-    TextLog,
-)
+from planwave.events import ENDED_NODE, TERMINAL, TRANSIENT, Event, ExecutionState, TextLog
 from planwave.events.unreadable import guard_stored
 from planwave.jsonio import dumps_trusted
 from planwave.service.streaming.delta_coalescing import coalesce_text

@@ -70,13 +70,10 @@ class Subscriber:
         cursor: The last stored event of the last batch that was processed. A batch counts as
             processed when the subscriber takes the next one.
         on_drop: Called when the subscriber is disconnected.
-        sink: Takes a frame at once while the watcher waits for one, without waking it; where it
-            gives False, and for the last frame, the watcher is woken.
     """
 
     __slots__ = (
         "_behind", "_bounds", "_ended", "_frames", "_size", "_taken", "_wake", "cursor", "on_drop",
-        "sink",
     )  # fmt: skip
 
     def __init__(self, cursor: int, bounds: BacklogLimits) -> None:
@@ -87,7 +84,6 @@ class Subscriber:
         self._wake: asyncio.Future[None] | None = None
         self._ended: Exception | None = None
         self.on_drop: Callable[[], object] = lambda: None
-        self.sink: Callable[[EventBatch], bool] | None = None
 
     @property
     def is_dropped(self) -> bool:
@@ -95,11 +91,11 @@ class Subscriber:
         return isinstance(self._ended, SlowConsumer)
 
     def put(self, batch: EventBatch) -> None:
-        """Pass a batch to the sink or queue it; disconnect the subscriber if the queue is full.
+        """Queue a batch; disconnect the subscriber if the queue is full.
 
         A frame by itself is never too many, whatever its size.
         """
-        if self._ended is not None or self._is_taken(batch):
+        if self._ended is not None:
             return
         self._frames.append(batch)
         self._behind += len(batch.events)
@@ -114,13 +110,6 @@ class Subscriber:
             self.close_with(SlowConsumer(self.cursor))
             self.on_drop()
         self.wake()
-
-    def _is_taken(self, frame: EventBatch) -> bool:
-        is_waiting = self._wake is not None and not self._wake.done()
-        if not is_waiting or self.sink is None or frame.is_last or not self.sink(frame):
-            return False
-        self.cursor = self._taken = frame.last_seq
-        return True
 
     def close_with(self, error: Exception) -> None:
         """Let it read what is queued and then raise ``error``."""

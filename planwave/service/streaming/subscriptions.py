@@ -20,11 +20,7 @@ from planwave.jsonio import dumps_trusted
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.streaming.live_execution import JoinPoint, LiveExecution
 from planwave.service.streaming.status_messages import streamed_text
-from planwave.service.streaming.stored_execution import (
-    execution_not_found,
-    load_record,
-    load_state,
-)
+from planwave.service.streaming.stored_execution import execution_not_found, load_record, load_state
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
 from planwave.storage.records import Store
 
@@ -126,10 +122,6 @@ class ExecutionSubscription:
     def on_drop(self, call: Callable[[], object]) -> None:
         """Set a callback for a watcher that falls too far behind while it reads nothing."""
         self._subscriber.on_drop = call
-
-    def sink(self, take: Callable[[EventBatch], bool]) -> None:
-        """Set a sink that takes batches while :meth:`next` waits; see :class:`Subscriber`."""
-        self._subscriber.sink = take
 
     async def next(self) -> EventBatch | None:
         """Return the next batch, None after the last one; may be cancelled and called again."""

@@ -10,12 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    StaticPool,
-    create_engine,
-)
+from sqlalchemy import Connection, Engine, StaticPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import StoreError

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
+from sqlalchemy import Column, Connection, bindparam, delete, func, select, update
 
 from planwave.storage.errors import (
     execution_not_ended,
-    execution_not_found,
-    flow_in_use,
-    flow_not_found,
-    plan_in_use,
-    plan_not_found,
+    in_use,
+    not_found,
 )
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.sqlite.schema import (
@@ -55,10 +52,9 @@ def delete_plan(connection: Connection, plan_id: str) -> None:
     Raises:
         NotFound, Conflict: See ``Store.delete_plan``.
     """
-    if (running := _active_execution(connection, executions.c.plan_id == plan_id)) is not None:
-        raise plan_in_use(plan_id, running)
+    _require_unused(connection, "plan", executions.c.plan_id, plan_id)
     if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
-        raise plan_not_found(plan_id)
+        raise not_found("plan", plan_id)
 
 
 def delete_flow(connection: Connection, flow_id: str) -> None:
@@ -67,20 +63,21 @@ def delete_flow(connection: Connection, flow_id: str) -> None:
     Raises:
         NotFound, Conflict: See ``FlowStore.delete``.
     """
-    if (running := _active_execution(connection, executions.c.flow_id == flow_id)) is not None:
-        raise flow_in_use(flow_id, running)
+    _require_unused(connection, "flow", executions.c.flow_id, flow_id)
     connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
     if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
-        raise flow_not_found(flow_id)
+        raise not_found("flow", flow_id)
 
 
-def _active_execution(connection: Connection, of: ColumnElement[bool]) -> str | None:
-    """Return the id of an execution that has not ended, or None."""
-    return connection.execute(
+def _require_unused(connection: Connection, kind: str, column: Column[str], own_id: str) -> None:
+    """Raise if an execution of a plan or flow has not ended."""
+    running = connection.execute(
         select(executions.c.execution_id)
-        .where(of, executions.c.status.not_in(ENDED_STATUSES))
+        .where(column == own_id, executions.c.status.not_in(ENDED_STATUSES))
         .limit(1)
     ).scalar()
+    if running is not None:
+        raise in_use(kind, own_id, running)
 
 
 def soft_delete_execution(connection: Connection, execution_id: str) -> None:
@@ -95,7 +92,7 @@ def soft_delete_execution(connection: Connection, execution_id: str) -> None:
         )
     ).first()
     if row is None:
-        raise execution_not_found(execution_id)
+        raise not_found("execution", execution_id)
     key, status = row
     if status not in ENDED_STATUSES:
         raise execution_not_ended(execution_id, status)

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Delete,
-    Update,
-    delete,
-    exists,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Delete, Update, delete, exists, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.ids import new_id

@@ -5,12 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from sqlalchemy import (
-    Connection,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import SchemaTooNew

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    text,
-)
+from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
 
 metadata = MetaData()
 

@@ -18,7 +18,7 @@ from planwave.errors import Conflict, StoreError
 from planwave.events import Event
 from planwave.ids import new_id
 from planwave.providers.protocols import CallKey
-from planwave.storage.errors import execution_not_found, store_closed
+from planwave.storage.errors import not_found, store_closed
 from planwave.storage.event_codec import EncodedBatch, decode_events, encode_batch
 from planwave.storage.files import (
     Artifact,
@@ -200,7 +200,7 @@ class SqliteStore:
                 queries.raise_epoch(execution_id, queued)
             ).scalar_one_or_none()
             if epoch is None:
-                raise execution_not_found(execution_id)
+                raise not_found("execution", execution_id)
             return epoch
 
         return await writer.submit(WriteJob(change))

@@ -298,5 +298,6 @@ def test_quick_commands_load_no_heavy_library(args: list[str]) -> None:
 
 @pytest.mark.parametrize("args", [["--help"], ["run", "--help"]])
 def test_help_loads_no_heavy_library(args: list[str]) -> None:
-    heavy = (*HEAVY, "sqlalchemy", "httpx2")
+    own = (f"planwave.{name}" for name in ("nodes.library", "planner.planner", "service.library"))
+    heavy = (*HEAVY, "sqlalchemy", "httpx2", *own)
     assert heavy_libraries(*args, among=heavy) == "LOADED []"

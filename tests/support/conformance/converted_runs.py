@@ -11,7 +11,7 @@ from typing import Any
 from planwave.errors import GraphInvalid, InputError, ProviderError
 from planwave.events import Event, ExecutionState
 from planwave.events.logs.text_log import execution_logs
-from planwave.expressions import Renderer
+from planwave.expressions.renderer import Renderer
 from planwave.graph.inputs import Inputs
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.services import NodeServices

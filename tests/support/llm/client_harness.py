@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError
+from planwave.providers.attempt import load_sdk
 from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest, Recorder
-from planwave.providers.transport import load_sdk
 from planwave.settings import Limits, ProviderSettings, Settings
 from tests.support.llm.fake_llm_server import FakeLLMServer, ReplyStep, ReplyToRequest
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from planwave.errors import TemplateError
-from planwave.expressions import Renderer
 from planwave.expressions.filters import FILTERS, FilterCall, apply_filters
 from planwave.expressions.paths import evaluate_path
+from planwave.expressions.renderer import Renderer
 from tests.support.expressions import plain_path
 
 VALUES: dict[str, Any] = {

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from planwave.errors import TemplateError
-from planwave.expressions import Renderer
 from planwave.expressions.render_worker import EXIT_MEMORY as WORKER_EXIT_MEMORY
-from planwave.expressions.renderer import EXIT_MEMORY, FUEL
+from planwave.expressions.renderer import EXIT_MEMORY, FUEL, Renderer
 
 WALL_S = 60.0
 """What only a template that never ends would need, whatever the machine."""

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import TemplateError
-from planwave.expressions import Renderer, Template, VariableRef, compile_template
+from planwave.expressions import Template, VariableRef, compile_template
+from planwave.expressions.renderer import Renderer
 from tests.support.paths import SHARED
 
 BAD_INPUTS = SHARED / "bad_inputs.jsonl"

@@ -122,6 +122,6 @@ def test_an_undefined_name_in_a_template_is_an_error() -> None:
         render._render("agent_prompt.j2", goal="g")
 
 
-def test_importing_the_room_does_not_load_jinja2() -> None:
+def test_importing_the_prompts_does_not_load_jinja2() -> None:
     code = "import sys, planwave.prompts.render; sys.exit('jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

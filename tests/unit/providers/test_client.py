@@ -55,8 +55,9 @@ async def stored_in(place: Path) -> AsyncGenerator[SqliteStore]:
 
 def test_importing_providers_loads_no_sdk() -> None:
     code = (
-        "import sys, planwave.providers.catalog, planwave.providers.client\n"
-        "heavy = {'openai', 'anthropic', 'pydantic_ai', 'genai_prices', 'httpx2', 'httpx'}\n"
+        "import sys, planwave.providers.client, planwave.providers.local.models\n"
+        "heavy = {'openai', 'anthropic', 'pydantic_ai', 'genai_prices', 'httpx2', 'httpx',"
+        " 'xllamacpp'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
@@ -176,6 +178,23 @@ async def test_certificates_are_verified_for_https(
     wire = SdkClient(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
     await wire.close()
     assert created == [verified]
+
+
+@pytest.mark.parametrize(("kind", "other"), [("openai", "anthropic"), ("anthropic", "openai")])
+def test_a_call_loads_no_sdk_of_another_provider(kind: str, other: str) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from planwave.providers.attempt import load_sdk\n"
+        "from planwave.providers.catalog import ProviderConfig\n"
+        "from planwave.providers.transport import CallDeadlines, SdkClient\n"
+        f"load_sdk({kind!r})\n"
+        f"config = ProviderConfig({kind!r}, {kind!r}, None, None, 1, None)\n"
+        "SdkClient(config, None, 'k', CallDeadlines(1, 1, 1), clock=float, timeout=asyncio.timeout)"
+        ".model('m')\n"
+        f"print({kind!r} in sys.modules, {other!r} in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])

@@ -9,10 +9,10 @@ import pytest
 
 from planwave.errors import Conflict, InputError, NotFound, StoreError
 from planwave.graph.model import Node
+from planwave.service.executions import document_writer
 from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage import documents
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
@@ -76,14 +76,14 @@ async def test_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) ->
 async def test_document_written_during_deletion_is_removed(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = documents.write_documents
+    write = document_writer.write_documents
 
     async def late(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
         for name in texts:
             await service.delete_execution(name)
         return await write(directory, texts)
 
-    monkeypatch.setattr(documents, "write_documents", late)
+    monkeypatch.setattr(document_writer, "write_documents", late)
     with pytest.raises(NotFound):
         await run_to_end(service)
     assert files(tmp_path) == []

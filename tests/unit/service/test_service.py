@@ -24,9 +24,10 @@ from planwave.graph.model import Node
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import Suspension
 from planwave.ids import new_id
+from planwave.service.executions import document_writer
+from planwave.service.queries import history
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage import documents
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
@@ -347,7 +348,7 @@ async def test_slow_document_write_does_not_replace_a_newer_one(tmp_path, monkey
             written.append(status)
         return {}
 
-    monkeypatch.setattr("planwave.storage.documents.write_documents", write)
+    monkeypatch.setattr("planwave.service.executions.document_writer.write_documents", write)
     graph = make_graph(Node("q", "asks", "Q"))
     async with Service(dependencies(graph, directory=tmp_path, types=[Asks()])) as service:
         record = await execute_goal(service)
@@ -363,14 +364,15 @@ async def test_slow_document_write_does_not_replace_a_newer_one(tmp_path, monkey
 
 
 async def test_documents_are_built_outside_the_event_loop(tmp_path, monkeypatch) -> None:
-    created = documents.build_document
+    created = document_writer.build_document
     threads: list[threading.Thread] = []
 
     def project(*given: Any) -> dict[str, Any]:
         threads.append(threading.current_thread())
         return created(*given)
 
-    monkeypatch.setattr(documents, "build_document", project)
+    for module in (document_writer, history):
+        monkeypatch.setattr(module, "build_document", project)
     async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from planwave.expressions import Renderer
+from planwave.expressions.renderer import Renderer
 from planwave.settings import Limits
 from tests.contract.http.limit_cases.registry import (
     Refusal,

@@ -15,7 +15,6 @@ from planwave.ids import new_id
 from planwave.service.executions import document_writer
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.service import Service
-from planwave.storage import documents as document
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_edge, make_graph, text_node
@@ -90,13 +89,13 @@ def names_in(directory: Path) -> list[str]:
 def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of the documents that were written together."""
     created: list[list[str]] = []
-    write = document.write_documents
+    write = document_writer.write_documents
 
     async def noted(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
         created.append(list(texts))
         return await write(directory, texts)
 
-    monkeypatch.setattr(document, "write_documents", noted)
+    monkeypatch.setattr(document_writer, "write_documents", noted)
     return created
 
 
@@ -295,7 +294,7 @@ async def test_exit_with_error_does_not_block_waiters(tmp_path: Path, has_begun:
 async def test_one_failing_document_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store, project = MemoryStore(), document.build_document
+    store, project = MemoryStore(), document_writer.build_document
     ids = await ended_in(store, 20)
 
     def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
@@ -303,7 +302,7 @@ async def test_one_failing_document_does_not_affect_others(
             raise ValueError("odd")
         return project(events, record)
 
-    monkeypatch.setattr(document, "build_document", broken)
+    monkeypatch.setattr(document_writer, "build_document", broken)
     async with DocumentWriter(store, tmp_path) as documents:
         await documents.catch_up()
         assert await store.lagging_documents() == [ids[3]]

@@ -23,6 +23,7 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
+from planwave.service.flows import flow_service
 from planwave.service.flows.flow_queries import Flow, FlowRef
 from planwave.service.flows.flow_service import NAME_CHARS, FlowResolver
 from planwave.service.service import Service
@@ -336,6 +337,19 @@ async def test_resolver_rejects_unknown_flow_and_version() -> None:
         ):
             with pytest.raises(NotFound, match="no flow"):
                 await flows.get(*requested)
+
+
+async def test_resolver_returns_first_of_many_versions() -> None:
+    parts = dependencies(store=MemoryStore())
+    async with Service(parts) as service:
+        created = await saved(service)
+        flows = flows_of(service, parts)
+        first = await flows.get(created.flow_id)
+        for number in range(flow_service._READY):
+            graph = make_graph(text_node("a", str(number)))
+            await service.update_flow(created.flow_id, graph=graph.to_document())
+            await flows.get(created.flow_id)
+        assert await flows.get(created.flow_id, created.version) == first
 
 
 async def test_flow_over_lowered_limits_is_rejected_by_name() -> None:

@@ -17,7 +17,6 @@ from planwave.graph.model import DataValue, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, Suspension
 from planwave.nodes.library import LIBRARY
 from planwave.service.queries.explain import (
-    REASON_CODES,
     describe_sources,
     explain,
     wired_parameters,
@@ -47,6 +46,17 @@ STATUS_OF = {
     "linked": {"linked"},
     "not_reached": {"not-reached"},
 }
+
+REASON_CODES = frozenset(
+    {
+        "root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested",
+        "waits-for-answer", "waits-for-decision", "waits-for-time", "waits-to-retry",
+        "not-started", "sources-open", "wave-closed", "ready", "paused",
+        "no-input", "required-input-skipped", "other-entry",
+        "blocked", "stopped", "cancelled", "node-cancelled", "execution-ended",
+        "linked", "not-reached",
+    }
+)  # fmt: skip
 
 
 def check_all(told: list[Event]) -> None:

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from planwave.errors import NotFound
+from planwave.events import Event
+from planwave.service.queries.history import QueryService, status_of_plan
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord, PlanRecord
+
+AT = "2026-01-01T00:00:00.000000+00:00"
+PLAN = "01900000-0000-7000-8000-0000000000aa"
+FIRST = "01911111-0000-7000-8000-000000000001"
+
+
+async def history(*executions: str) -> QueryService:
+    store = MemoryStore()
+    await store.save_plan(PlanRecord(PLAN, AT, "goal", "Title", "h", {"nodes": [], "edges": []}))
+    for execution_id in executions:
+        record = ExecutionRecord(execution_id, PLAN, "Title", "goal", "starting", AT)
+        created = Event(execution_id, 1, AT, "execution.created", None, None, {"goal": "goal"})
+        await store.create_execution(record, [created])
+    return QueryService(store, None)
+
+
+async def test_plan_without_execution_is_a_draft() -> None:
+    assert await (await history()).plan_status(PLAN) == "draft"
+    assert await (await history(FIRST)).plan_status(PLAN) == "executing"
+
+
+async def test_statuses_of_many_plans_are_read_together() -> None:
+    stored = await history(FIRST)
+    assert await stored.plan_statuses([PLAN, "other"]) == {PLAN: "executing", "other": "draft"}
+    assert await stored.plan_statuses([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("since", "found"),
+    [
+        ("2026-01-01", 1),
+        ("2026-01-01T01:00:00+01:00", 1),
+        ("2026-01-01T00:00:00.000000Z", 1),
+        ("20260101T000000Z", 1),
+        ("2026-01-01T00:00:01", 0),
+        ("2025-12-31T23:59:59-00:01", 0),
+    ],
+)
+async def test_time_formats_are_equivalent(since: str, found: int) -> None:
+    assert len(await (await history(FIRST)).executions(since=since)) == found
+
+
+async def test_state_is_folded_from_events() -> None:
+    state = await (await history(FIRST)).state(FIRST)
+    assert (state.execution_id, state.goal, state.last_seq) == (FIRST, "goal", 1)
+
+
+async def test_memory_store_cannot_be_backed_up(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="nothing is kept on disk"):
+        await (await history(FIRST)).backup(tmp_path / "b.tar")
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("starting", "executing"),
+        ("executing", "executing"),
+        ("paused", "executing"),
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("cancelled", "failed"),
+    ],
+)
+def test_plan_status_follows_its_newest_execution(status: str, shown: str) -> None:
+    assert status_of_plan(status) == shown
+
+
+async def test_document_is_built_from_events() -> None:
+    document = await (await history(FIRST)).document(FIRST)
+    assert (document["execution_id"], document["status"]) == (FIRST, "starting")

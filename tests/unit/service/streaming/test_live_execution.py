@@ -174,24 +174,27 @@ async def test_waking_subscribers_yields_to_the_event_loop() -> None:
 
 
 @virtual_time
-async def test_batch_interval_grows_when_delivery_is_slow() -> None:
+async def test_batch_interval_grows_when_delivery_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     created, loop = live(), asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     received: list[float] = []
 
-    def slowly(frame: EventBatch) -> bool:
-        loop.advance(0.02)  # handing out to ten of them takes 0.2 s
-        return True
+    put = Subscriber.put
+
+    def put_slowly(subscriber: Subscriber, batch: EventBatch) -> None:
+        loop.advance(0.02)  # delivery to ten subscribers takes 0.2 s
+        put(subscriber, batch)
 
     async def listen() -> None:
         subscriber, _ = await created.subscribe(FREE)
-        subscriber.sink = slowly
-        await subscriber.next()
+        while not (await subscriber.next()).is_last:
+            pass
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(9):
             tasks.create_task(listen())
         await settle()
+        monkeypatch.setattr(Subscriber, "put", put_slowly)
         first, _ = await created.subscribe(FREE)
         for n in range(100):
             created.publish([delta(n, "x")])

@@ -195,41 +195,8 @@ async def test_cursor_of_dropped_subscriber_excludes_unsent_batches() -> None:
     assert caught.value.cursor == 1
 
 
-async def test_sink_receives_batches_while_waiting_except_the_last() -> None:
-    sunk: list[int] = []
-    subscriber = Subscriber(0, BacklogLimits())
-    subscriber.sink = lambda given: sunk.append(given.last_seq) is None
-    subscriber.put(frame(1))
-    assert sunk == [], "nobody waits yet"
-    assert (await subscriber.next()).last_seq == 1
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(subscriber.next())
-        await asyncio.sleep(0)
-        for seq in (2, 3):
-            subscriber.put(frame(seq))
-        await asyncio.sleep(0)
-        assert (sunk, subscriber.cursor, waiting.done()) == ([2, 3], 3, False)
-        subscriber.put(EventBatch([fact(4, "execution.completed", None)], 4))
-    assert waiting.result().last_seq == 4
-    assert sunk == [2, 3]
-
-
-async def test_batches_refused_by_sink_are_read_in_order() -> None:
-    sunk: list[int] = []
-    subscriber = Subscriber(0, BacklogLimits())
-    subscriber.sink = lambda given: given.last_seq == 1 and sunk.append(given.last_seq) is None
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(subscriber.next())
-        await asyncio.sleep(0)
-        for seq in (1, 2, 3):
-            subscriber.put(frame(seq))
-    assert sunk == [1]
-    assert [waiting.result().last_seq, (await subscriber.next()).last_seq] == [2, 3]
-
-
 async def test_cancelled_read_loses_no_batch() -> None:
     subscriber = Subscriber(0, BacklogLimits())
-    subscriber.sink = lambda given: pytest.fail("nobody waits")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
             await subscriber.next()

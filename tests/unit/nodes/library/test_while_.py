@@ -178,7 +178,7 @@ async def test_a_condition_that_a_wire_brings_and_is_none_is_told_with_its_field
     )
     result = await run_to_end(graph)
     assert result.error is not None
-    assert result.error["message"].startswith("node 'n' failed: /condition: ")
+    assert result.error["message"].startswith("node 'n' failed: data.condition: ")
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,14 @@ def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Except
     return failed
 
 
+def document_seq(path: Path) -> int:
+    """Return the sequence number of the last event that a written document shows; 0 without one."""
+    try:
+        return int(orjson.loads(path.read_bytes())["last_seq"])
+    except FileNotFoundError:
+        return 0
+
+
 def _path_of(directory: Path, execution_id: str) -> Path:
     if not UUID_PATTERN.fullmatch(execution_id):
         raise InputError(f"{execution_id!r} is not an execution id", code="invalid-execution-id")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,7 +78,6 @@ class Program:
         self.flow_edges_into = self._flow_edges()
         self.has_timeouts = any(s.node.policy.timeout_s is not None for s in self.steps)
         self.versions = {n: kind.facts.version for n, kind in kinds if kind.facts.version != 1}
-        self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
 
     def scheduling_rules(self, options: RunOptions) -> SchedulingRules:
         """Return the kernel's scheduling rules for some options."""
@@ -92,17 +91,6 @@ class Program:
     def ancestors(self, node: int) -> frozenset[int]:
         """Return the ancestors of a node along effective edges."""
         return frozenset(self.walk({node}, forward=False) - {node})
-
-    def edges_of(self, node: int) -> tuple[Sequence[Edge], Sequence[Edge]]:
-        """Return all edges into and out of a node, links included, in graph order."""
-        if self._adjacent is None:
-            into: list[list[Edge]] = [[] for _ in self.steps]
-            out: list[list[Edge]] = [[] for _ in self.steps]
-            for edge in self.graph.edges:
-                out[self.topology.index[edge.source]].append(edge)
-                into[self.topology.index[edge.target]].append(edge)
-            self._adjacent = into, out
-        return self._adjacent[0][node], self._adjacent[1][node]
 
     def linked_into(self, node: int) -> list[int]:
         """Return a node and its link dependencies, direct and indirect, dependencies first."""
@@ -121,7 +109,8 @@ class Program:
 
     def links_into(self, node: int) -> list[Edge]:
         """Return the link edges into a node, in graph order."""
-        return [edge for edge in self.edges_of(node)[0] if edge.channel == LINK]
+        incoming = self.graph.incoming.get(self.topology.ids[node], ())
+        return [edge for edge in incoming if edge.channel == LINK]
 
     def type_versions(self, node: int) -> dict[str, int]:
         """Return the entries of ``versions`` that a node's result depends on."""

@@ -416,19 +416,20 @@ class StoredGraphRun:
     A nested run starts when its node opens it. It ends when it is abandoned or opened again.
 
     Attributes:
+        prefix: The path prefix of its nodes; "" for the execution's own graph.
         parent: The run that contains its node; None for the execution's own graph.
-        parent_path: The path of its node; "" for the execution's own graph.
         identity: Hashes of the graph, and of inputs and variables; None for the execution's own
             graph, and for runs stored by versions that did not store them.
         events: Starts of waves and what happened to its nodes, in order.
+        once_values: The once values of its nodes, by path and key.
         attempt_number: The attempt of its node that opened it.
         attempt_offset: The highest attempt its nodes could have had when it was opened.
-        highest_attempt: The highest attempt of its nodes so far.
-        must_restart: It failed or was abandoned; the node's next attempt restarts it.
+        highest_attempt: The highest attempt so far of its nodes, and of those nested in them.
+        must_restart: The run before it failed or was abandoned: the node's next attempt starts it.
+        is_resumed: The graph runs: its node has opened it again.
     """
 
     __slots__ = (
-        "_once_values",
         "_type_versions",
         "_unfinished",
         "attempt_number",
@@ -436,33 +437,31 @@ class StoredGraphRun:
         "events",
         "highest_attempt",
         "identity",
+        "is_resumed",
         "must_restart",
+        "once_values",
         "parent",
-        "parent_path",
+        "prefix",
     )
 
-    def __init__(
-        self,
-        parent_path: str = "",
-        parent: StoredGraphRun | None = None,
-        identity: tuple[str, str] | None = None,
-    ) -> None:
-        self.parent_path, self.parent, self.identity = parent_path, parent, identity
+    def __init__(self, prefix: str = "", parent: StoredGraphRun | None = None) -> None:
+        self.prefix, self.parent = prefix, parent
+        self.identity: tuple[str, str] | None = None
         self.events: list[TypedEvent] = []
+        self.once_values: dict[str, dict[str, Json]] = {}
         self.attempt_number = 1
         self.attempt_offset = self.highest_attempt = 0
-        self.must_restart = False
-        self._once_values: dict[str, dict[str, Json]] = {}
+        self.must_restart = self.is_resumed = False
         self._type_versions: dict[str, Mapping[str, int]] = {}
         self._unfinished: dict[str, int | None] = {}
 
     def add(self, event: TypedEvent) -> None:
         """Add an event of one of its nodes, or of the run."""
         path = event.path or ""
-        self.highest_attempt = max(self.highest_attempt, event.attempt or 0)
+        self.count_attempt(event.attempt or 0)
         match event.type:
             case "once.stored":
-                self._once_values.setdefault(path, {})[event.data["key"]] = event.data["value"]
+                self.once_values.setdefault(path, {})[event.data["key"]] = event.data["value"]
                 return
             case "node.started":
                 self._type_versions[path] = event.data.get("versions", {})
@@ -480,6 +479,13 @@ class StoredGraphRun:
         ):
             self.events.append(event)
 
+    def count_attempt(self, number: int) -> None:
+        """Raise the highest attempt of this run, and of the runs around it."""
+        run = self
+        while run is not None and run.highest_attempt < number:
+            run.highest_attempt = number
+            run = run.parent
+
     def latest(self) -> dict[str, TypedEvent]:
         """Return the last event of each of its nodes, by path."""
         return {event.path: event for event in self.events if event.path and _is_of_node(event)}
@@ -491,7 +497,7 @@ class StoredGraphRun:
 
     def how_made(self, path: str) -> HowMade:
         """Return the stored origin of a node's result."""
-        return HowMade(self._type_versions.get(path), self._once_values.get(path, {}))
+        return HowMade(self._type_versions.get(path), self.once_values.get(path, {}))
 
     def unfinished_attempt(self, path: str) -> int | None:
         """Return the attempt of a node that neither completed nor failed, if any."""
@@ -501,10 +507,6 @@ class StoredGraphRun:
         """Yield ``(type, version)`` for every stored type version."""
         for versions in self._type_versions.values():
             yield from versions.items()
-
-    def paths(self) -> set[str]:
-        """Return the paths of its nodes that have any event."""
-        return {event.path for event in self.events if event.path and _is_of_node(event)}
 
 
 _EMITTED: Final = frozenset({"node.event", "node.log"})

@@ -79,11 +79,11 @@ class Endpoint:
             TypeError: ``target`` is already a handle and ``handle`` names another.
         """
         if handle is not None:
-            target = (
-                target[handle]
-                if isinstance(target, NodeRef)
-                else _reject_second_handle(target, handle)
-            )
+            if not isinstance(target, NodeRef):
+                raise TypeError(
+                    f"{target!r} is one handle already, so {handle!r} cannot be named as well"
+                )
+            target = target[handle]
         self._builder.connect(self, target, LINK)
 
     @property
@@ -246,7 +246,3 @@ class GraphBuilder:
 
 def _are_endpoints(values: object) -> bool:
     return isinstance(values, list | tuple) and all(isinstance(end, Endpoint) for end in values)  # pyright: ignore[reportUnknownVariableType]
-
-
-def _reject_second_handle(target: object, handle: str) -> Endpoint:
-    raise TypeError(f"{target!r} is one handle already, so {handle!r} cannot be named as well")

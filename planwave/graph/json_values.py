@@ -186,12 +186,7 @@ def _utf8(text: str) -> int:
 
 def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
     """Return whether a string can be stored: no NUL, no lone surrogate, at most ``max_bytes``."""
-    if text.isascii():
-        return len(text) <= max_bytes and "\0" not in text
-    try:
-        return len(text.encode("utf-8")) <= max_bytes and "\0" not in text
-    except UnicodeEncodeError:
-        return False
+    return "\0" not in text and is_utf8_text(text) and _utf8(text) <= max_bytes
 
 
 def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | None:

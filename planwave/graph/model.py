@@ -7,9 +7,10 @@ JSON form, and :meth:`Graph.to_document` writes it back without loss.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, cast
 
 Json = Any
@@ -122,6 +123,16 @@ class Graph:
         object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
 
     @cached_property
+    def incoming(self) -> Mapping[str, Sequence[Edge]]:
+        """Edges by target, in graph order."""
+        return _grouped(self.edges, attrgetter("target"))
+
+    @cached_property
+    def outgoing(self) -> Mapping[str, Sequence[Edge]]:
+        """Edges by source, in graph order."""
+        return _grouped(self.edges, attrgetter("source"))
+
+    @cached_property
     def document(self) -> Mapping[str, Json]:
         """The wire form ``{"nodes": [...], "edges": [...]}``, built once.
 
@@ -137,6 +148,13 @@ class Graph:
         return {
             kind: [_copy_fields(each) for each in listed] for kind, listed in self.document.items()
         }
+
+
+def _grouped(edges: Iterable[Edge], end: Callable[[Edge], str]) -> dict[str, list[Edge]]:
+    found: dict[str, list[Edge]] = {}
+    for edge in edges:
+        found.setdefault(end(edge), []).append(edge)
+    return found
 
 
 def _node_document(node: Node) -> dict[str, Json]:

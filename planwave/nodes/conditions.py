@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, cast
 
 from planwave.expressions import to_text
@@ -33,9 +33,9 @@ MISSING: Final[Any] = object()
 """Stands for a value that is not there."""
 
 
-def value_at(value: Json, path: str) -> Json:
-    """Return the part of a value at a dotted path (``user.tags.0``), or ``MISSING``."""
-    for part in path.split("."):
+def value_at(value: Json, path: Iterable[str]) -> Json:
+    """Return the part of a value at some keys and positions (``user``, ``0``), or ``MISSING``."""
+    for part in path:
         if isinstance(value, dict) and part in value:
             value = cast("dict[str, Json]", value)[part]
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):  # pyright: ignore[reportUnknownArgumentType]

@@ -35,6 +35,7 @@ from planwave.graph.diagnostics import short_repr
 from planwave.graph.json_values import json_faults, pointer_part
 from planwave.graph.model import Json
 from planwave.jsonio import MAX_JSON_DEPTH
+from planwave.nodes.conditions import MISSING, value_at
 
 MAX_PARTS: Final = 2_000
 PATTERN_PARTS: Final = 20
@@ -245,15 +246,10 @@ class _CostEstimate:
             raise _UnusableSchema(
                 pointer, message, "refer to parts by #/$defs/…; nothing is fetched"
             )
-        found = self._schema
-        for step in reference[2:].split("/"):
-            if isinstance(found, list) and step.isdecimal() and int(step) < len(found):  # pyright: ignore[reportUnknownArgumentType]
-                found = cast("list[Json]", found)[int(step)]
-            elif isinstance(found, dict) and step in found:
-                found = cast("dict[str, Json]", found)[step]
-            else:
-                message = f"there is nothing at {short_repr(reference)}"
-                raise _UnusableSchema(pointer, message, "name a part that is there")
+        found = value_at(self._schema, reference[2:].split("/"))
+        if found is MISSING:
+            message = f"there is nothing at {short_repr(reference)}"
+            raise _UnusableSchema(pointer, message, "name a part that is there")
         return found
 
 

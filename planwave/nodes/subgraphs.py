@@ -31,7 +31,7 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import Catalogue, FlowContext
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.subgraphs import all_nodes
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, value_type
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.services import FlowSource, NodeServices, limits_of
@@ -269,11 +269,6 @@ def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
         tuple(node.id for node in graph.nodes if node.type == _END_TYPE),
         tuple(node.id for node in graph.nodes if node.id not in followed),
     )
-
-
-def to_value(value: Json) -> DataValue:
-    """Return a JSON value with its own type."""
-    return DataValue(value_type(value), value)
 
 
 def check_rounds(

@@ -6,7 +6,6 @@ These call each other: a cancelled attempt cancels the graphs inside it, whose e
 from __future__ import annotations
 
 from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
-from planwave.events.paths import path_prefix
 from planwave.events.types import (
     NODE_BLOCKED,
     NODE_CANCELLED,
@@ -163,7 +162,7 @@ def record_stored(
     """
     run.emit(event_type, data, path, attempt)
     if run.history is not None:
-        run.history.nested_runs.add(path_prefix(path), run.events[-1])
+        run.history.nested_runs.add(run.events[-1])
 
 
 def cancel_request(run: RunState, path: str) -> PendingRequest | None:

@@ -74,9 +74,7 @@ class RunState:
         self.limits = RunLimits(options) if options.has_bounds else None
         self.graph_runs: dict[str, GraphRun] = {}
         self.changed: dict[GraphRun, None] = {}
-        self.recorded_graphs = (
-            set[str]() if history is None else history.nested_runs.recorded_graphs
-        )
+        self.recorded_graphs = set[str]() if history is None else set(history.nested_runs.documents)
         self.is_stopping = False
         self.pending_outcome: RunOutcome | None = None
         self.outcome: RunOutcome | None = None

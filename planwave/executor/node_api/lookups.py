@@ -30,10 +30,10 @@ class GraphLookups:
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
     ) -> Sequence[Edge]:
         """Return the edges into a node in graph order, of one channel or handle if asked."""
-        into, _ = self.values.program.edges_of(self._node_number(node_id))
+        graph = self.values.program.graph
         return [
             e
-            for e in into
+            for e in graph.incoming.get(self.get_node(node_id).id, ())
             if channel in (None, e.channel) and target_handle in (None, e.target_handle)
         ]
 
@@ -41,10 +41,10 @@ class GraphLookups:
         self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
     ) -> Sequence[Edge]:
         """Return the edges out of a node in graph order, of one channel or handle if asked."""
-        _, out = self.values.program.edges_of(self._node_number(node_id))
+        graph = self.values.program.graph
         return [
             e
-            for e in out
+            for e in graph.outgoing.get(self.get_node(node_id).id, ())
             if channel in (None, e.channel) and source_handle in (None, e.source_handle)
         ]
 

@@ -6,7 +6,7 @@ list its open requests and to accept answers. The run resumes once its node open
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -19,6 +19,7 @@ from planwave.events.types import (
     ExecutionPaused,
     ExecutionResumed,
     ExecutionStarted,
+    GraphDocument,
     NestedRunOpened,
     NodeCompleted,
     NodeWaiting,
@@ -36,134 +37,152 @@ _ENDS: Final = frozenset(
 )
 
 
-class StoredNestedRuns:
-    """The stored nested runs of one execution, of each the newest, and the once values of its nodes.
+class StoredGraphRuns:
+    """All stored graph runs of one execution: each run of each graph.
 
     Attributes:
-        recorded_graphs: The hashes of the graphs that are stored.
+        root: The run of the execution's own graph.
+        documents: The graphs of nested runs by hash.
     """
 
     def __init__(self) -> None:
-        self.recorded_graphs: set[str] = set()
-        self._runs: dict[str, StoredGraphRun] = {}
-        self._children: dict[str, dict[str, None]] = {}
-        self._once_values: dict[str, dict[str, Json]] = {}
+        self.root = StoredGraphRun()
+        self.documents: dict[str, GraphDocument] = {}
+        self._runs = {"": [self.root]}
+        self._children: dict[str, list[StoredGraphRun]] = {}
 
-    def __contains__(self, prefix: str) -> bool:
-        return prefix in self._runs
-
-    def add(self, prefix: str, event: Event) -> None:
-        """Add an event of a nested run; prefix "": an event of the execution's own graph."""
+    def add(self, event: Event) -> None:
+        """Add an event of a node, or of a graph run."""
         typed = typed_event(event)
-        if prefix:
-            self._get_or_create(prefix).add(typed)
         path = typed.path or ""
+        is_of_graph = typed.type.startswith("wave.")
+        self._get_or_create(path and path + "/" if is_of_graph else path_prefix(path)).add(typed)
         match typed.type:
             case "node.retrying":
                 self.mark_failed_for_restart(path)
-            case "once.stored":
-                values = self._once_values.setdefault(path, {})
-                values[typed.data["key"]] = typed.data["value"]
             case "nested_run.opened":
                 self._open(path, typed)
             case "nested_run.abandoned":
-                prefix = nested_prefix(path, typed.data["key"])
-                if prefix in self._runs:
-                    self._mark_for_restart(prefix)
+                self._mark_for_restart(nested_prefix(path, typed.data["key"]))
             case _:
                 pass
 
+    def runs_at(self, prefix: str) -> list[StoredGraphRun]:
+        """Return the runs with a prefix, the latest first."""
+        return [run for run in reversed(self._runs.get(prefix, ())) if not run.must_restart]
+
+    def runs_in(self, path: str) -> list[StoredGraphRun]:
+        """Return the runs that a node opened, in the order of their beginning."""
+        return [run for run in self._children.get(path, ()) if not run.must_restart]
+
+    def latest_run(self, prefix: str) -> StoredGraphRun | None:
+        """Return the newest run with a prefix, if it is part of the newest run around it."""
+        run = self._runs[prefix][-1] if prefix in self._runs else None
+        if run is None or run.parent is None or self.latest_run(run.parent.prefix) is run.parent:
+            return run
+        return None
+
+    def mark_failed_for_restart(self, path: str) -> None:
+        """Mark the failed nested runs of a node, so that its next attempt restarts them."""
+        for run in self._latest_in(path):
+            if any(_is_unsuccessful(event) for event in run.events):
+                self._mark_for_restart(run.prefix)
+
+    def _latest_in(self, path: str) -> list[StoredGraphRun]:
+        """Return the newest runs inside a node that it has not opened again."""
+        runs = self._children.get(path, ())
+        return [run for run in runs if not run.is_resumed and self.latest_run(run.prefix) is run]
+
+    def _get_or_create(self, prefix: str) -> StoredGraphRun:
+        return self.latest_run(prefix) or self._create(prefix)
+
+    def _create(self, prefix: str) -> StoredGraphRun:
+        path = parent_path(prefix)
+        run = StoredGraphRun(prefix, self._get_or_create(path_prefix(path)))
+        before = self.latest_run(prefix)
+        if before is not None:
+            run.highest_attempt = before.highest_attempt
+        self._runs.setdefault(prefix, []).append(run)
+        self._children.setdefault(path, []).append(run)
+        return run
+
+    def _open(self, path: str, event: NestedRunOpened) -> None:
+        data = event.data
+        prefix = nested_prefix(path, data["key"])
+        if "document" in data:
+            self.documents[data["graph"]] = data["document"]
+        run = self.latest_run(prefix)
+        if run is None or not run.must_restart:
+            run = self._create(prefix)
+        run.identity = (data["graph"], data["inputs"])
+        run.attempt_number = event.attempt or 1
+        run.attempt_offset = data.get("before", 0)
+        run.count_attempt(run.attempt_offset)
+        run.must_restart = False
+
+    def _mark_for_restart(self, prefix: str) -> None:
+        """Begin a new run in place of the newest one; its attempt numbers continue."""
+        run = self.latest_run(prefix)
+        if run is not None and not run.must_restart:
+            following = self._create(prefix)
+            following.identity, following.must_restart = run.identity, True
+
+
+class StoredNestedRuns(StoredGraphRuns):
+    """The stored nested runs of an execution that resumes: of each the newest."""
+
+    def __contains__(self, prefix: str) -> bool:
+        return self.get(prefix) is not None
+
     def get(self, prefix: str) -> StoredGraphRun | None:
         """Return a nested run that its node has not opened again."""
-        return self._runs.get(prefix)
+        run = self.latest_run(prefix)
+        return None if run is None or run.parent is None or run.is_resumed else run
 
     def pop(self, prefix: str) -> StoredGraphRun | None:
-        """Remove a nested run that its node opens again, and return it."""
-        run = self._runs.pop(prefix, None)
+        """Return a nested run that its node opens again."""
+        run = self.get(prefix)
         if run is not None:
-            self._children[run.parent_path].pop(prefix, None)
+            run.is_resumed = True
             for path, event in run.latest().items():
-                run.highest_attempt = max([run.highest_attempt, *self._attempts_inside(path)])
                 if event.type in _ENDS:
                     self.discard(path)
         return run
 
     def pop_once_values(self, path: str) -> dict[str, Json]:
         """Remove the once values of a node, and return them."""
-        return self._once_values.pop(path, {})
+        run = self.latest_run(path_prefix(path))
+        return {} if run is None else run.once_values.pop(path, {})
 
     def requests(self) -> list[tuple[str, NodeWaiting]]:
         """Return the open requests of all nested runs by id, oldest first."""
-        requests = [each for run in self._runs.values() for each in run.requests().items()]
+        runs = filter(None, map(self.get, self._runs))
+        requests = [each for run in runs for each in run.requests().items()]
         return sorted(requests, key=lambda each: each[1].seq)
 
     def parked_attempt(self, path: str) -> int | None:
         """Return the number of the parked attempt of a nested node, None where it is not parked."""
-        run = self._runs.get(path_prefix(path))
+        run = self.get(path_prefix(path))
         latest = None if run is None else run.latest().get(path)
         return latest.attempt if latest is not None and latest.type == "node.parked" else None
 
     def unfinished_inside(self, path: str) -> list[TypedEvent]:
         """Return the last event of each unfinished node inside a node, innermost first."""
         unfinished: list[TypedEvent] = []
-        for prefix in self._children.get(path, ()):
-            for inner, event in self._runs[prefix].latest().items():
+        for run in self._latest_in(path):
+            for inner, event in run.latest().items():
                 unfinished += self.unfinished_inside(inner)
                 if event.type not in _ENDS:
                     unfinished.append(event)
         return unfinished
 
-    def mark_failed_for_restart(self, path: str) -> None:
-        """Mark the failed nested runs of a node, so that its next attempt restarts them."""
-        for prefix in list(self._children.get(path, ())):
-            if any(_is_unsuccessful(event) for event in self._runs[prefix].events):
-                self._mark_for_restart(prefix)
-
     def discard(self, path: str) -> None:
         """Remove the nested runs and once values of a node."""
-        self._once_values.pop(path, None)
-        for prefix in self._children.pop(path, ()):
-            run = self._runs.pop(prefix, None)
-            for inner in {event.path for event in run.events} if run else ():
-                self.discard(inner or "")
-
-    def _get_or_create(self, prefix: str) -> StoredGraphRun:
-        run = self._runs.get(prefix)
-        if run is None:
-            parent = parent_path(prefix)
-            run = self._runs[prefix] = StoredGraphRun(parent)
-            self._children.setdefault(parent, {})[prefix] = None
-        return run
-
-    def _open(self, path: str, event: NestedRunOpened) -> None:
-        data = event.data
-        prefix = nested_prefix(path, data["key"])
-        if prefix in self._runs:
-            self._mark_for_restart(prefix)
-        if "document" in data:
-            self.recorded_graphs.add(data["graph"])
-        run = self._get_or_create(prefix)
-        run.identity = (data["graph"], data["inputs"])
-        run.attempt_number = event.attempt or 1
-        run.attempt_offset = data.get("before", 0)
-        run.highest_attempt = max(run.highest_attempt, run.attempt_offset)
-        run.must_restart = False
-
-    def _mark_for_restart(self, prefix: str) -> None:
-        """Drop the events of a nested run that restarts; its attempt numbers continue."""
-        run = self._runs[prefix]
-        for inner in {event.path or "" for event in run.events}:
-            run.highest_attempt = max([run.highest_attempt, *self._attempts_inside(inner)])
-            self.discard(inner)
-        run.events = []
-        run.must_restart = True
-
-    def _attempts_inside(self, path: str) -> Iterator[int]:
-        for prefix in self._children.get(path, ()):
-            run = self._runs[prefix]
-            yield run.highest_attempt
-            for inner in {event.path or "" for event in run.events}:
-                yield from self._attempts_inside(inner)
+        self.pop_once_values(path)
+        for run in self._children.pop(path, ()):
+            for inner in {*run.latest(), *run.once_values}:
+                self.discard(inner)
+            self._runs.pop(run.prefix, None)
 
 
 def _is_unsuccessful(event: TypedEvent) -> bool:
@@ -195,7 +214,6 @@ class History:
     """
 
     __slots__ = (
-        "_own_events",
         "_since",
         "active_s",
         "is_started",
@@ -213,7 +231,6 @@ class History:
         self.active_s = 0.0
         self.result_bytes = self.start_count = 0
         self.nested_runs = StoredNestedRuns()
-        self._own_events: list[Event] = []
         self._since: datetime | None = None
         last: Event | None = None
         for event in events:
@@ -230,9 +247,10 @@ class History:
             self.last_seq = last.seq
             self._stop_clock(last)
 
-    def take_own_events(self) -> list[Event]:
+    def take_own_events(self) -> list[TypedEvent]:
         """Return the events of the execution's own graph, and drop them."""
-        events, self._own_events = self._own_events, []
+        root = self.nested_runs.root
+        events, root.events = root.events, []
         return events
 
     def _add_execution_event(
@@ -257,12 +275,7 @@ class History:
             self._since = None
 
     def _add_node_event(self, event: TypedEvent) -> None:
-        path = event.path or ""
-        is_of_graph = event.type.startswith("wave.")
-        prefix = path and path + "/" if is_of_graph else path_prefix(path)
-        if not prefix:
-            self._own_events.append(event)
-        self.nested_runs.add(prefix, event)
+        self.nested_runs.add(event)
         match event.type:
             case "node.started":
                 self.start_count += 1

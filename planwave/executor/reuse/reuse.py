@@ -150,7 +150,7 @@ class Reuse:
     def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, StoredGraphRun]]:
         """Yield ``(generation, run)`` of the runs of a key with the same inputs, the latest first."""
         for number, before in enumerate(self._parents):
-            for record in before.history.records_at(prefix):
+            for record in before.history.runs_at(prefix):
                 if record.identity is not None and record.identity[1] == of_inputs:
                     yield number, record
 

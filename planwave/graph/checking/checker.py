@@ -174,8 +174,10 @@ class GraphChecker:
         found = self.check_types() + self.check_edges() + self.check_policies()
         topology = self.build_topology()
         found += self.check_inputs(topology)
-        found += cycle_diagnostics(topology) if self.may_cycle(topology) else ()
-        found += self.check_reachable(topology)
+        if self.has_links or len(topology.order) < len(topology):
+            found += cycle_diagnostics(topology)
+        dead = {number for number, _, delivers in self.error_edges if not delivers}
+        found += unreachable_nodes(topology, dead)
         if limits is not None and len(topology.order) == len(topology):
             deepest = max(topology.depth, default=-1) + 1
             if deepest > limits.depth:
@@ -252,15 +254,6 @@ class GraphChecker:
         kinds = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
         only = {node.id for node in self.graph.nodes if node.type in kinds} if kinds else ()
         return topology_of(self.graph, only)
-
-    def may_cycle(self, topology: Topology) -> bool:
-        """Return whether the graph can have a cycle."""
-        return self.has_links or len(topology.order) < len(topology)
-
-    def check_reachable(self, topology: Topology) -> list[Diagnostic]:
-        """Return the findings about nodes that no execution can start."""
-        dead = {number for number, _, delivers in self.error_edges if not delivers}
-        return unreachable_nodes(topology, dead)
 
     def _check_kind(self, edge: Edge) -> EdgeCheck:
         ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Edge, Graph, is_id
+from planwave.graph.model import Graph, is_id
 from planwave.graph.reading.unreadable import UNREADABLE
 from planwave.graph.suggestions import normalized
 
@@ -60,7 +60,7 @@ class PartialGraph:
         sources, targets = {edge.source for edge in unread}, {edge.target for edge in unread}
         self._any_outputs = UNREADABLE in sources
         partial = {*partial_ids, *((self.unsure_ends | sources) - {UNREADABLE}), *targets}
-        self._partial = _with_descendants(partial, graph.edges)
+        self._partial = _with_descendants(partial, graph)
         """With ``UNREADABLE`` if an edge may lead into any node."""
 
     def keeps(self, finding: Diagnostic) -> bool:
@@ -89,14 +89,11 @@ def _unsure_ends(graph: Graph) -> set[str]:
     return {UNREADABLE} | shared | unknown
 
 
-def _with_descendants(starts: Iterable[str], edges: Iterable[Edge]) -> set[str]:
-    following: dict[str, list[str]] = {}
-    for edge in edges:
-        following.setdefault(edge.source, []).append(edge.target)
+def _with_descendants(starts: Iterable[str], graph: Graph) -> set[str]:
     found = set(starts)
     stack = list(found)
     while stack:
-        new = set(following.get(stack.pop(), ())) - found
+        new = {edge.target for edge in graph.outgoing.get(stack.pop(), ())} - found
         found |= new
         stack += new
     return found

@@ -48,15 +48,6 @@ class _RawElement:
         self.unreadable: set[str] = set()
         self.has_unknown_fields = False
 
-    def may_hide(self, name: str) -> bool:
-        """Return whether a field may have a value that was not read.
-
-        An unknown field may be any missing field, written under a wrong name.
-        """
-        return name in self.unreadable or (
-            self.has_unknown_fields and self.values.get(name) is None
-        )
-
 
 class FieldReader:
     """Reads nodes and edges and collects the findings.
@@ -243,9 +234,10 @@ class FieldReader:
             message = f"{name} must be 1 to {MAX_HANDLE_CHARS} characters, or left out"
             self._add("invalid-field", message, f"{entry.pointer}/{name}")
             return UNREADABLE
-        if value is None:
-            return UNREADABLE if entry.may_hide(name) else default
-        return value
+        if value is not None:
+            return value
+        # An unknown field may be this one, written under a wrong name.
+        return UNREADABLE if name in entry.unreadable or entry.has_unknown_fields else default
 
     def _object(self, entry: _RawElement, name: str) -> dict[str, Any] | None:
         """Return a field that holds an object, copied unless the reader is trusted."""

@@ -102,6 +102,11 @@ def value_type(value: Json) -> str:
     return _SCALARS.get(value.__class__, "json")
 
 
+def to_data_value(value: Json) -> DataValue:
+    """Return a JSON value with its own type."""
+    return DataValue(value_type(value), value)
+
+
 def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
     """Return the fields of a ``Data`` model in declaration order."""
     if model is None:

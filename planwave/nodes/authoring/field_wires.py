@@ -7,7 +7,7 @@ a :class:`FieldBundle`, which brings several fields at once; a wire into one of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from planwave.errors import NodeError
 from planwave.graph.inputs import Inputs
@@ -20,7 +20,7 @@ from planwave.nodes.authoring.data_fields import (
     coerce,
     is_open,
     sockets_of,
-    value_type,
+    to_data_value,
 )
 
 WIRED: Final = "wired"
@@ -189,7 +189,7 @@ class FieldWires:
             if isinstance(artefact, FieldBundle):
                 bundled |= self._unpack(fed, artefact, context)
             else:
-                value = artefact if isinstance(artefact, DataValue) else _to_value(artefact)
+                value = artefact if isinstance(artefact, DataValue) else to_data_value(artefact)
                 found[handle] = self._with_value(fed, handle, value, context)
         return bundled, found
 
@@ -208,7 +208,7 @@ class FieldWires:
                 hint=f"take {', '.join(strangers)} out of {wired.source!r}",
             )
         return {
-            name: self._with_value(wired, name, _to_value(value), context)
+            name: self._with_value(wired, name, to_data_value(value), context)
             for name, value in bundle.values.items()
         }
 
@@ -234,10 +234,6 @@ def wired_event(wired: Mapping[str, WiredValue], node_type: str, context: FlowCo
             fields[name]["handle"] = each.handle
         fields[name]["over"] = list(each.overridden)
     return NodeEvent(context.node_id, node_type, WIRED, context.run_id, {"fields": fields})
-
-
-def _to_value(value: Any) -> DataValue:
-    return DataValue(value_type(value), value)
 
 
 def _too_many_wires(context: FlowContext, name: str, channel: Channel, count: int) -> NodeError:

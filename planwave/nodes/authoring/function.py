@@ -57,7 +57,7 @@ R = TypeVar("R")
 _NO_DEFAULT: Final[Any] = inspect.Parameter.empty
 _FIELD_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
-_THREADS: Final = ThreadPoolExecutor(64, "planwave-node")
+_THREADS: Final = ThreadPoolExecutor(64, "planwave_node")
 """Runs functions without ``async``. The event loop's own pool has few threads on small machines."""
 
 ParameterForm = Literal["text", "list", "value"]

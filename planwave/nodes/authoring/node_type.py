@@ -43,7 +43,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.ports import find_port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
-from planwave.nodes.authoring.data_fields import fields_of, is_open, value_type
+from planwave.nodes.authoring.data_fields import fields_of, is_open, to_data_value
 from planwave.nodes.authoring.field_wires import FieldWires, WiredValue, wired_event
 from planwave.nodes.checking.node_view import NodeView
 from planwave.validation import describe_error
@@ -326,7 +326,7 @@ def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
             hint="return an ExecutionResult, which names the outputs",
         )
     if not isinstance(value, DataValue):
-        value = DataValue(value_type(value), value)
+        value = to_data_value(value)
     return ExecutionResult({handle: value})
 
 

@@ -91,15 +91,12 @@ class DataChecks:
             if limit is None or not isinstance(chosen, int):
                 continue
             if chosen > (most := getattr(self._limits, limit)):
-                pointer = f"/data/{field.json_name}"
-                passed = limit_exceeded(limit, most, chosen, field.json_name, pointer)
-                yield NodeFinding(passed.code, passed.message, passed.pointer, passed.hint)
+                yield _limit_finding(limit, most, chosen, field.json_name)
 
     def _check_tokens(self, requested: object) -> Iterator[NodeFinding]:
         most = None if self._limits is None else self._limits.call_tokens
         if most is not None and isinstance(requested, int) and requested > most:
-            passed = limit_exceeded("call_tokens", most, requested, "maxTokens", "/data/maxTokens")
-            yield NodeFinding(passed.code, passed.message, passed.pointer, passed.hint)
+            yield _limit_finding("call_tokens", most, requested, "maxTokens")
 
     def _read(self, spec: RegisteredType, node: Node) -> DataReport:
         key = (node.type, repr(node.data))
@@ -163,6 +160,11 @@ def _unresolved_fields(spec: RegisteredType, node: Node) -> set[str]:
     return {
         name for name, value in typed_data.items() if isinstance(value, str) and has_template(value)
     }
+
+
+def _limit_finding(limit: str, most: float, actual: int, field: str) -> NodeFinding:
+    passed = limit_exceeded(limit, most, actual, field, f"/data/{field}")
+    return NodeFinding(passed.code, passed.message, passed.pointer, passed.hint)
 
 
 def _is_wired(name: str, spec: RegisteredType, view: NodeView) -> bool:

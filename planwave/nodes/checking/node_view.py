@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planwave.expressions import VariableRef
@@ -23,7 +22,7 @@ _MAX_SUGGESTIONS = 20
 
 
 class GraphIndex:
-    """Indices over one graph, each built at first use and shared by the checks of all its nodes.
+    """The parts of one graph that the checks of its nodes read.
 
     ``specs`` are the node types by name, ``names`` the variables of its expressions besides inputs.
     """
@@ -32,28 +31,11 @@ class GraphIndex:
         self, graph: Graph, specs: Mapping[str, RegisteredType], names: Sequence[str] = ()
     ) -> None:
         # Keep parts of the graph, not the graph: the index is cached by a weak reference to it.
-        self._edges = graph.edges
-        self.by_id = graph.by_id
+        self.by_id, self.incoming, self.outgoing = graph.by_id, graph.incoming, graph.outgoing
         self._specs = specs
         self.variable_names = names
         self._steps_left = _MAX_WALK_STEPS
         self._suggestions_left = _MAX_SUGGESTIONS
-
-    @cached_property
-    def incoming(self) -> dict[str, list[Edge]]:
-        """Edges by target, in graph order."""
-        found: dict[str, list[Edge]] = {}
-        for edge in self._edges:
-            found.setdefault(edge.target, []).append(edge)
-        return found
-
-    @cached_property
-    def outgoing(self) -> dict[str, list[Edge]]:
-        """Edges by source, in graph order."""
-        found: dict[str, list[Edge]] = {}
-        for edge in self._edges:
-            found.setdefault(edge.source, []).append(edge)
-        return found
 
     def type_info_of(self, node_id: str) -> NodeTypeInfo | None:
         """Return the type of a node; None if the node or its type is unknown."""

@@ -11,9 +11,9 @@ from pydantic import Field
 from planwave.errors import NodeError
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import ERROR_HANDLE, FLOW, DataValue, Json, Port
+from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, value_type
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, to_data_value
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
@@ -103,7 +103,7 @@ class Approval(NodeType):
         if not state["editable"]:
             raise NodeError("the value cannot be edited here", code="value-not-editable")
         value = given["value"]
-        return ExecutionResult({decision: DataValue(value_type(value), value)})
+        return ExecutionResult({decision: to_data_value(value)})
 
     def check(self, data: ApprovalData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:

@@ -105,7 +105,7 @@ class If(NodeType):
 
 def _evaluate_condition(condition: Condition, value: Json, inputs: Inputs) -> bool:
     if condition.field is not None:
-        value = value_at(value, condition.field)
+        value = value_at(value, condition.field.split("."))
     elif not inputs.all(DEFAULT_TARGET_HANDLE):
         value = MISSING if condition.operator not in LENIENT else ""
     elif condition.operator in LENIENT:

@@ -14,7 +14,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.graph.reading.strict_json import parse_strict_json
-from planwave.nodes.authoring.data_fields import graph_field, limited_field
+from planwave.nodes.authoring.data_fields import graph_field, limited_field, to_data_value
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.subgraphs import (
@@ -26,7 +26,6 @@ from planwave.nodes.subgraphs import (
     flow_field,
     input_value,
     load,
-    to_value,
 )
 
 _VARIABLES: Final = ("item", "index")
@@ -141,7 +140,7 @@ async def _run_item(
     """Run the body for one item; an error that does not end the loop is recorded, and the value is null."""
     try:
         outputs = await nested.run(
-            str(index), to_value(item), {"item": item, "index": index}, context
+            str(index), to_data_value(item), {"item": item, "index": index}, context
         )
     except NodeError as error:
         if error.code != NESTED_FAILED or on_error == "fail":

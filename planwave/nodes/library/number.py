@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import ValidatorFunctionWrapHandler, field_validator
 
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
-from planwave.nodes.authoring.data_fields import value_type
+from planwave.nodes.authoring.data_fields import to_data_value
 from planwave.nodes.authoring.node_type import NodeData, template
 from planwave.nodes.value_type import ValueType, value_ports
 
@@ -36,6 +36,6 @@ class Number(ValueType):
     planned = False
 
     def values(self, data: NumberData) -> Mapping[str, DataValue]:
-        value = DataValue(value_type(data.value), data.value)
+        value = to_data_value(data.value)
         values = {DEFAULT_SOURCE_HANDLE: value}
         return values | {_INTEGER: value} if value.type == _INTEGER else values

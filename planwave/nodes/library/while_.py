@@ -16,6 +16,7 @@ from planwave.nodes.authoring.data_fields import (
     expression_field,
     graph_field,
     limited_field,
+    to_data_value,
 )
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
 from planwave.nodes.checking.node_view import NodeView
@@ -28,7 +29,6 @@ from planwave.nodes.subgraphs import (
     flow_field,
     input_value,
     load,
-    to_value,
 )
 
 _VARIABLES: Final = ("value", "index")
@@ -93,7 +93,7 @@ class While(NodeType):
 
 def _initial_value(data: WhileData, inputs: Inputs) -> DataValue:
     if "initial" in data.model_fields_set:
-        return to_value(data.initial)
+        return to_data_value(data.initial)
     return input_value(inputs) or DataValue("text", "")
 
 

@@ -1,8 +1,8 @@
-"""Graphs of three other engines give here what those engines gave, except where we differ on purpose.
+"""Graphs of three other engines give the recorded results of those engines, except for listed differences.
 
 The cases are recordings: a graph, and what the real engine made of it with a stub for a model. Each
-is rebuilt as a planwave document and run with the same rule for a model. What then does not match
-stands in ``DIFFERENCES`` with the reason and with what happens here instead.
+is converted to a planwave document and run with the same rule for a model. A result that does not match
+is listed in ``DIFFERENCES`` with the reason and with what happens here instead.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ DIFFERENCES: dict[str, Difference] = {
 
 
 def cases_of(engine: str, pattern: str = f"*{_EXPECTED}") -> list[str]:
-    """Give the cases of one engine, as ``engine/name``; none where there are no recordings."""
+    """Return the cases of one engine, as ``engine/name``; none where there are no recordings."""
     files = sorted((CASES / engine).glob(pattern))
     return [f"{engine}/{file.name.removesuffix(_EXPECTED).removesuffix('.json')}" for file in files]
 
@@ -135,7 +135,7 @@ def compare(case: str, here: _Json, recorded: _Json) -> None:
 
 
 def _part(whole: Any, like: Any) -> Any:
-    """Give of an object only what another one names; an empty one stands for itself."""
+    """Return the fields of an object that another one names; an empty one selects itself."""
     if not (isinstance(whole, dict) and isinstance(like, dict) and like):
         return whole
     return {name: _part(whole.get(name), each) for name, each in like.items()}
@@ -236,7 +236,7 @@ def _agentflow_recorded(expected: _Json, workflow: _Json) -> _Json:
 
 
 def _plain(path: str) -> str:
-    """Give the node of the workflow that a path stands for: a loop's body is the node it repeats."""
+    """Return the node of the workflow that a path stands for: a loop's body is the node it repeats."""
     return path.rpartition("/")[2].removesuffix(".again")
 
 
@@ -247,7 +247,7 @@ def _approvals(workflow: _Json) -> list[str]:
 def _by_node(
     told: Iterable[tuple[str, str, str]], kinds: tuple[str, ...]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Give what each node said, in order; the order between nodes that run at once says nothing."""
+    """Return the entries of each node in order; nodes that run at once have no order."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for node, kind, content in told:
         if kind in kinds:
@@ -256,7 +256,7 @@ def _by_node(
 
 
 def _last_checks(told: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Give what each branch checked when it last ran, joined."""
+    """Return what each branch checked when it last ran, joined."""
     found: dict[str, list[str]] = {}
     for node, kind, content in told:
         if kind == "step_start":
@@ -324,12 +324,12 @@ def _name_in(system: str) -> str:
 
 
 def _material(prompt: str) -> list[str]:
-    """Give the results of earlier tasks that a prompt holds, with where each came from."""
+    """Return the results of earlier tasks that a prompt holds, with where each came from."""
     return re.findall(r"^From .* \(.*\):\n.*$", prompt, re.MULTILINE)
 
 
 def _log(lines: Iterable[str]) -> list[str]:
-    """Give what both logs tell in the same words, sorted: tasks of a wave run at once.
+    """Return the lines that both logs share, sorted, because the tasks of a wave run at once.
 
     Times and, of a completed task, its name are left out.
     """
@@ -396,7 +396,7 @@ def _named(request: ModelRequest, _: int) -> str:
 
 
 def _covalt_here(seen: ConvertedRun, types: Mapping[str, str], given: Mapping[str, Any]) -> _Json:
-    """Give what nodes of the graph gave by running, as that engine wraps it."""
+    """Return what nodes of the graph gave by running, as that engine wraps it."""
     ran = {node: out for node, out in seen.outputs.items() if node in types and node not in given}
     ended = {
         node: state.status
@@ -417,7 +417,7 @@ def _covalt_here(seen: ConvertedRun, types: Mapping[str, str], given: Mapping[st
 def _covalt_recorded(expected: _Json, types: Mapping[str, str]) -> _Json:
     said = expected["exception"] or ""
     ends = {"completed": "completed", "error": "failed"}
-    # A model that was chosen is no step here: it is made for who uses it, whose output shows it.
+    # A chosen model is no step here: it is materialized for the node that uses it.
     steps = {node for node, kind in types.items() if kind != "model-selector"}
     return {
         "refused": [code for words, code in _REFUSALS.items() if words in said],

@@ -149,7 +149,7 @@ def children() -> set[int]:
 
 
 async def hold_renders(service: Service) -> int:
-    """Let the render worker take a template and never answer; give its process id."""
+    """Stop the render worker, so that it never replies; return its process id."""
     renderer = service._dependencies.renderer
     renderer.wall_s = FOR_LONG_S
     await renderer.render("warm", {})
@@ -190,8 +190,8 @@ QUESTION = written(
 )  # fmt: skip
 
 
-async def asked(calls: Any) -> tuple[str, str]:
-    """Execute the question, and give the execution's and the request's id once it waits."""
+async def waiting_execution(calls: Any) -> tuple[str, str]:
+    """Execute the question; return the ids of execution and request once it waits."""
     plan = await calls.service.create_plan("do it")
     execution_id = (await calls.service.execute(plan.plan_id)).execution_id
     await calls.service.wait(execution_id)
@@ -200,7 +200,7 @@ async def asked(calls: Any) -> tuple[str, str]:
 
 
 class Gradual(MemoryStore):
-    """A store that takes its time: whoever comes meanwhile finds everything as it was."""
+    """A slow store: calls during an append see the state before it."""
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         for _ in range(1_000):
@@ -208,23 +208,27 @@ class Gradual(MemoryStore):
         await super().append(execution_id, epoch, events)
 
 
-async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_told() -> None:
+async def test_f55_of_twenty_concurrent_answers_one_is_accepted_and_the_others_get_a_conflict() -> (
+    None
+):
     async with in_process_client(dependencies(QUESTION, store=Gradual())) as calls:
-        execution_id, request_id = await asked(calls)
+        execution_id, request_id = await waiting_execution(calls)
         path = f"/api/executions/{execution_id}/requests/{request_id}"
-        told: list[tuple[int, str, Any]] = []
+        outcomes: list[tuple[int, str, Any]] = []
 
         async def answers(number: int) -> None:
             decision = ("approve", "reject")[number % 2]
             answer = await calls.post(path, json={"decision": decision, "note": str(number)})
-            told.append((answer.status_code, str(number), answer.json()))
+            outcomes.append((answer.status_code, str(number), answer.json()))
 
         async with asyncio.TaskGroup() as tasks:
             for number in range(20):
                 tasks.create_task(answers(number))
-        assert Counter(status for status, _, _ in told) == {200: 1, 409: 19}
-        assert {said["code"] for status, _, said in told if status == 409} == {"request-answered"}
-        (winner,) = (number for status, number, _ in told if status == 200)
+        assert Counter(status for status, _, _ in outcomes) == {200: 1, 409: 19}
+        assert {body["code"] for status, _, body in outcomes if status == 409} == {
+            "request-answered"
+        }
+        (winner,) = (number for status, number, _ in outcomes if status == 200)
         assert (await calls.service.wait(execution_id)).status == "completed"
         events = await calls.service.events(execution_id)
         (answered,) = [e for e in events if e.type == "node.answered"]
@@ -235,7 +239,7 @@ async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_tol
 
 
 @pytest.mark.parametrize("how", ["execution", "node", "timeout", "delete"])
-async def test_f56_an_answer_that_comes_too_late_is_refused_and_starts_nothing(how: str) -> None:
+async def test_f56_a_late_answer_is_rejected_and_starts_nothing(how: str) -> None:
     graph = QUESTION
     if how == "timeout":
         timed = {"prompt": "Publish?", "timeoutS": 0.05, "timeoutAction": "reject"}
@@ -399,7 +403,7 @@ async def is_quick(cancels: Callable[[Path], Awaitable[float]], directory: Path)
 
 @asynccontextmanager
 async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, str]]:
-    """Bring an execution into a phase; afterwards nobody is at work for it any more."""
+    """Bring an execution into a phase; at the end, check that none of its tasks is left."""
     queues = phase.reached is is_queued
     async with rig_of(directory, *phase.steps(), **phase.limits) as rig:
         asks = written(Node("a", "agent", "A", data=AGENT)).to_document()
@@ -421,7 +425,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, st
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_f57_a_cancel_holds_within_two_seconds_in_every_phase(
+async def test_f57_a_cancel_takes_effect_within_two_seconds_in_every_phase(
     tmp_path: Path, phase: str
 ) -> None:
     async def cancels(directory: Path) -> float:
@@ -462,7 +466,7 @@ async def test_f57_one_node_is_cancelled_within_two_seconds_in_every_phase(
 
 
 class Deaf:
-    """A node type that goes on when it is cancelled, for as long as it is let."""
+    """A node type that ignores its cancellation until the test releases it."""
 
     node_type = "deaf"
 
@@ -478,7 +482,7 @@ class Deaf:
 
 
 @partial(virtual_time, loop=VirtualNetworkLoop)
-async def test_f57_a_node_that_goes_on_all_the_same_does_not_hold_up_its_cancel() -> None:
+async def test_f57_a_node_that_ignores_its_cancellation_does_not_delay_it() -> None:
     time, deaf = asyncio.get_running_loop().time, Deaf()
     async with Service(dependencies(types=[deaf])) as service:
         plan = make_plan(follows(Node("d", "deaf", "D")), new_id())
@@ -491,14 +495,14 @@ async def test_f57_a_node_that_goes_on_all_the_same_does_not_hold_up_its_cancel(
         deaf.let_go.set()
 
 
-async def test_f57_a_cancelled_planning_lets_the_provider_go_and_leaves_nothing(
+async def test_f57_a_cancelled_planning_closes_its_model_call_and_stores_no_plan(
     tmp_path: Path,
 ) -> None:
     assert await is_quick(planning_cancelled, tmp_path)
 
 
 async def planning_cancelled(directory: Path) -> float:
-    """Cancel a planning that asks its provider; give how many seconds that took."""
+    """Cancel a planning during its model call; return the seconds that took."""
     async with rig_of(directory, NoReply(), **PATIENT) as rig:
         planning = asyncio.get_running_loop().create_task(rig.service.create_plan("Compare"))
         await until(lambda: rig.llm.open_requests)
@@ -515,22 +519,22 @@ async def planning_cancelled(directory: Path) -> float:
 # -- F58: cancel against success
 
 
-async def test_f58_however_a_cancel_races_the_end_all_are_told_the_same_one() -> None:
-    random, told = Random(58), Counter[str]()  # noqa: S311 - a test's choices
+async def test_f58_a_cancel_that_races_the_end_gives_all_callers_the_same_status() -> None:
+    random, outcomes = Random(58), Counter[str]()  # noqa: S311 - a test's choices
     graph = written(text_node("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
     async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
         began = time.monotonic()
         await service.wait((await service.execute(plan.plan_id)).execution_id)
         usual_s = time.monotonic() - began
-        while told.total() < 100 or len(told) < 2:  # until then nothing has raced
+        while outcomes.total() < 100 or len(outcomes) < 2:  # until then nothing has raced
             execution_id = (await service.execute(plan.plan_id)).execution_id
-            told[await raced(service, execution_id, random, usual_s)] += 1
-    assert told.keys() == {"completed", "cancelled"}
+            outcomes[await raced(service, execution_id, random, usual_s)] += 1
+    assert outcomes.keys() == {"completed", "cancelled"}
 
 
 async def raced(service: Service, execution_id: str, random: Random, usual_s: float) -> str:
-    """Cancel an execution twice while it ends and is watched; give what all were told."""
+    """Cancel an execution twice while it ends and is watched; return the status that all callers got."""
 
     async def cancels() -> str:
         for _ in range(random.randrange(12)):  # turns of the loop, where most of it happens
@@ -561,7 +565,7 @@ async def raced(service: Service, execution_id: str, random: Random, usual_s: fl
 
 
 class Blocks:
-    """A node type that keeps the event loop to itself."""
+    """A node type that blocks the event loop."""
 
     node_type = "blocks"
 
@@ -570,27 +574,27 @@ class Blocks:
         return ExecutionResult({"output": DataValue("text", "done")})
 
 
-async def test_f60_a_node_that_blocks_the_loop_is_told_and_measured(
+async def test_f60_a_node_that_blocks_the_loop_is_logged_and_measured(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with running_server(types=[Blocks()]) as server:
         plan = make_plan(written(Node("cpu", "blocks", "CPU")), new_id())
-        told: list[str] = []
+        outcomes: list[str] = []
 
         async def runs() -> str:
             record = await server.service.execute(plan)
             return (await server.service.wait(record.execution_id)).status
 
-        while not [m for m in told if "in node 'cpu'" in m]:  # its thread may look too late
+        while not [m for m in outcomes if "in node 'cpu'" in m]:  # its thread may look too late
             assert await server.on_loop(runs()) == "completed"
-            told = caplog.messages
+            outcomes = caplog.messages
         async with server.client() as client:
             slow = 0.0
             while not slow:  # it is counted in a thread, soon
                 slow = late(MetricsScrape((await client.get("/metrics")).text))
             assert (await client.get("/healthz")).status_code == 200
     assert slow >= 1
-    assert [m for m in told if "in node 'cpu'" in m and "the event loop stood still for " in m]
+    assert [m for m in outcomes if "in node 'cpu'" in m and "the event loop stood still for " in m]
 
 
 def late(found: MetricsScrape) -> float:
@@ -599,7 +603,7 @@ def late(found: MetricsScrape) -> float:
     return found.value(f"{name}_count") - found.value(f"{name}_bucket", le="0.25")
 
 
-async def test_f60_a_template_that_computes_for_long_holds_up_nobody(tmp_path: Path) -> None:
+async def test_f60_a_slow_template_does_not_delay_other_executions(tmp_path: Path) -> None:
     async with rig_of(tmp_path) as rig:
         loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
         execution_id = await rig.execute(written(text_node("t", loops)))
@@ -640,7 +644,7 @@ JUMPS = {
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-async def test_f68_a_clock_that_jumps_ends_no_node_and_changes_no_order(
+async def test_f68_a_jump_of_the_clock_ends_no_node_and_changes_no_order(
     jump: str, clock: Clock
 ) -> None:
     held = HeldNode()
@@ -679,7 +683,7 @@ async def has_ended(service: Service, execution_id: str) -> str:
 
 @pytest.mark.parametrize("jump", JUMPS)
 @partial(virtual_time, loop=VirtualNetworkLoop)  # histories are read in threads
-async def test_f68_a_request_waits_as_long_as_it_is_to_whatever_the_clock_says(
+async def test_f68_the_time_limit_of_a_request_does_not_depend_on_the_clock(
     jump: str, clock: Clock
 ) -> None:
     time = asyncio.get_running_loop().time
@@ -695,7 +699,7 @@ async def test_f68_a_request_waits_as_long_as_it_is_to_whatever_the_clock_says(
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-async def test_f68_after_a_restart_a_request_waits_by_the_recorded_time_and_never_longer(
+async def test_f68_after_a_restart_a_request_waits_until_the_recorded_time_and_never_longer(
     tmp_path: Path, jump: str, clock: Clock
 ) -> None:
     def opened() -> Service:

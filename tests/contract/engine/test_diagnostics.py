@@ -1,8 +1,8 @@
-"""Everything that is wrong with a document is told at once, at every boundary, and nothing else is.
+"""All errors of a document are reported together, at every boundary, and nothing else is.
 
-Two properties over random documents. Faults of both families, those of reading and those of the
-graph, are all told in one call, and mending them leaves none. And whatever is made unreadable in a
-document, nothing is told of the rest that is not told of the document as it was.
+Two properties over random documents. Errors of reading and errors of the
+graph are reported by one call, and fixing them leaves none. And an unreadable part of a
+document causes no finding about the rest that the readable document does not have.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def node(node_id: str, kind: str = "step", **fields: Any) -> dict[str, Any]:
 
 def edge(source: str, target: str, **fields: Any) -> dict[str, Any]:
     ends = [end.partition(".") for end in (source, target)]
-    made: dict[str, Any] = {"source": ends[0][0], "target": ends[1][0], "data": FLOW}
+    entry: dict[str, Any] = {"source": ends[0][0], "target": ends[1][0], "data": FLOW}
     for name, (_, _, handle) in zip(("sourceHandle", "targetHandle"), ends, strict=True):
         if handle:
-            made[name] = handle
-    return {name: value for name, value in {**made, **fields}.items() if value != "left out"}
+            entry[name] = handle
+    return {name: value for name, value in {**entry, **fields}.items() if value != "left out"}
 
 
 class Part(NamedTuple):
-    """A piece of a graph with one fault, and the same piece without."""
+    """A part of a graph with one error, and the same part without it."""
 
     code: str
     nodes: Sequence[Any]
@@ -62,7 +62,7 @@ class Part(NamedTuple):
 
 
 def unreadable(i: int) -> list[Part]:
-    """Give parts with one fault of reading each; ``i`` keeps their ids apart."""
+    """Return parts with one error of reading each; ``i`` makes their ids distinct."""
     p, q, r = f"p{i}", f"q{i}", f"r{i}"
     two, wire = [node(p), node(q)], [edge(p, q)]
     return [
@@ -95,7 +95,7 @@ def unreadable(i: int) -> list[Part]:
 
 
 def unfitting(i: int) -> list[Part]:
-    """Give parts that can be read, with one fault of the graph each."""
+    """Return readable parts with one error of the graph each."""
     p, q, r = f"p{i}", f"q{i}", f"r{i}"
     two, three = [node(p), node(q)], [node(p), node(q), node(r)]
     gears = [node(p, "gear"), node(q, "gear")]
@@ -132,7 +132,7 @@ READABLE = {part.code for part in unfitting(0)}
 
 
 def document(parts: Iterable[Part], mended: Callable[[Part], bool], turn: int) -> Any:
-    """Put parts together beside a sound one; ``turn`` says where each list begins."""
+    """Join parts with a valid one; ``turn`` rotates the lists."""
     nodes: list[Any] = [node("z0"), node("z1")]
     edges: list[Any] = [edge("z0", "z1")]
     for part in parts:
@@ -148,7 +148,7 @@ def error_codes(found: Iterable[Diagnostic]) -> set[str]:
 
 
 @given(st.data(), st.integers(0, 1000))
-def test_faults_of_both_families_are_told_at_once_and_mending_them_leaves_none(
+def test_errors_of_reading_and_of_the_graph_are_reported_together_and_none_remains_once_fixed(
     data: st.DataObject, turn: int
 ) -> None:
     families = data.draw(st.lists(st.sampled_from([unreadable, unfitting]), min_size=2, max_size=6))
@@ -177,7 +177,7 @@ TEXTS = (
 
 
 def of_made_up_types(random: Random) -> dict[str, Any]:
-    """Give any readable document over the types of the fake catalogue."""
+    """Return any readable document over the types of the fake catalogue."""
     policies = [None, None, None, {"join": "any"}, CONTINUE]
     nodes = [
         node(one, random.choice([*NODE_TYPES, "nope"]), policy=random.choice(policies))
@@ -187,7 +187,7 @@ def of_made_up_types(random: Random) -> dict[str, Any]:
 
 
 def of_the_library(random: Random) -> dict[str, Any]:
-    """Give any readable document over the node library."""
+    """Return any readable document over the node library."""
     texts: dict[str, str] = {
         "text": "text", "llm": "prompt", "agent": "userPrompt", "parser": "template",
         "approval": "prompt",
@@ -195,16 +195,16 @@ def of_the_library(random: Random) -> dict[str, Any]:
     nodes: list[Any] = []
     for one in random.sample(IDS, random.randint(1, 5)):
         kind = random.choice([*texts, "start", "end", "if"])
-        made = node(
+        entry = node(
             one, kind, data={}, policy=random.choice([None, None, {"join": "any"}, CONTINUE])
         )
         if kind in texts and random.random() < 0.7:
-            made["data"][texts[kind]] = random.choice(TEXTS)
+            entry["data"][texts[kind]] = random.choice(TEXTS)
         if kind == "agent" and random.random() < 0.5:
-            made["description"] = "do it"
+            entry["description"] = "do it"
         if kind in ("llm", "agent") and random.random() < 0.3:
-            made["data"]["provider"] = random.choice(["openai", "off", "nobody"])
-        nodes.append(made)
+            entry["data"]["provider"] = random.choice(["openai", "off", "nobody"])
+        nodes.append(entry)
     return {"nodes": nodes, "edges": edges_of(random, nodes, LIBRARY)}
 
 
@@ -212,7 +212,7 @@ LIBRARY = library_registry()
 
 
 def edges_of(random: Random, nodes: list[Any], catalogue: Catalogue) -> list[Any]:
-    """Give edges between ports that fit; some to nowhere, and some from the handle for errors."""
+    """Return edges between compatible ports; some dangle, and some leave through the error handle."""
     edges: list[Any] = []
     for _ in range(random.randint(0, 8)):
         source, target = random.choice(nodes), random.choice(nodes)
@@ -225,7 +225,7 @@ def edges_of(random: Random, nodes: list[Any], catalogue: Catalogue) -> list[Any
         ]
         for one, other in random.sample(pairs, min(1, len(pairs))):
             handle = "error" if one.channel == "flow" and random.random() < 0.1 else one.name
-            made = {
+            entry = {
                 "source": source["id"],
                 "target": "ghost" if random.random() < 0.1 else target["id"],
                 "sourceHandle": handle.replace("{i}", random.choice("01")).replace(
@@ -234,7 +234,7 @@ def edges_of(random: Random, nodes: list[Any], catalogue: Catalogue) -> list[Any
                 "targetHandle": other.name.replace("{name}", "any"),
                 "data": {"channel": one.channel},
             }
-            edges += [made] if made not in edges else []
+            edges += [entry] if entry not in edges else []
     return edges
 
 
@@ -290,7 +290,7 @@ def spoil(spoilt: dict[str, Any], random: Random) -> None:
 
 
 def places_of(found: Iterable[Diagnostic]) -> set[tuple[str, str]]:
-    """Give what findings are about. A cycle and a crowded port have no place that always stays."""
+    """Return code and pointer of findings; cycles and too many inputs have no stable pointer."""
     return {
         (d.code, "" if d.path else str(d.node)[0] if d.code == "too-many-inputs" else d.pointer)
         for d in found
@@ -301,20 +301,22 @@ def places_of(found: Iterable[Diagnostic]) -> set[tuple[str, str]]:
     st.sampled_from([(of_made_up_types, FakeNodeCatalog()), (of_the_library, LIBRARY)]),
     st.randoms(use_true_random=False),
 )
-def test_nothing_is_told_that_goes_away_once_all_can_be_read(
-    made: tuple[Callable[[Random], dict[str, Any]], Any], random: Random
+def test_an_unreadable_part_causes_no_finding_about_the_rest_of_the_document(
+    entry: tuple[Callable[[Random], dict[str, Any]], Any], random: Random
 ) -> None:
-    make, catalogue = made
+    make, catalogue = entry
     whole = make(random)
     graph, expected = read_and_check(whole, catalogue)
     assert graph is not None
     spoilt = deepcopy(whole)
     spoil(spoilt, random)
     _, found = read_and_check(spoilt, catalogue)
-    told = places_of(found) - places_of(read_lenient(spoilt).findings)
+    unexpected = places_of(found) - places_of(read_lenient(spoilt).findings)
     if any(finding.path for finding in expected):
-        told -= {place for place in told if place[0] == "unreachable-node"}  # cycles hide these
-    assert told <= places_of(expected)
+        unexpected -= {
+            place for place in unexpected if place[0] == "unreachable-node"
+        }  # cycles hide these
+    assert unexpected <= places_of(expected)
 
 
 BOTH = {
@@ -350,14 +352,14 @@ def planned() -> list[Diagnostic]:
         ),
     ],
 )
-def test_every_boundary_tells_both_families_at_once(
+def test_every_boundary_reports_errors_of_reading_and_of_the_graph_together(
     boundary: Callable[[], Sequence[Diagnostic]],
 ) -> None:
     assert [finding.code for finding in errors_in(boundary())] == CODES
 
 
 @pytest.mark.parametrize("command", ["check", "exec"])
-def test_the_command_line_tells_both_families_at_once(command: str) -> None:
+def test_the_command_line_reports_errors_of_reading_and_of_the_graph_together(command: str) -> None:
     done = CliRunner().invoke(
         app, [command, "-", "--json"], input=json.dumps(BOTH), obj=fake_factories()
     )

@@ -1,6 +1,6 @@
-"""Executions of every kind are told as they always were: events, both logs, and the final state.
+"""Events, logs and final state of executions of every kind equal their golden files.
 
-``python -m tests.contract.engine.golden_logs.write_logs`` writes the files anew.
+``python -m tests.contract.engine.golden_logs.write_logs`` writes the files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from tests.contract.engine.golden_logs.write_logs import LOGS, log_of
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_an_execution_is_told_as_it_always_was(name: str) -> None:
+def test_the_events_logs_and_state_of_a_scenario_equal_its_golden_file(name: str) -> None:
     assert log_of(name) == (LOGS / f"{name}.json").read_text("utf-8")
 
 
-def test_every_file_has_its_scenario() -> None:
+def test_every_golden_file_has_a_scenario() -> None:
     assert {path.stem for path in LOGS.glob("*.json")} == SCENARIOS.keys()

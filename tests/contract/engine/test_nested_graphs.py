@@ -1,4 +1,4 @@
-"""The library's nodes with graphs inside, over a store: what waits, is cut off, and goes on."""
+"""Library nodes with nested graphs over a store: waits, interruptions and restarts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.service.dependencies import dependencies
 
 
 class Notes:
-    """Gives what its data say, and counts how often it was run, over all services."""
+    """Returns the value of its data, and counts its runs over all services."""
 
     node_type = "notes"
     template_fields = None
@@ -129,7 +129,9 @@ ASKED = graph_document(
 )  # fmt: skip
 
 
-async def test_a_loop_rests_while_people_think_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+async def test_a_loop_is_paused_while_its_items_wait_and_continues_after_a_restart(
+    tmp_path: Path,
+) -> None:
     notes = Notes()
     graph = graph_document(
         node_document("each", "loop", items=["a", "b", "c"], parallel=2, body=ASKED),
@@ -160,7 +162,7 @@ async def test_a_loop_rests_while_people_think_and_goes_on_after_a_restart(tmp_p
     assert len(notes.runs) == 7
 
 
-async def test_a_while_goes_on_in_the_round_it_waited_in(tmp_path: Path) -> None:
+async def test_a_while_continues_after_a_restart_in_the_round_that_waited(tmp_path: Path) -> None:
     notes = Notes()
     body = graph_document(
         node_document("n", "notes", value="{{ value.next }}"), node_document("ask", "approval", prompt="On?"),
@@ -188,7 +190,9 @@ async def test_a_while_goes_on_in_the_round_it_waited_in(tmp_path: Path) -> None
     assert notes.runs == {"w[0]/n": 1, "w[1]/n": 1}
 
 
-async def test_a_plan_made_on_the_way_is_made_once_and_gone_on_with(tmp_path: Path) -> None:
+async def test_a_plan_made_during_a_run_is_made_once_and_used_after_a_restart(
+    tmp_path: Path,
+) -> None:
     asking = graph_document(
         node_document("draft", "notes", value="a draft"), node_document("ask", "approval", prompt="Good?"),
         node_document("done", "notes", value="{{ input }}, done"),
@@ -210,7 +214,9 @@ async def test_a_plan_made_on_the_way_is_made_once_and_gone_on_with(tmp_path: Pa
     assert set(notes.runs.values()) == {1}
 
 
-async def test_the_newest_version_of_a_flow_is_the_one_it_began_with(tmp_path: Path) -> None:
+async def test_a_run_keeps_the_version_of_a_flow_that_was_current_when_it_started(
+    tmp_path: Path,
+) -> None:
     first, second = (
         graph_document(
             node_document("s", "start"), node_document("ask", "approval", prompt="?"),
@@ -234,7 +240,7 @@ async def test_the_newest_version_of_a_flow_is_the_one_it_began_with(tmp_path: P
         assert await outputs_of(service, execution_id, "n") == {"output": "x 1"}
 
 
-async def test_a_flow_that_runs_itself_ends_at_the_limit(tmp_path: Path) -> None:
+async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(tmp_path: Path) -> None:
     itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
     async with opened(tmp_path, itself, flows=FakeFlowStore(f=[itself])) as service:
         plan = await service.create_plan("do it")
@@ -258,7 +264,7 @@ class Notebook:
         self.kept[key] = reply
 
 
-async def test_planning_that_was_cut_off_is_served_the_calls_it_had_paid_for() -> None:
+async def test_an_interrupted_planning_gets_the_recorded_replies_of_its_calls() -> None:
     good = planner_reply(step("a"), step("b"))
     async with model_client_harness(
         TextReply("no plan at all"), TextReply(good), recorder=Notebook()

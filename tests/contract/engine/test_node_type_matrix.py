@@ -1,7 +1,7 @@
-"""The engine runs types it has never heard of, whatever they can do and however they are wired.
+"""The engine runs node types with any combination of methods, wired in any way.
 
-Graphs are made at random of every combination of ``execute``, ``materialize`` and ``resume``, with flow
-and link edges mixed; a few lines of recursion (``tests/support/engine/node_type_matrix.py``) say what has to come.
+Random graphs mix every combination of ``execute``, ``materialize`` and ``resume`` with flow
+and link edges; a short recursion (``tests/support/engine/node_type_matrix.py``) gives the expected results.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COMBINATIONS = [
 EAGER, WAVES = (planwave.RunOptions(scheduling=way) for way in ("eager", "waves"))
 
 
-def creature(node_id: str, kind: tuple[str, bool, bool], **data: Any) -> Node:
+def matrix_node(node_id: str, kind: tuple[str, bool, bool], **data: Any) -> Node:
     return Node(node_id, type_name(*kind), node_id, data={k: v for k, v in data.items() if v})
 
 
@@ -57,14 +57,14 @@ def link(source: str, target: str, leaves: str = "m", enters: str = "t") -> Edge
     )
 
 
-def wild(choices: ByteChoices) -> tuple[Graph, dict[str, list[Any]]]:
+def random_graph(choices: ByteChoices) -> tuple[Graph, dict[str, list[Any]]]:
     """A random graph in which everything can run, and what its nodes are answered."""
     kinds = [COMBINATIONS[choices.below(len(COMBINATIONS))] for _ in range(2 + choices.below(7))]
     answers: dict[str, list[Any]] = {}
     nodes: list[Node] = []
     for number, kind in enumerate(kinds):
         asks = choices.below(3) if kind[0] and kind[2] else 0
-        node = creature(f"n{number}", kind, asks=asks, delay=choices.below(3))
+        node = matrix_node(f"n{number}", kind, asks=asks, delay=choices.below(3))
         answers[node.id] = [choices.below(9) for _ in range(asks)]
         nodes.append(node)
     edges: dict[str, Edge] = {}
@@ -74,7 +74,7 @@ def wild(choices: ByteChoices) -> tuple[Graph, dict[str, list[Any]]]:
         second = first + 1 + choices.below(len(kinds) - 1 - first)
         (form, makes, _), handles = kinds[first], (choices.below(2), choices.below(2))
         source, target = f"n{first}", f"n{second}"
-        # What is run and made as well is made whenever it is asked for, so nothing may feed it.
+        # A node that is executed and materialized too may be materialized at any time, so it gets no flow edge.
         both = bool(form) and makes and first in fed
         if makes and not both and (not form or choices.one_in(2)):
             edge = link(source, target, "mn"[handles[0]], "tu"[handles[1]])
@@ -100,88 +100,98 @@ def run_alone(work: Any) -> Any:
 
 @given(st.binary(min_size=150, max_size=200))
 @settings(max_examples=150)
-def test_every_mix_of_kinds_and_wires_comes_to_what_it_must(source: bytes) -> None:
+def test_every_mix_of_types_and_edges_gives_the_expected_results(source: bytes) -> None:
     choices = ByteChoices(source)
-    graph, answers = wild(choices)
-    prophet = ExpectedResults(graph, answers)
-    expected = prophet.outputs()
+    graph, answers = random_graph(choices)
+    expected_results = ExpectedResults(graph, answers)
+    expected = expected_results.outputs()
     for options in (EAGER, WAVES):
-        habitat = CallLog()
+        call_log = CallLog()
         result = run_alone(
-            run_with_answers_from(graph, habitat.registry(), options, answers, 1 + choices.below(3))
+            run_with_answers_from(
+                graph, call_log.registry(), options, answers, 1 + choices.below(3)
+            )
         )
         assert (result.status, result.error) == ("completed", None)
-        came = {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()}
-        assert came == expected
-        assert habitat.executed == dict.fromkeys(expected, 1)
-        assert habitat.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
-        assert habitat.materialized == dict.fromkeys(prophet.requested_artifacts, 1)
-        for lent in habitat.received_artifacts.values():
-            assert len({id(made) for made in lent}) == 1
+        outputs = {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()}
+        assert outputs == expected
+        assert call_log.executed == dict.fromkeys(expected, 1)
+        assert call_log.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
+        assert call_log.materialized == dict.fromkeys(expected_results.requested_artifacts, 1)
+        for received in call_log.received_artifacts.values():
+            assert len({id(made) for made in received}) == 1
 
 
-def test_the_graphs_made_at_random_are_of_every_sort() -> None:
+def test_the_random_graphs_cover_every_type_and_wiring() -> None:
     """Else the test above would show little."""
     seen: set[str] = set()
     for number in range(300):
         source = bytes((number * 7 + place * place * 31) % 251 for place in range(200))
-        graph, answers = wild(ByteChoices(source))
-        prophet = ExpectedResults(graph, answers)
-        prophet.outputs()
-        runs = {node.id for node in graph.nodes} - prophet.linked
-        makers = {node for node, _ in prophet.requested_artifacts}
+        graph, answers = random_graph(ByteChoices(source))
+        expected_results = ExpectedResults(graph, answers)
+        expected_results.outputs()
+        runs = {node.id for node in graph.nodes} - expected_results.linked
+        makers = {node for node, _ in expected_results.requested_artifacts}
         seen |= {node.type for node in graph.nodes}
         feeds = {e.target for e in graph.edges if e.channel == FLOW}
         uses = {e.target for e in graph.edges if e.channel == LINK}
         seen |= {"run and made"} if runs & makers else set()
-        seen |= {"gate"} if feeds & prophet.linked else set()
+        seen |= {"gate"} if feeds & expected_results.linked else set()
         seen |= {"nested"} if uses & makers else set()
-        seen |= {"shared"} if len(prophet.requested_artifacts) < len(graph.edges) else set()
+        seen |= (
+            {"shared"} if len(expected_results.requested_artifacts) < len(graph.edges) else set()
+        )
         seen |= {"waits and uses"} if uses & {n for n in runs if answers[n]} else set()
-    wanted = {type_name(*kind) for kind in COMBINATIONS}
-    assert seen == wanted | {"run and made", "gate", "nested", "shared", "waits and uses"}
+    expected_types = {type_name(*kind) for kind in COMBINATIONS}
+    assert seen == expected_types | {"run and made", "gate", "nested", "shared", "waits and uses"}
 
 
 @pytest.mark.parametrize("kind", COMBINATIONS, ids=lambda kind: type_name(*kind))
 @virtual_time
-async def test_a_type_of_any_combination_does_all_it_can(kind: tuple[str, bool, bool]) -> None:
+async def test_a_type_with_any_combination_of_methods_uses_all_of_them(
+    kind: tuple[str, bool, bool],
+) -> None:
     form, makes, goes_on = kind
     plain = ("coroutine", False, False)
-    nodes = [creature("a", plain), creature("z", kind, asks=2 if form and goes_on else 0)]
-    nodes += [creature("u", plain), creature("v", plain)]
+    nodes = [matrix_node("a", plain), matrix_node("z", kind, asks=2 if form and goes_on else 0)]
+    nodes += [matrix_node("u", plain), matrix_node("v", plain)]
     edges = [flow("z", "v")] if form else []
     edges += [link("z", "u")] if makes else []
     edges += [flow("a", "u"), flow("a", "v")]
     graph, answers = Graph(tuple(nodes), tuple(edges)), {"z": ["yes", {"no": 1}]}
     if not (form and goes_on):
         answers = {}
-    habitat = CallLog()
-    result = await run_with_answers_from(graph, habitat.registry(), EAGER, answers)
+    call_log = CallLog()
+    result = await run_with_answers_from(graph, call_log.registry(), EAGER, answers)
     expected = ExpectedResults(graph, answers).outputs()
     assert {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()} == expected
-    assert habitat.executed["z"] == bool(form)
-    assert habitat.materialized["z", "m"] == makes
-    assert habitat.resumed["z"] == len(answers.get("z", ()))
+    assert call_log.executed["z"] == bool(form)
+    assert call_log.materialized["z", "m"] == makes
+    assert call_log.resumed["z"] == len(answers.get("z", ()))
 
 
 @virtual_time
-async def test_many_callers_at_once_share_one_artefact_however_deep_it_is_nested() -> None:
+async def test_concurrent_callers_share_one_artifact_at_any_depth() -> None:
     plain, maker = ("coroutine", False, False), ("", True, False)
-    nodes = [creature("deep", maker, delay=2), creature("left", maker), creature("right", maker)]
-    nodes += [creature(f"u{n}", plain) for n in range(20)]
+    nodes = [
+        matrix_node("deep", maker, delay=2),
+        matrix_node("left", maker),
+        matrix_node("right", maker),
+    ]
+    nodes += [matrix_node(f"u{n}", plain) for n in range(20)]
     edges = [link("deep", "left"), link("deep", "right", enters="other")]
     edges += [link(side, f"u{n}") for n in range(20) for side in ("left", "right")]
-    habitat = CallLog()
+    call_log = CallLog()
     result = await run_with_answers_from(
-        Graph(tuple(nodes), tuple(edges)), habitat.registry(), EAGER, {}
+        Graph(tuple(nodes), tuple(edges)), call_log.registry(), EAGER, {}
     )
     assert result.status == "completed"
-    assert habitat.materialized == {("deep", "m"): 1, ("left", "m"): 1, ("right", "m"): 1}
+    assert call_log.materialized == {("deep", "m"): 1, ("left", "m"): 1, ("right", "m"): 1}
     assert (
         len(
             {
                 id(made)
-                for key, all_ in habitat.received_artifacts.items()
+                for key, all_ in call_log.received_artifacts.items()
                 for made in all_
                 if key[1] == "deep"
             }
@@ -191,7 +201,7 @@ async def test_many_callers_at_once_share_one_artefact_however_deep_it_is_nested
 
 
 class Nest:
-    """Runs a graph of creatures inside itself, and gives what became of each."""
+    """Runs a nested graph, and returns the values of its nodes."""
 
     node_type = "nest"
     template_fields = ()
@@ -200,34 +210,34 @@ class Nest:
         self.inside = inside
 
     async def execute(self, data: Any, inputs: Any, context: Any) -> planwave.ExecutionResult:
-        came = await context.runtime.run_graph("k", self.inside, {})
-        told = {node: {h: v.value for h, v in given.items()} for node, given in came.items()}
-        return planwave.ExecutionResult({"output": planwave.DataValue("json", told)})
+        outputs = await context.runtime.run_graph("k", self.inside, {})
+        values = {node: {h: v.value for h, v in given.items()} for node, given in outputs.items()}
+        return planwave.ExecutionResult({"output": planwave.DataValue("json", values)})
 
 
 @given(st.binary(min_size=150, max_size=200))
 @settings(max_examples=50)
-def test_inside_a_node_a_graph_comes_to_the_same(source: bytes) -> None:
+def test_a_nested_graph_gives_the_expected_results(source: bytes) -> None:
     choices = ByteChoices(source)
-    inside, answers = wild(choices)
-    prophet = ExpectedResults(inside, answers)
-    expected = prophet.outputs()
-    habitat = CallLog()
+    inside, answers = random_graph(choices)
+    expected_results = ExpectedResults(inside, answers)
+    expected = expected_results.outputs()
+    call_log = CallLog()
     nested = {f"z[k]/{node}": given for node, given in answers.items()}
     outside = Graph((Node("z", "nest", "z"),), ())
-    registry = habitat.registry()
+    registry = call_log.registry()
     registry.register(Nest(inside))
     result = run_alone(
         run_with_answers_from(outside, registry, EAGER, nested, 1 + choices.below(3))
     )
     assert (result.status, result.error) == ("completed", None)
     assert result.outputs["z"]["output"].value == expected
-    assert habitat.executed == dict.fromkeys(expected, 1)
-    assert habitat.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
-    assert habitat.materialized == dict.fromkeys(prophet.requested_artifacts, 1)
+    assert call_log.executed == dict.fromkeys(expected, 1)
+    assert call_log.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
+    assert call_log.materialized == dict.fromkeys(expected_results.requested_artifacts, 1)
 
 
-def test_the_engine_loads_no_node_type_and_creatures_are_none_that_planwave_has() -> None:
+def test_the_engine_imports_no_node_type_and_the_matrix_uses_types_of_its_own() -> None:
     code = (
         "import sys, planwave.executor.driver.execution, planwave.graph.checking.checker\n"
         "print(*{m.split('.')[1] for m in sys.modules if m.startswith('planwave.')})"
@@ -242,10 +252,10 @@ def test_the_engine_loads_no_node_type_and_creatures_are_none_that_planwave_has(
 # -- cycles
 
 
-def tangle(choices: ByteChoices, channels: tuple[str, ...]) -> Graph:
+def random_cyclic_graph(choices: ByteChoices, channels: tuple[str, ...]) -> Graph:
     """A random graph with cycles or without, of nodes that can do everything."""
     size = 2 + choices.below(5)
-    nodes = tuple(creature(f"n{n}", ("coroutine", True, False)) for n in range(size))
+    nodes = tuple(matrix_node(f"n{n}", ("coroutine", True, False)) for n in range(size))
     edges: dict[str, Edge] = {}
     for _ in range(1 + choices.below(2 * size)):
         source, target = f"n{choices.below(size)}", f"n{choices.below(size)}"
@@ -268,8 +278,8 @@ def errors_of(graph: Graph) -> list[Any]:
 
 
 @given(st.binary(max_size=40))
-def test_a_check_finds_every_cycle_of_links_with_its_whole_path(source: bytes) -> None:
-    graph = tangle(ByteChoices(source), (LINK,))
+def test_the_check_finds_every_link_cycle_with_its_whole_path(source: bytes) -> None:
+    graph = random_cyclic_graph(ByteChoices(source), (LINK,))
     found = [d for d in errors_of(graph) if d.code == "link-cycle"]
     assert bool(found) == has_cycle(graph)
     wires = {(edge.source, edge.target) for edge in graph.edges}
@@ -281,10 +291,10 @@ def test_a_check_finds_every_cycle_of_links_with_its_whole_path(source: bytes) -
 
 @given(st.binary(max_size=60))
 @settings(max_examples=150)
-def test_a_graph_of_flows_and_links_is_refused_for_a_cycle_or_comes_to_its_end(
+def test_a_graph_of_flows_and_links_is_rejected_for_a_cycle_or_completes(
     source: bytes,
 ) -> None:
-    graph = tangle(ByteChoices(source), (FLOW, LINK))
+    graph = random_cyclic_graph(ByteChoices(source), (FLOW, LINK))
     errors = errors_of(graph)
     wires = {(edge.source, edge.target) for edge in graph.edges}
     for diagnostic in errors:
@@ -325,7 +335,7 @@ class Curious:
 
 
 @virtual_time
-async def test_a_cycle_that_shows_only_while_running_is_told_with_its_whole_path() -> None:
+async def test_a_link_cycle_that_arises_in_a_run_fails_it_with_the_whole_path() -> None:
     registry = planwave.Registry([Nosy, Curious])
     nodes = (
         Node("one", "nosy", "one", data={"of": "v"}),
@@ -340,8 +350,8 @@ async def test_a_cycle_that_shows_only_while_running_is_told_with_its_whole_path
     assert result.error is not None
     assert result.error["code"] == "link-cycle"
     steps = ["resolve(u.t)", "materialize(one.m)", "resolve(v.t)", "materialize(two.m)"]
-    told = result.error["message"].partition("cycle detected: ")[2].split(" -> ")
-    assert told[0] == told[-1]
-    assert set(told) == set(steps)
-    start = steps.index(told[0])
-    assert told[:-1] == steps[start:] + steps[:start]
+    values = result.error["message"].partition("cycle detected: ")[2].split(" -> ")
+    assert values[0] == values[-1]
+    assert set(values) == set(steps)
+    start = steps.index(values[0])
+    assert values[:-1] == steps[start:] + steps[:start]

@@ -1,4 +1,4 @@
-"""What every registered node type keeps, whoever wrote it."""
+"""The contract that every registered node type fulfils."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OWN_EXAMPLES: Mapping[str, Mapping[str, Json]] = {
 }
 """Graphs for the types that are made of functions, which bring none."""
 
-COME_TO: Mapping[str, Mapping[str, Json]] = {
+EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "agent": {"facts.output": "[m t=None] Tell me three facts about otters."},
     "approval": {
         "ask.approve": "We are late, sorry.",
@@ -95,8 +95,8 @@ COME_TO: Mapping[str, Mapping[str, Json]] = {
     "wait": {"cool_down.output": "Dear all", "sent.output": "Dear all"},
     "while": {"grow.output": "abababababababab", "grow.iterations": 3},
 }
-"""What the example of each type comes to, by node and handle, with a model that says what it was
-asked: ``[model t=temperature] prompt``, or one JSON object where JSON is asked for."""
+"""The outputs of the example of each type, by node and handle, with a model that repeats its
+prompt: ``[model t=temperature] prompt``, or one JSON object if JSON is requested."""
 
 names = pytest.mark.parametrize("name", REGISTRY.names())
 
@@ -112,7 +112,7 @@ def example_of(name: str) -> Mapping[str, Json]:
 
 
 def sample_of(name: str) -> tuple[Graph, Node]:
-    """Give the example of a type as a graph, and the node of that type in it."""
+    """Return the example of a type as a graph, and the node of that type in it."""
     graph, findings = read_and_check(json.dumps(example_of(name)), REGISTRY)
     assert graph is not None
     assert [str(found.message) for found in findings] == []
@@ -120,7 +120,7 @@ def sample_of(name: str) -> tuple[Graph, Node]:
 
 
 @names
-def test_a_type_says_what_it_is_for_in_one_line(name: str) -> None:
+def test_a_type_has_a_purpose_of_one_line(name: str) -> None:
     facts = facts_of(name)
     assert facts.node_type == name
     assert facts.purpose
@@ -129,7 +129,7 @@ def test_a_type_says_what_it_is_for_in_one_line(name: str) -> None:
 
 
 @names
-def test_ports_are_distinct_and_in_the_order_of_precision(name: str) -> None:
+def test_ports_are_distinct_and_fixed_names_precede_open_ones(name: str) -> None:
     facts = facts_of(name)
     for ports in (facts.inputs, facts.outputs):
         keys = [(port.name, port.channel) for port in ports]
@@ -154,10 +154,10 @@ def test_the_schema_is_json_schema_and_describes_the_data(name: str) -> None:
     fields = fields_of(REGISTRY.implementation(name).Data)
     properties = schema.get("properties", {})
     assert [field.json_name for field in fields] == [
-        known for known, told in properties.items() if "sameAs" not in told
+        known for known, schema in properties.items() if "sameAs" not in schema
     ]
     assert {other: field.json_name for field in fields for other in field.aliases} == {
-        known: told["sameAs"] for known, told in properties.items() if "sameAs" in told
+        known: schema["sameAs"] for known, schema in properties.items() if "sameAs" in schema
     }
 
 
@@ -172,7 +172,7 @@ def test_every_data_field_is_a_socket_on_both_channels(name: str) -> None:
 
 
 @names
-def test_facts_survive_the_way_through_json(name: str) -> None:
+def test_the_description_of_a_type_survives_json(name: str) -> None:
     described = json.loads(json.dumps(REGISTRY.describe(name)))
     facts = facts_of(name)
     assert [Port(**port) for port in described.pop("inputs")] == list(facts.inputs)
@@ -185,7 +185,7 @@ def test_facts_survive_the_way_through_json(name: str) -> None:
 
 
 @names
-def test_the_data_of_the_example_fit_and_unknown_fields_do_not(name: str) -> None:
+def test_the_data_of_the_example_are_valid_and_unknown_fields_are_not(name: str) -> None:
     graph, sample = sample_of(name)
     jsonschema_rs.validate(REGISTRY.schema(name), dict(sample.data))
     faulty = sample._replace(data={**sample.data, "no_such_field": 1})
@@ -204,27 +204,27 @@ def answer(request: ModelRequest) -> list[str]:
 
 
 async def run_of(document: Mapping[str, Json]) -> tuple[planwave.RunResult, list[Event]]:
-    """Run a graph, taking the first way wherever a person is asked."""
+    """Run a graph; answer each approval with its first action."""
     services, _ = services_with(answer)
     built = planwave.build(dict(document), registry=REGISTRY)
     run = with_long_render_time(planwave.run(built, services=services))
-    told: list[Event] = []
+    events: list[Event] = []
     async for event in run:
-        told.append(event)
+        events.append(event)
         if event.type == "node.waiting" and event.data["request"]["kind"] == "approval":
             decision = {"decision": event.data["request"]["actions"][0], "note": ""}
             run.answer(event.data["request_id"], decision)
-    return run.result(), told
+    return run.result(), events
 
 
 @names
-async def test_the_example_runs_and_comes_to_what_the_type_says(name: str) -> None:
-    result, told = await run_of(example_of(name))
+async def test_the_example_completes_with_the_expected_outputs(name: str) -> None:
+    result, events = await run_of(example_of(name))
     assert result.error is None
     assert result.status == "completed"
     types = {each.id: each.type for each in sample_of(name)[0].nodes}
-    met = {f"{n}.{h}": v.value for n, given in result.outputs.items() for h, v in given.items()}
-    assert {place: met.get(place) for place in COME_TO[name]} == COME_TO[name]
+    outputs = {f"{n}.{h}": v.value for n, given in result.outputs.items() for h, v in given.items()}
+    assert {place: outputs.get(place) for place in EXPECTED_OUTPUTS[name]} == EXPECTED_OUTPUTS[name]
     for node_id, outputs in result.outputs.items():
         facts = facts_of(types[node_id])
         for handle, value in outputs.items():
@@ -232,22 +232,22 @@ async def test_the_example_runs_and_comes_to_what_the_type_says(name: str) -> No
             port = find_output(facts.outputs, handle, FLOW)
             assert port is None or REGISTRY.accepts(port.type, value.type)
             assert json.loads(json.dumps(value.value, allow_nan=False)) == value.value
-    for event in told:
+    for event in events:
         json.dumps(event.data, allow_nan=False)
 
 
 @names
-async def test_the_same_data_and_inputs_give_the_same(name: str) -> None:
+async def test_the_same_data_and_inputs_give_the_same_outputs(name: str) -> None:
     first, second = [(await run_of(example_of(name)))[0].outputs for _ in range(2)]
     assert first == second
 
 
-def test_every_type_has_an_example_and_what_it_comes_to() -> None:
-    assert set(COME_TO) == set(REGISTRY.names())
+def test_every_type_has_an_example_with_expected_outputs() -> None:
+    assert set(EXPECTED_OUTPUTS) == set(REGISTRY.names())
     assert all(example_of(name) for name in REGISTRY.names())
 
 
-MET: Sequence[Json] = (
+WIRED_VALUES: Sequence[Json] = (
     "wired", "", 1, 0.5, True, None, [], ["wired"], {}, {"wired": "text"},
     [{"role": "user", "content": "wired"}], [{"operator": "exists"}],
     [{"name": "f", "mime": "text/plain", "url": "https://example.org/f"}],
@@ -257,7 +257,7 @@ MET: Sequence[Json] = (
 
 
 def choices_in(schema: Any) -> list[Json]:
-    """Give the values that a schema lists, at any depth."""
+    """Return the values that a schema lists, at any depth."""
     parts = schema.values() if isinstance(schema, dict) else schema
     if not isinstance(schema, dict | list):
         return []
@@ -266,7 +266,7 @@ def choices_in(schema: Any) -> list[Json]:
 
 
 def read(kind: BaseNode, data: Mapping[str, Json]) -> BaseModel | None:
-    """Give data as their model reads them, or None where it does not."""
+    """Return data validated by their model, or None if they are invalid."""
     texts = {
         f.json_name: f.nullable for f in fields_of(kind.Data) if f.template and f.socket == "text"
     }
@@ -279,7 +279,7 @@ def read(kind: BaseNode, data: Mapping[str, Json]) -> BaseModel | None:
 async def fill(
     kind: BaseNode, field: DataField, channel: Channel, data: Mapping[str, Json], value: Json
 ) -> Any:
-    """Give what a node gets as its data where a wire brings one field."""
+    """Return the data of a node after a wire has set one field."""
     port = find_port(facts_of(kind.node_type).inputs, field.json_name, channel)
     assert port is not None
     links: dict[tuple[str, str], list[Any]] = {}
@@ -302,7 +302,7 @@ async def fill(
 
 @names
 @pytest.mark.parametrize("channel", [FLOW, LINK])
-async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
+async def test_a_wire_into_any_field_has_the_effect_of_the_same_value_in_the_data(
     name: str, channel: Channel
 ) -> None:
     kind: BaseNode = REGISTRY.implementation(name)
@@ -310,16 +310,16 @@ async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
     properties = REGISTRY.schema(name).get("properties", {})
     for field in fields_of(kind.Data):
         plain = {k: v for k, v in written.items() if k not in (field.json_name, *field.aliases)}
-        taken = 0
-        for value in (*MET, *choices_in(properties[field.json_name])):
+        accepted = 0
+        for value in (*WIRED_VALUES, *choices_in(properties[field.json_name])):
             content, refused = coerce(
                 field.socket, DataValue("any", value), nullable=field.nullable
             )
-            wanted = None if refused else read(kind, {**plain, field.json_name: content})
-            if wanted is not None:
-                assert await fill(kind, field, channel, written, value) == wanted
-                assert await fill(kind, field, channel, plain, value) == wanted
-                taken += 1
+            expected = None if refused else read(kind, {**plain, field.json_name: content})
+            if expected is not None:
+                assert await fill(kind, field, channel, written, value) == expected
+                assert await fill(kind, field, channel, plain, value) == expected
+                accepted += 1
                 continue
             with pytest.raises(NodeError) as caught:
                 await fill(kind, field, channel, written, value)
@@ -329,7 +329,7 @@ async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
                 assert str(caught.value).startswith("node 'n': ")
                 assert f"takes {field.socket}, " in str(caught.value)
                 assert str(caught.value).endswith(f" brings {refused}")
-        assert taken, f"no value of MET is good for {field.json_name}: add one"
+        assert accepted, f"no value of WIRED_VALUES is good for {field.json_name}: add one"
 
 
 CODES = {
@@ -341,7 +341,7 @@ CODES = {
 
 
 @pytest.mark.skipif(not bad_inputs(), reason="no ../shared/bad_inputs.jsonl")
-def test_bad_llm_data_of_the_shared_collection_are_caught() -> None:
+def test_invalid_llm_data_of_the_shared_collection_are_found() -> None:
     cases = {line["id"]: line["input"] for line in bad_inputs() if line["id"] in CODES}
     assert cases.keys() == CODES.keys()
     for name, document in cases.items():

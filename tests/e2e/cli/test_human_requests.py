@@ -8,8 +8,6 @@ import os
 import pty
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -21,18 +19,14 @@ import pytest
 from planwave.client import AsyncClient, Client
 from planwave.errors import Conflict
 from planwave.storage.lock import DirectoryLock
-from tests.support.cli.command_process import (
-    PLANWAVE_COMMAND,
-    isolated_directory,
-    read_until,
-    start_command,
-)
+from tests.support.cli.command_process import isolated_directory, read_until, start_command
 from tests.support.cli.in_process_command import (
     approval_graph,
     invoke,
     invoke_json,
     two_approvals_graph,
 )
+from tests.support.processes.forked_process import ForkedProcess, run_forked
 from tests.support.server.running_server import RunningServer, running_server
 from tests.support.server.server_process import start_server
 
@@ -185,15 +179,11 @@ class TestCommand:
             "edges": [{"source": "first", "target": "slow", "data": {"channel": "flow"}}],
         }
         Path("g.json").write_text(json.dumps(graph), "utf-8")
-        command = [sys.executable, "-c", SLEEPER]
-        with start_command("exec", "g.json", command=command) as process:
+        with start_command("exec", "g.json", program=SLEEPER) as process:
             read_until(process.stdout, "started    slow")
             process.kill()
         quick = {**os.environ, "QUICK": "1"}
-        done = subprocess.run(
-            [*command, "resume", "last"], env=quick, capture_output=True, text=True, check=False,
-            timeout=PATIENCE_S,
-        )  # fmt: skip
+        done = run_forked("-c", SLEEPER, "resume", "last", env=quick)
         assert done.returncode == 0, done.stderr
         assert "started    first" not in done.stdout
         assert "awake" in done.stdout
@@ -289,14 +279,11 @@ def typed(args: Sequence[str], script: Sequence[tuple[str, str]]) -> tuple[int, 
 
 
 @contextmanager
-def at_terminal(args: Sequence[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def at_terminal(args: Sequence[str]) -> Iterator[tuple[ForkedProcess, int]]:
     """Start a command whose terminal is the one that is given."""
     terminal, inside = pty.openpty()
-    process = subprocess.Popen(
-        [*PLANWAVE_COMMAND, *args], stdin=inside, stdout=inside, stderr=inside, start_new_session=True,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        preexec_fn=_take_terminal,
-    )  # fmt: skip
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = start_command(*args, env=environment, terminal=inside)
     os.close(inside)
     try:
         yield process, terminal
@@ -304,13 +291,6 @@ def at_terminal(args: Sequence[str]) -> Iterator[tuple[subprocess.Popen[bytes], 
         process.kill()
         process.wait()
         os.close(terminal)
-
-
-def _take_terminal() -> None:
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _read(terminal: int, until: float) -> str | None:

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from tests.support.cli.command_process import (
-    PLANWAVE_COMMAND,
     isolated_directory,
     read_until,
+    run_command,
     start_command,
+    start_console_script,
 )
 from tests.support.llm.fake_llm_server import (
     FakeLLMServer,
@@ -27,6 +28,7 @@ from tests.support.llm.fake_llm_server import (
     fake_llm_in_thread,
     schema_of,
 )
+from tests.support.processes.forked_process import run_forked
 
 PLAN: dict[str, Any] = {
     "title": "Two ways compared",
@@ -66,15 +68,8 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
         yield server
 
 
-def planwave(*args: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PLANWAVE_COMMAND, *args], text=True, encoding="utf-8", check=False, timeout=120,
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
-    )  # fmt: skip
-
-
 def kept() -> dict[str, Any]:
-    return json.loads(planwave("ls", "--json").stdout)
+    return json.loads(run_command("ls", "--json").stdout)
 
 
 def written(name: str, document: Any) -> str:
@@ -86,7 +81,7 @@ def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(
     llm: FakeLLMServer,
 ) -> None:
     llm.add(TextReply(json.dumps(PLAN)), TextReply("done"), NoReply())
-    with start_command("run", "Compare", "--max-parallel", "1") as process:
+    with start_console_script("run", "Compare", "--max-parallel", "1") as process:
         read_until(process.stdout, "started    right")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
@@ -99,7 +94,7 @@ def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(
     assert f"planwave show {document['execution_id']}" in err
     assert "cancelled · 1 of 3 steps completed" in out
     assert "Traceback" not in err
-    assert "cancelled" in planwave("show", document["execution_id"]).stdout
+    assert "cancelled" in run_command("show", document["execution_id"]).stdout
 
 
 def test_a_termination_signal_stops_as_durably_as_ctrl_c(llm: FakeLLMServer) -> None:
@@ -145,8 +140,7 @@ main()
 
 def test_a_second_ctrl_c_leaves_at_once() -> None:
     graph = {"nodes": [{"id": "s", "type": "stubborn"}], "edges": []}
-    command = [sys.executable, "-c", STUBBORN]
-    with start_command("exec", written("g.json", graph), command=command) as process:
+    with start_command("exec", written("g.json", graph), program=STUBBORN) as process:
         read_until(process.stdout, "started    s")
         process.send_signal(signal.SIGINT)
         read_until(process.stdout, "will not stop")
@@ -164,23 +158,33 @@ def test_a_reader_that_goes_away_ends_the_run_quietly_and_durably(llm: FakeLLMSe
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "Traceback" not in err
-    assert planwave("ls").returncode == 0
+    assert run_command("ls").returncode == 0
 
 
 @pytest.mark.parametrize("args", [["ls"], ["show", "last"], ["show", "last", "--json"], ["--help"]])
 def test_a_reader_that_goes_away_is_no_news(args: list[str]) -> None:
-    assert planwave("exec", written("g.json", TEXT_GRAPH)).returncode == 0
+    assert run_command("exec", written("g.json", TEXT_GRAPH)).returncode == 0
     reader, writer = os.pipe()
     os.close(reader)
-    done = planwave(*args, stdout=writer, stderr=subprocess.PIPE)
+    done = run_command(*args, stdout=writer)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("args", [["ls"], ["ls", "--json"]])
+def test_a_reader_that_goes_away_is_no_news_to_the_console_script(args: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with start_console_script(*args, stdout=writer) as process:
+        os.close(writer)
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (1, "")
 
 
 def test_errors_nobody_reads_end_a_command_as_quietly() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = planwave("check", "missing.json", stderr=writer)
+    done = run_command("check", "missing.json", stderr=writer)
     os.close(writer)
     assert (done.returncode, done.stdout) == (1, "")
 
@@ -190,10 +194,22 @@ def test_errors_nobody_reads_end_a_command_as_quietly() -> None:
 def test_an_output_that_is_full_is_one_sentence(args: list[str]) -> None:
     written("g.json", TEXT_GRAPH)
     with open("/dev/full", "w") as full:
-        done = planwave(*args, stdout=full)
+        done = run_command(*args, stdout=full.fileno())
     assert done.returncode == 1
-    assert done.stderr.startswith("✗ the system refused: No space left on device\n  → look at")
-    assert len(done.stderr.splitlines()) == 2
+    check_says_full(done.stderr)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_output_that_is_full_is_one_sentence_of_the_console_script() -> None:
+    with open("/dev/full", "w") as full, start_console_script("ls", stdout=full) as process:
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    check_says_full(errors)
+
+
+def check_says_full(errors: str) -> None:
+    assert errors.startswith("✗ the system refused: No space left on device\n  → look at")
+    assert len(errors.splitlines()) == 2
 
 
 CLOSED = """
@@ -228,10 +244,7 @@ def test_a_working_directory_that_is_gone_is_no_fault(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = "import os; os.rmdir(os.getcwd()); from planwave.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "doctor"],
-        capture_output=True, text=True, check=False, timeout=120, cwd=gone,
-    )  # fmt: skip
+    done = run_forked("-c", script, "doctor", cwd=gone)
     assert "cannot be looked at" in done.stdout
     assert "Traceback" not in done.stderr
 
@@ -244,7 +257,7 @@ def test_a_closed_terminal_stops_durably_unless_that_was_to_be_ignored(llm: Fake
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=120)
     assert process.returncode == 129
-    document = json.loads(planwave("show", "last", "--json").stdout)
+    document = json.loads(run_command("show", "last", "--json").stdout)
     assert document["status"] == "cancelled"
     assert document["nodes"][0]["cause"] == "stopped because the terminal was closed"
 
@@ -261,8 +274,7 @@ def test_ctrl_c_with_json_is_an_object_too(llm: FakeLLMServer) -> None:
 
 def test_a_person_who_waits_for_the_stop_is_told_how_to_leave_at_once() -> None:
     graph = {"nodes": [{"id": "s", "type": "stubborn"}], "edges": []}
-    command = [sys.executable, "-c", STUBBORN]
-    with start_command("exec", written("g.json", graph), command=command) as process:
+    with start_command("exec", written("g.json", graph), program=STUBBORN) as process:
         read_until(process.stdout, "started    s")
         process.send_signal(signal.SIGINT)
         read_until(process.stdout, "stopping; Ctrl-C again leaves at once")

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.llm.scripted_models import ScriptedModels
 from tests.support.paths import ROOT
+from tests.support.processes.forked_process import run_forked
 from tests.support.server.running_server import RunningServer, running_server
 
 DOCS = (ROOT / "docs" / "api.md").read_text("utf-8")
@@ -174,13 +173,7 @@ class Reader:
                 assert answer == ""
 
     def _python(self, code: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code],
-            env={**os.environ, "PLANWAVE": self._url},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_forked("-W", "error", "-c", code, env={**os.environ, "PLANWAVE": self._url})
         assert (done.stderr, done.returncode) == ("", 0)
         return done.stdout
 

@@ -18,7 +18,8 @@ from openai.types.chat import ChatCompletionChunk
 import planwave
 from planwave.client import AsyncClient, Client
 from planwave.nodes.library import LIBRARY
-from tests.support.nodes.node_packages import ROOT, run_command
+from tests.support.nodes.node_packages import run_command
+from tests.support.paths import ROOT
 from tests.support.server.running_server import RunningServer
 
 PAGE = (ROOT / "docs" / "chunks.md").read_text("utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli.command_process import ROOT, isolated_directory
+from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
@@ -20,6 +20,7 @@ from tests.support.llm.fake_llm_server import (
     prompt_of,
     schema_of,
 )
+from tests.support.paths import ROOT
 
 FLOWS = ROOT / "examples" / "flows"
 NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodes.node_packages import ROOT, install_entry_points, run_command
+from tests.support.nodes.node_packages import install_entry_points, run_command
+from tests.support.paths import ROOT
 
 PROJECT = ROOT / "examples" / "planwave_node_package"
 

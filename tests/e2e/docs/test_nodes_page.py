@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.nodes.node_packages import ROOT, install_entry_points, run_command
+from tests.support.nodes.node_packages import install_entry_points, run_command
+from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "nodes.md").read_text("utf-8")
 BLOCK = re.compile(

@@ -25,13 +25,14 @@ from planwave.api.streaming.sse import PING_INTERVAL_S
 from planwave.cli.app import app
 from planwave.settings import Limits, Settings, load_settings
 from tests.support.cli.command_process import (
-    PLANWAVE_COMMAND,
-    ROOT,
     isolated_directory,
     read_until,
+    run_command,
     start_command,
 )
 from tests.support.llm.fake_llm_server import ErrorReply, fake_llm_in_thread, prompt_of
+from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess
 from tests.support.server.metrics_scrape import MetricsScrape
 from tools.gen_config_tables import updated
 
@@ -182,7 +183,7 @@ def test_image_does_not_start_without_token(
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_HOST", "0.0.0.0")  # noqa: S104 - what is refused
     monkeypatch.setenv("PLANWAVE_TOKEN", "")
-    done = planwave("serve")
+    done = run_command("serve")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "PLANWAVE_TOKEN" in done.stderr
 
@@ -264,7 +265,7 @@ GRAPH = {
 
 
 @contextmanager
-def serve() -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+def serve() -> Iterator[tuple[ForkedProcess, httpx2.Client]]:
     """Start ``planwave serve`` on a free loopback port, and leave none behind."""
     with start_command("serve", "--port", "0", "--json") as process:
         try:
@@ -286,10 +287,6 @@ def healthcheck(port: int | None) -> int:
         [sys.executable, *command[1:]], env=environment, capture_output=True, check=False
     )
     return done.returncode
-
-
-def planwave(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PLANWAVE_COMMAND, *args], capture_output=True, text=True, check=False)
 
 
 def until_over(http: httpx2.Client, execution_id: str) -> None:
@@ -327,7 +324,7 @@ def test_service_is_monitored_backed_up_and_stopped(
     (tmp_path / "again").mkdir()
     with tarfile.open("all.tgz") as tar:
         tar.extractall("again", filter="data")
-    shown = planwave("show", "last", "--json", "--storage", "again")
+    shown = run_command("show", "last", "--json", "--storage", "again")
     assert json.loads(shown.stdout)["status"] == "failed"
 
 
@@ -343,8 +340,8 @@ def operate() -> None:
         while not after.value("planwave_link_cache_misses_total"):
             after = scraped(http)  # links are told a moment later, when the execution has left
         check_metrics(before, after)
-        assert json.loads(planwave("backup", "all.tgz", "--json").stdout)["executions"] == 1
-        refused = planwave("prune", "--older-than", "1")
+        assert json.loads(run_command("backup", "all.tgz", "--json").stdout)["executions"] == 1
+        refused = run_command("prune", "--older-than", "1")
         assert (refused.returncode, "PLANWAVE_RETENTION_DAYS" in refused.stderr) == (1, True)
         port = http.base_url.port
         process.send_signal(signal.SIGTERM)

@@ -14,7 +14,7 @@ import pytest
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.recovery.crash_history import crash_history
+from tests.support.recovery.crash_history import CrashHistory
 from tests.support.recovery.crash_points import KILLED
 from tests.support.recovery.crash_server import crash_server, planned_goals
 from tests.support.server.server_process import ServerProcess
@@ -175,16 +175,16 @@ ASKS_MODEL = graph(node("a", "llm", prompt="one"), node("b", "llm", prompt="two"
 def test_f05_f06_a_call_is_made_again_only_where_nobody_knows_its_reply(
     tmp_path: Path, point: str, calls: int, cut_off: str
 ) -> None:
-    with crash_history(tmp_path) as lives:
-        assert lives.run(graphs=[ASKS_MODEL], point=point).exit_code == KILLED
-        lives.run(ends=True)
-        lives.check()
-        ((record, events),) = lives.stored().values()
-        assert record.status == "completed"
-        made = Counter(tuple(call[3:]) for call in lives.external_records("call"))
-        assert made == {("a", 1, 0): calls, ("b", 1, 0): 1}
-        again = [e for e in events if e.type == "node.started" and e.data.get("reentry")]
-        assert [(e.path, e.attempt, e.data["reentry"]) for e in again] == [(cut_off, 1, 1)]
+    lives = CrashHistory(tmp_path / "storage")
+    assert lives.run(graphs=[ASKS_MODEL], point=point).exit_code == KILLED
+    lives.run(ends=True)
+    lives.check()
+    ((record, events),) = lives.stored().values()
+    assert record.status == "completed"
+    made = Counter(tuple(call[3:]) for call in lives.external_records("call"))
+    assert made == {("a", 1, 0): calls, ("b", 1, 0): 1}
+    again = [e for e in events if e.type == "node.started" and e.data.get("reentry")]
+    assert [(e.path, e.attempt, e.data["reentry"]) for e in again] == [(cut_off, 1, 1)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -192,16 +192,16 @@ def test_f06_what_may_act_but_once_is_not_run_again_unless_a_person_says_so(
     tmp_path: Path, seed: int
 ) -> None:
     once = graph(node("a", policy={"effect": "once"}))
-    with crash_history(tmp_path) as lives:
-        lives.run(graphs=[once], point="before:append:1:node.completed")
-        lives.run(ends=True, seed=seed)
-        lives.check()
-        ((_, events),) = lives.stored().values()
-        (waiting,) = [e for e in events if e.type == "node.waiting"]
-        assert waiting.data["request"]["kind"] == "interrupted"
-        ((_, _, decision),) = lives.runs[1].facts_of("answered")
-        assert len(lives.external_records("run")) == (2 if decision == "run_again" else 1)
-        assert events[-1].type == f"execution.{'failed' if decision == 'fail' else 'completed'}"
+    lives = CrashHistory(tmp_path / "storage")
+    lives.run(graphs=[once], point="before:append:1:node.completed")
+    lives.run(ends=True, seed=seed)
+    lives.check()
+    ((_, events),) = lives.stored().values()
+    (waiting,) = [e for e in events if e.type == "node.waiting"]
+    assert waiting.data["request"]["kind"] == "interrupted"
+    ((_, _, decision),) = lives.runs[1].facts_of("answered")
+    assert len(lives.external_records("run")) == (2 if decision == "run_again" else 1)
+    assert events[-1].type == f"execution.{'failed' if decision == 'fail' else 'completed'}"
 
 
 EVERYTHING = graph(
@@ -223,16 +223,16 @@ EVERYTHING = graph(
 def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
     tmp_path: Path, when: str
 ) -> None:
-    with crash_history(tmp_path) as lives:
-        for number in count(1):
-            point = f"{when}:append:{number}"
-            if lives.run(graphs=[EVERYTHING], point=point, seed=number).exit_code == 0:
-                break
-            assert lives.run(ends=True, seed=number).exit_code == 0
-        lives.run(ends=True)
-        lives.check()
-        assert number > 8
-        assert {r.status for r, _ in lives.stored().values()} == {"failed"}
+    lives = CrashHistory(tmp_path / "storage")
+    for number in count(1):
+        point = f"{when}:append:{number}"
+        if lives.run(graphs=[EVERYTHING], point=point, seed=number).exit_code == 0:
+            break
+        assert lives.run(ends=True, seed=number).exit_code == 0
+    lives.run(ends=True)
+    lives.check()
+    assert number > 8
+    assert {r.status for r, _ in lives.stored().values()} == {"failed"}
 
 
 # -- with graphs inside nodes, inside nodes
@@ -265,22 +265,22 @@ QUICK = {
 def test_f12_what_is_told_of_graphs_inside_nodes_is_told_or_was_not(
     tmp_path: Path, when: str, what: str, number: int
 ) -> None:
-    with crash_history(tmp_path) as lives:
-        point = f"{when}:append:{number}:{what}"
-        life = lives.run(graphs=[INSIDE], point=point, seed=number, patient=True)
-        assert life.exit_code == KILLED
-        lives.run(ends=True, seed=number)
-        lives.check()
-        ((record, events),) = lives.stored().values()
-        assert record.status == "completed"
-        calls = Counter(tuple(call[3:]) for call in lives.external_records("call"))
-        assert calls["a", 1, 0] == 1, "it was paid for"
-        kept = [e for e in events if e.type == "node.event" and e.data["event_type"] == "once"]
-        assert Counter(e.path for e in kept) == {"a": 1, "a[i0]/inner": 1, "a[i1]/inner": 1}
-        made = Counter(path for _, _, _, path, *_ in lives.external_records("once"))
-        is_made_again = (when, what, number) == ("before", "once", 1)
-        assert made["a"] == (2 if is_made_again else 1)
-        assert len(_answered(events)) == 4, "each question is asked, and answered, once"
+    lives = CrashHistory(tmp_path / "storage")
+    point = f"{when}:append:{number}:{what}"
+    life = lives.run(graphs=[INSIDE], point=point, seed=number, patient=True)
+    assert life.exit_code == KILLED
+    lives.run(ends=True, seed=number)
+    lives.check()
+    ((record, events),) = lives.stored().values()
+    assert record.status == "completed"
+    calls = Counter(tuple(call[3:]) for call in lives.external_records("call"))
+    assert calls["a", 1, 0] == 1, "it was paid for"
+    kept = [e for e in events if e.type == "node.event" and e.data["event_type"] == "once"]
+    assert Counter(e.path for e in kept) == {"a": 1, "a[i0]/inner": 1, "a[i1]/inner": 1}
+    made = Counter(path for _, _, _, path, *_ in lives.external_records("once"))
+    is_made_again = (when, what, number) == ("before", "once", 1)
+    assert made["a"] == (2 if is_made_again else 1)
+    assert len(_answered(events)) == 4, "each question is asked, and answered, once"
 
 
 def _answered(events: list[Event]) -> list[Any]:
@@ -301,17 +301,17 @@ def _answered(events: list[Event]) -> list[Any]:
 def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
     tmp_path: Path, point: str
 ) -> None:
-    with crash_history(tmp_path) as lives:
-        lives.run(graphs=[ASKS_MODEL], point="before:record:1")
-        for _ in range(10):
-            assert lives.run(point=point).exit_code == KILLED
-        lives.run(ends=True)
-        lives.check()
-        ((record, events),) = lives.stored().values()
-        assert record.status == "completed"
-        starts = [e for e in events if e.type == "node.started" and e.path == "a"]
-        assert [(e.attempt, e.data.get("reentry", 0)) for e in starts] == [(1, 0), (1, 1)]
-        assert Counter(call[3] for call in lives.external_records("call")) == {"a": 2, "b": 1}
+    lives = CrashHistory(tmp_path / "storage")
+    lives.run(graphs=[ASKS_MODEL], point="before:record:1")
+    for _ in range(10):
+        assert lives.run(point=point).exit_code == KILLED
+    lives.run(ends=True)
+    lives.check()
+    ((record, events),) = lives.stored().values()
+    assert record.status == "completed"
+    starts = [e for e in events if e.type == "node.started" and e.path == "a"]
+    assert [(e.attempt, e.data.get("reentry", 0)) for e in starts] == [(1, 0), (1, 1)]
+    assert Counter(call[3] for call in lives.external_records("call")) == {"a": 2, "b": 1}
 
 
 def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on(
@@ -321,23 +321,19 @@ def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on
     go_on = tmp_path / "go on"
     good = graph(node("a", until=str(go_on)), node("b", ms=30), node("c"), edges="a>b b>c")
     poison = graph(node("a", ms=2_000), node("b", ms=10, dies=True), edges="a>b")
-    with crash_history(tmp_path) as lives:
-        lives.run(graphs=[good, good, poison, good])
-        codes = [lives.run(recoveries=5).exit_code for _ in range(3)]
-        go_on.touch()
-        codes += [lives.run(recoveries=5).exit_code for _ in range(7)]
-        assert codes == [KILLED] * 5 + [0] * 5
-        lives.check(is_over=False)
-        statuses = Counter(record.status for record, _ in lives.stored().values())
-        assert statuses == {"completed": 3, "paused": 1}
-        ((aside, events),) = [
-            kept for kept in lives.stored().values() if kept[0].status == "paused"
-        ]
-        assert events[-1].data["reason"].startswith("set aside: ")
-        assert max(event.attempt or 0 for event in events) == 1
-        ran = Counter(
-            path
-            for _, _, own, path, _ in lives.external_records("run")
-            if own == aside.execution_id
-        )
-        assert ran == {"a": 1, "b": 6}
+    lives = CrashHistory(tmp_path / "storage")
+    lives.run(graphs=[good, good, poison, good])
+    codes = [lives.run(recoveries=5).exit_code for _ in range(3)]
+    go_on.touch()
+    codes += [lives.run(recoveries=5).exit_code for _ in range(7)]
+    assert codes == [KILLED] * 5 + [0] * 5
+    lives.check(is_over=False)
+    statuses = Counter(record.status for record, _ in lives.stored().values())
+    assert statuses == {"completed": 3, "paused": 1}
+    ((aside, events),) = [kept for kept in lives.stored().values() if kept[0].status == "paused"]
+    assert events[-1].data["reason"].startswith("set aside: ")
+    assert max(event.attempt or 0 for event in events) == 1
+    ran = Counter(
+        path for _, _, own, path, _ in lives.external_records("run") if own == aside.execution_id
+    )
+    assert ran == {"a": 1, "b": 6}

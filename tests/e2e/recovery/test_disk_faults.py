@@ -13,8 +13,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -39,10 +37,12 @@ from planwave.storage.files import write_atomically
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.connection import DATABASE_NAME
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import ROOT, isolated_directory, start_command
+from tests.support.cli.command_process import isolated_directory, run_command
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
+from tests.support.paths import ROOT
 from tests.support.polling import until
+from tests.support.processes.forked_process import run_forked
 from tests.support.server.in_process_client import asgi_client
 from tests.support.server.server_process import start_server
 from tests.support.service.dependencies import dependencies
@@ -551,8 +551,8 @@ async def test_f29_a_lock_that_stays_is_a_delay_for_what_runs(
 
 WRITE_AND_DIE = """
 import asyncio, os, pathlib, signal, sys
+import planwave.storage.documents
 from planwave.service.executions.document_writer import DocumentWriter
-from planwave.storage import files
 from planwave.storage.sqlite.store import SqliteStore
 
 def die(*_):
@@ -562,7 +562,7 @@ async def main(directory, moment, name):
     if moment == "before the rename":
         pathlib.Path.replace = die
     elif moment == "after the rename":
-        files.sync_directory = die
+        planwave.storage.documents.sync_directory = die
     else:
         SqliteStore.set_document_seqs = die
     store = SqliteStore.open(directory)
@@ -585,10 +585,8 @@ async def dies_writing(directory: Path, moment: str) -> str:
     end = Event(RUN, 5, AT, "execution.completed", None, None, {})
     await store.append(RUN, 1, [events[3], end])
     await store.close()
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", WRITE_AND_DIE, str(directory), moment, RUN, cwd=ROOT
-    )
-    assert await child.wait() == -signal.SIGKILL
+    child = run_forked("-c", WRITE_AND_DIE, str(directory), moment, RUN, cwd=ROOT)
+    assert child.returncode == -signal.SIGKILL
     return older
 
 
@@ -645,14 +643,11 @@ async def test_f11_killed_before_a_document_is_noted_it_is_written_again_and_the
 def serves_not(directory: Path, monkeypatch: pytest.MonkeyPatch, workplace: Path) -> str:
     """Start a service that cannot start; give the line it says."""
     isolated_directory(workplace, monkeypatch)
-    with start_command(
-        "--storage", str(directory), "serve", "--port", "0", cwd=workplace
-    ) as process:
-        out, said = process.communicate(timeout=120)
-    assert process.returncode not in (0, None)
-    assert "Traceback" not in out + said
+    done = run_command("--storage", str(directory), "serve", "--port", "0", cwd=workplace)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout + done.stderr
     assert os.listdir(workplace) == [], "nothing is made elsewhere"
-    return said
+    return done.stderr
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["missing", "empty"])
@@ -698,13 +693,7 @@ def test_f25_a_directory_of_another_owner_is_one_clear_line(tmp_path: Path, mode
     kept.mkdir()
     tmp_path.chmod(0o755)
     kept.chmod(mode)
-    done = subprocess.run(
-        [sys.executable, "-c", OPEN_AS_SOMEBODY, str(kept)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_forked("-c", OPEN_AS_SOMEBODY, str(kept), cwd=ROOT)
     kept.chmod(0o700)
     (line,) = done.stdout.splitlines()
     code, message, hint = line.split("|")

@@ -22,13 +22,6 @@ from tests.support.server.raw_websocket import CLOSE, TEXT, RawWebSocket, raw_we
 from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer, running_server
 from tests.support.server.stream_checker import StreamChecker
 
-RECONNECTS = 100
-TELLING = make_graph(
-    streaming_node("a", 260, 0.01),
-    streaming_node("b", 100, 0.01),
-    Node("h", "held", "H"),
-    edges=[("a", "b"), ("b", "h")],
-)
 CROWD = Limits(
     **{
         **NO_RATE_LIMITS.model_dump(),
@@ -73,17 +66,26 @@ async def by_socket(server: RunningServer, execution_id: str, after: int) -> Asy
                     yield event
 
 
+@pytest.mark.parametrize("reconnects", [20, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("connect", [by_sse, by_socket])
-async def test_hundred_reconnects_deliver_every_event_and_token_once(
-    server: RunningServer, connect: Callable[[RunningServer, str, int], AsyncGenerator[Any]]
+async def test_many_reconnects_deliver_every_event_and_token_once(
+    server: RunningServer,
+    connect: Callable[[RunningServer, str, int], AsyncGenerator[Any]],
+    reconnects: int,
 ) -> None:
     choose = random.Random(7)  # noqa: S311 - a fixed seed
-    execution_id = await started(server, TELLING)
+    tokens = {"a": 5 * reconnects // 2, "b": reconnects}
+    graph = make_graph(
+        *(streaming_node(name, count, 0.01) for name, count in tokens.items()),
+        Node("h", "held", "H"),
+        edges=[("a", "b"), ("b", "h")],
+    )
+    execution_id = await started(server, graph)
     witness, connections = StreamChecker(), 0
     while not witness.is_done:
         connections += 1
         witness.reconnected()
-        is_staying = connections > RECONNECTS
+        is_staying = connections > reconnects
         if is_staying:
             server.release(execution_id)  # not before, however long connecting takes
         events = choose.randrange(6)
@@ -97,9 +99,9 @@ async def test_hundred_reconnects_deliver_every_event_and_token_once(
                         break
         await stream.aclose()
     record = await server.on_loop(server.service.wait(execution_id))
-    assert connections > RECONNECTS
+    assert connections > reconnects
     assert witness.cursor == record.last_seq
-    assert witness.texts == {"a": streamed_text("a", 260), "b": streamed_text("b", 100)}
+    assert witness.texts == {name: streamed_text(name, tokens[name]) for name in tokens}
 
 
 # -- clients that do not read
@@ -173,14 +175,17 @@ async def ended(server: RunningServer, execution_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clients", "logs"),
-    [(40, 600), pytest.param(500, 3_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])],
+    ("clients", "logs", "tokens"),
+    [
+        (20, 200, 40),
+        pytest.param(500, 3_000, 150, marks=[pytest.mark.slow, pytest.mark.timeout(300)]),
+    ],
 )
 async def test_a_crowd_that_comes_back_at_once_catches_up_without_gap_or_repeat(
-    tmp_path: Path, clients: int, logs: int
+    tmp_path: Path, clients: int, logs: int, tokens: int
 ) -> None:
     choose = random.Random(3)  # noqa: S311 - a fixed seed
-    graph = make_graph(_chatty(logs), streaming_node("t", 150, 0.02), edges=[])
+    graph = make_graph(_chatty(logs), streaming_node("t", tokens, 0.02), edges=[])
     with running_server(
         types=[LoggingNode()], limits=CROWD, store=SqliteStore.open(tmp_path)
     ) as server:
@@ -204,7 +209,7 @@ async def test_a_crowd_that_comes_back_at_once_catches_up_without_gap_or_repeat(
     assert len(witnesses) == clients
     for witness in witnesses:
         assert witness.cursor == record.last_seq
-        assert witness.texts == {"t": streamed_text("t", 150)}
+        assert witness.texts == {"t": streamed_text("t", tokens)}
 
 
 async def until_stored(server: RunningServer, execution_id: str, seq: int) -> None:

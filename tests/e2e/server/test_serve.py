@@ -19,7 +19,13 @@ from websockets.exceptions import ConnectionClosed
 from planwave.service.service import Service
 from planwave.storage.lock import LOCK_NAME, read_owner
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import isolated_directory, read_until, start_command
+from tests.support.cli.command_process import (
+    isolated_directory,
+    read_until,
+    run_command,
+    start_command,
+    start_console_script,
+)
 from tests.support.polling import until
 from tests.support.server.server_process import ServerProcess, start_server
 from tests.support.service.dependencies import dependencies
@@ -67,8 +73,7 @@ class TestCommand:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PLANWAVE_TOKEN", "tok")
-        process = start_command("serve", "--port", "0", "--json")
-        with process:
+        with start_console_script("serve", "--port", "0", "--json") as process:
             told = json.loads(read_until(process.stdout, "\n"))
             assert told["needs_token"] is True
             directory = tmp_path / "storage"
@@ -98,20 +103,18 @@ class TestCommand:
     def test_where_it_may_not_or_cannot_listen_it_says_so(self, args: list[str], says: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as used:
             port = used.getsockname()[1]
-            process = start_command("serve", *(arg.format(used=port) for arg in args))
-            _, errors = process.communicate(timeout=120)
-        assert process.returncode == 2
-        assert says in errors
-        assert "Traceback" not in errors
+            refused = run_command("serve", *(arg.format(used=port) for arg in args))
+        assert refused.returncode == 2
+        assert says in refused.stderr
+        assert "Traceback" not in refused.stderr
 
     def test_a_second_server_of_a_directory_is_told_of_the_first(self) -> None:
         first = start_command("serve", "--port", "0", "--json")
         with first:
             pid = json.loads(read_until(first.stdout, "\n"))["pid"]
-            second = start_command("serve", "--port", "0")
-            _, errors = second.communicate(timeout=120)
+            second = run_command("serve", "--port", "0")
             assert second.returncode != 0
-            assert f"pid {pid}" in errors
+            assert f"pid {pid}" in second.stderr
             first.send_signal(signal.SIGINT)
             first.communicate(timeout=120)
         assert first.returncode == 0
@@ -126,7 +129,7 @@ async def rest_of(socket_: Any) -> str:
     return said
 
 
-DRAIN_S = 10.0
+DRAIN_S = 5.0
 TRIES = 3
 """A busy machine may take its time away once; what is waited for is so every time."""
 

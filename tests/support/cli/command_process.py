@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess, run_forked
 
-PLANWAVE_COMMAND = [sys.executable, "-c", "from planwave.main import main; main()"]
+PLANWAVE = "from planwave.main import main; main()"
 
 
 def isolated_directory(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,18 +27,23 @@ def isolated_directory(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def start_command(
-    *args: str, command: list[str] = PLANWAVE_COMMAND, cwd: Path | None = None
-) -> subprocess.Popen[str]:
-    """Start a command whose output can be read while it runs."""
+def start_command(*args: str, program: str = PLANWAVE, **options: Any) -> ForkedProcess:
+    """Start a command whose output can be read while it runs; see ``ForkedProcess``."""
+    return ForkedProcess("-c", program, *args, **options)
+
+
+def run_command(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; see ``ForkedProcess``."""
+    return run_forked("-c", PLANWAVE, *args, **options)
+
+
+def start_console_script(*args: str, **options: Any) -> subprocess.Popen[str]:
+    """Start the installed command as people do, in an interpreter that has imported nothing."""
     return subprocess.Popen(
-        [*command, *args],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+        [Path(sys.executable).with_name("planwave"), *args],
+        text=True, encoding="utf-8",
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+    )  # fmt: skip
 
 
 def read_until(stream: IO[str] | None, text: str) -> str:

@@ -17,7 +17,7 @@ async def forever(*_: Any) -> Any:
 
 
 def returns_after(seconds: float, value: Any = None) -> Behavior:
-    """A node that works for some seconds, then gives a value; also when it is resumed."""
+    """A node that works for some seconds, then returns a value; also when it is resumed."""
 
     async def act(*_: Any) -> Any:
         await asyncio.sleep(seconds)
@@ -53,10 +53,10 @@ def asks(
 def runs_graph(
     key: str, graph: Graph, inputs: Mapping[str, Mapping[str, Json]] | None = None, **variables: Any
 ) -> Behavior:
-    """A node that runs a graph inside itself and gives the values of all its nodes."""
+    """A node that runs a nested graph and returns the values of all its nodes."""
 
     async def act(_: Any, context: Any) -> Any:
-        given = await context.runtime.run_graph(key, graph, inputs or {}, variables=variables)
-        return result_with({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
+        outputs = await context.runtime.run_graph(key, graph, inputs or {}, variables=variables)
+        return result_with({n: {h: v.value for h, v in o.items()} for n, o in outputs.items()})
 
     return act

@@ -1,4 +1,4 @@
-"""What the events tell of an execution of stones, up to any of them."""
+"""The events of executions of generic nodes, up to any of them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ async def run_events(
     until: Callable[[Event], bool] = lambda _: False,
     on_event: Callable[[ExecutionHarness, Event], None] | None = None,
 ) -> list[Event]:
-    """Run a graph and give its events, up to the first that ``until`` holds for.
+    """Run a graph; return its events up to the first for which ``until`` holds.
 
     An execution that can only wait is cancelled, unless ``on_event`` does something else.
     """
-    told = [created_event(graph, options, inputs)]
+    events = [created_event(graph, options, inputs)]
     rig = ExecutionHarness(graph, behaviors, options, inputs=inputs, last_seq=1)
 
     def cancel_when_paused(event: Event) -> None:
@@ -46,10 +46,10 @@ async def run_events(
     rig.listeners.append(cancel_when_paused if on_event is None else partial(on_event, rig))
     await rig.run()
     for event in rig.stored:
-        told.append(event)
+        events.append(event)
         if until(event):
             break
-    return told
+    return events
 
 
 def is_event(kind: str, path: str | None = None) -> Callable[[Event], bool]:

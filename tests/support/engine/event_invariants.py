@@ -1,4 +1,4 @@
-"""What holds for the events of any execution, however often it was cut off, told what, or watched."""
+"""Invariants of the events of any execution, with any commands and interruptions."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def check_events(events: Sequence[Event]) -> None:
 
 
 class _NodeStates:
-    """What became of the nodes of one execution so far.
+    """The states of the nodes of one execution so far.
 
-    A nested run that is opened again begins anew, with attempts that go on from where they were.
+    A nested run that is restarted resets its nodes; their attempt numbers continue.
     """
 
     def __init__(self) -> None:
@@ -63,23 +63,23 @@ class _NodeStates:
         self.once_values: set[tuple[str, str]] = set()
         self.owners = {1}
 
-    def open_nested_run(self, path: str, said: Mapping[str, Any]) -> None:
-        """A node opens a nested run, or lets go of one."""
-        prefix = f"{path}[{said['key']}]/"
+    def open_nested_run(self, path: str, data: Mapping[str, Any]) -> None:
+        """A node starts or abandons a nested run."""
+        prefix = f"{path}[{data['key']}]/"
         inside = [each for each in self.states if each.startswith(prefix)]
         assert {self.states[each] for each in inside} <= _TERMINAL, f"{prefix} was not over"
         highest = max([self.attempts.get(each, 0) for each in inside], default=0)
-        assert said.get("dropped") or said.get("before", 0) >= highest
+        assert data.get("dropped") or data.get("before", 0) >= highest
         for each in inside:
             del self.states[each]
             self.attempts.pop(each, None)
         self.once_values = {each for each in self.once_values if not each[0].startswith(prefix)}
-        self.earlier_attempts[prefix] = said.get("before", highest)
+        self.earlier_attempts[prefix] = data.get("before", highest)
 
-    def record_once_value(self, path: str, said: Mapping[str, Any]) -> None:
-        """A node keeps a value, once."""
-        assert (path, said["key"]) not in self.once_values, f"{path} keeps {said['key']} twice"
-        self.once_values.add((path, said["key"]))
+    def record_once_value(self, path: str, data: Mapping[str, Any]) -> None:
+        """A node stores a once value."""
+        assert (path, data["key"]) not in self.once_values, f"{path} keeps {data['key']} twice"
+        self.once_values.add((path, data["key"]))
 
     def check_parked(self, path: str) -> None:
         """All that is inside a node waits, and something of it for an answer."""
@@ -156,13 +156,13 @@ def _check_waves(events: Sequence[Event]) -> None:
 
 
 def once_values(events: Iterable[Event]) -> set[tuple[str, str]]:
-    """Give the values that nodes find again: path and key."""
-    said = [e for e in events if e.type == "node.event" and e.data.get("event_type") == "once"]
-    return {(e.path or "", e.data["data"]["key"]) for e in said}
+    """Return path and key of all once values."""
+    data = [e for e in events if e.type == "node.event" and e.data.get("event_type") == "once"]
+    return {(e.path or "", e.data["data"]["key"]) for e in data}
 
 
 def settled_attempts(events: Iterable[Event]) -> set[tuple[str, int]]:
-    """Give the attempts that had an outcome: path and number. They are never made again."""
+    """Return path and number of all attempts with an outcome; these never run again."""
     settled: set[tuple[str, int]] = set()
     for event in events:
         if event.path is None or event.attempt is None:

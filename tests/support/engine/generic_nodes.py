@@ -28,7 +28,7 @@ def result_with(value: Any = None, handle: str = "output") -> ExecutionResult:
 
 
 def node_event(context: FlowContext, kind: str, data: Any) -> NodeEvent:
-    """Something a node says."""
+    """An event that a node emits."""
     return NodeEvent(context.node_id, "step", kind, context.run_id, data)
 
 
@@ -55,9 +55,9 @@ class GenericNode:
         return result_with([state, answer])
 
     async def materialize(self, data: Any, output_handle: str, context: FlowContext) -> Any:
-        made = self.behaviors.get(f"{context.node_id}:make")
-        if made is not None:
-            return await made(data, context)
+        make = self.behaviors.get(f"{context.node_id}:make")
+        if make is not None:
+            return await make(data, context)
         return f"made {context.node_id}.{output_handle}"
 
 
@@ -135,7 +135,7 @@ class MemoryJournal:
 
 
 class ExecutionHarness:
-    """One execution of a graph of stones, with everything it published."""
+    """One execution of a graph of generic nodes, with everything it published."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class ExecutionHarness:
         return [e for e in self.published if e.seq]
 
     def event_names(self, *types: str) -> list[str]:
-        """The events as ``type path``, of some types if asked."""
+        """The events as ``type path``, optionally of some types only."""
         return [
             f"{e.type} {e.path}" if e.path else e.type
             for e in self.stored

@@ -1,8 +1,8 @@
-"""Node types that nobody has heard of: every combination of what a type can do, and what must come.
+"""Node types with every combination of methods, and the results that they must give.
 
-A creature's value names everything that went into it, so that a value which arrived twice, too early
-or from elsewhere shows. ``CallLog`` notes what the engine did; ``ExpectedResults`` says without any engine what
-every node has to come to.
+The value of a node contains all its inputs, so that a value which arrived twice, too early
+or from another node is detected. ``CallLog`` records the calls of the engine; ``ExpectedResults`` computes without an engine what
+every node has to return.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from itertools import product
 from typing import Any
 
 import planwave
+from planwave.executor.driver.execution import Execution
+from planwave.executor.driver.subscription import Subscription
+from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, DataValue, Edge, Graph, Node, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
@@ -22,7 +25,7 @@ from planwave.graph.topology import materialized_ids
 from planwave.nodes.registry import Registry
 
 OUTPUT_HANDLES = ("p", "q")
-"""Handles on which every creature that runs gives something."""
+"""Handles on which every executed node has a value."""
 EXECUTE_FORMS = ("", "coroutine", "generator", "awaitable")
 """How a type executes; "" for one that does not."""
 
@@ -35,18 +38,18 @@ class Artifact:
 
 
 def digest(*parts: Any) -> str:
-    """Give a short text that is another one for other parts."""
+    """Return a short hash of some parts."""
     return sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 class CallLog:
-    """What the engine has asked of the creatures of one run.
+    """The calls of the engine to the nodes of one run.
 
     Attributes:
         executed: How often each node was executed from the top.
-        resumed: How often each node went on with an answer.
+        resumed: How often each node was resumed with an answer.
         materialized: How often each ``(node, handle)`` was materialised.
-        received_artifacts: The artefacts each node was given, by ``(asking node, source, handle)``.
+        received_artifacts: The artifacts each node received, by ``(node, source, handle)``.
     """
 
     def __init__(self) -> None:
@@ -56,7 +59,7 @@ class CallLog:
         self.received_artifacts: dict[tuple[str, str, str], list[Artifact]] = {}
 
     def registry(self) -> Registry:
-        """Give a catalogue of all species that can exist."""
+        """Return a registry of all possible types."""
         return Registry(
             _make_type(form, makes, goes_on)(self)
             for form, makes, goes_on in product(EXECUTE_FORMS, (False, True), (False, True))
@@ -65,12 +68,12 @@ class CallLog:
 
 
 def type_name(form: str, materializes: bool, resumes: bool) -> str:
-    """Give the type that executes in a form, materialises, and goes on after a wait, or does not."""
+    """Return the type name for a form of ``execute`` and the presence of the other methods."""
     return "-".join(["zork", *filter(None, (form, materializes and "maker", resumes and "waiter"))])
 
 
 class _MatrixNode:
-    """What all species share; which of it a type can do is decided by its class."""
+    """The methods of all types; a class selects those that its type has."""
 
     inputs = (Port("{name}", multiple=True), Port("{name}", channel=LINK, multiple=True))
     outputs = (Port("{name}"), Port("{name}", channel=LINK))
@@ -83,7 +86,7 @@ class _MatrixNode:
     async def compute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext, answers: list[Any]
     ) -> ExecutionResult | Suspension:
-        """Use everything that is linked, then ask, or give a value."""
+        """Use all links, then suspend or return a value."""
         sums = await self.resolve_all_links(context)
         await asyncio.sleep(data.get("delay", 0))
         if len(answers) < data.get("asks", 0):
@@ -125,7 +128,7 @@ class _MatrixNode:
         )
 
     async def resolve_all_links(self, context: FlowContext) -> list[Any]:
-        """Give what all links bring, by handle; they are asked for at the same time, each twice."""
+        """Return the artifacts of all links by handle; each link is resolved twice concurrently."""
         runtime, node_id = context.runtime, context.node_id
         edges = runtime.incoming_edges(node_id, channel=LINK)
         handles = sorted({edge.target_handle for edge in edges})
@@ -155,7 +158,7 @@ def _make_type(form: str, materializes: bool, resumes: bool) -> type[_MatrixNode
 
 
 class ExpectedResults:
-    """Says what every node of a graph has to come to, by plain recursion."""
+    """The expected outputs of every node of a graph, by plain recursion."""
 
     def __init__(self, graph: Graph, answers: Mapping[str, list[Any]]) -> None:
         passive = {node.id for node in graph.nodes if not _executes(node)}
@@ -166,7 +169,7 @@ class ExpectedResults:
         """Every ``(node, handle)`` that somebody needs made."""
 
     def outputs(self) -> dict[str, dict[str, str]]:
-        """Give the values of every node that is executed, by handle."""
+        """Return the values of every node that is executed, by handle."""
         return {
             node.id: {handle: self._output(node.id, handle) for handle in OUTPUT_HANDLES}
             for node in self._graph.nodes
@@ -174,7 +177,7 @@ class ExpectedResults:
         }
 
     def artifact(self, node: str, handle: str) -> str:
-        """Give the value of an artefact."""
+        """Return the value of an artefact."""
         self.requested_artifacts.add((node, handle))
         key = node, f"~{handle}"
         if key not in self._known:
@@ -223,25 +226,37 @@ async def run_with_answers_from(
     options: planwave.RunOptions,
     answers: Mapping[str, list[Any]],
     open_requests: int = 1,
-) -> planwave.RunResult:
-    """Run a graph of creatures; whatever asks is answered, once ``patience`` questions are open.
+) -> Execution:
+    """Run a graph; answer requests once ``open_requests`` of them are open.
 
     Args:
-        graph: A graph without faults.
-        registry: Knows the creatures.
+        graph: A valid graph.
+        registry: The types of its nodes.
         options: How it runs.
-        answers: What each node is answered, in order.
-        open_requests: How many questions may be open before the newest is answered; when nothing else
-            goes on, all are.
+        answers: The answers to the requests of each node, in order.
+        open_requests: How many requests may be open before the newest is answered; when nothing else
+            runs, all are.
     """
-    run = planwave.run(planwave.build(graph, registry=registry), options=options)
+    execution = Execution(Program(graph, registry), execution_id="x", options=options)
+    async with asyncio.TaskGroup() as group:
+        events = execution.events()
+        group.create_task(execution.run())
+        await _answer_all(execution, events, answers, open_requests)
+    return execution
+
+
+async def _answer_all(
+    execution: Execution,
+    events: Subscription,
+    answers: Mapping[str, list[Any]],
+    open_requests: int,
+) -> None:
     waiting: list[planwave.Event] = []
-    async for event in run:
+    async for event in events:
         if event.type == "node.waiting":
             waiting.append(event)
-        rests = event.type == "execution.paused"
-        while waiting and (rests or len(waiting) >= open_requests):
-            asked = waiting.pop()
-            number = asked.data["request"]["number"]
-            run.answer(asked.data["request_id"], answers[asked.path or ""][number])
-    return await run
+        is_paused = event.type == "execution.paused"
+        while waiting and (is_paused or len(waiting) >= open_requests):
+            request = waiting.pop()
+            number = request.data["request"]["number"]
+            execution.answer(request.data["request_id"], answers[request.path or ""][number])

@@ -46,11 +46,11 @@ def random_graph(choices: ByteChoices) -> tuple[Graph, frozenset[int]]:
     """A random acyclic graph, and the nodes of it whose type only materialises."""
     size = 1 + choices.below(8)
     hidden = list(range(size))
-    for i in range(size - 1, 0, -1):  # where a node stands says nothing about the order
+    for i in range(size - 1, 0, -1):  # the position of a node is independent of the order
         j = i - choices.below(i + 1)
         hidden[i], hidden[j] = hidden[j], hidden[i]
     passive = frozenset(n for n in range(size) if choices.one_in(9))
-    odds = (6, 2)[choices.below(2)]  # gates are rare unless asked for
+    odds = (6, 2)[choices.below(2)]  # gates are rare in one half of the cases
     likes_links = {n for n in range(size) if n in passive or choices.one_in(odds)}
     edges: list[Edge] = []
     for number in range(choices.below(2 * size + 1) if size > 1 else 0):
@@ -104,7 +104,7 @@ def schedule_for(case: ScheduleCase) -> Schedule:
 
 
 class ScheduleComparison:
-    """One run of a case, told to the kernel and the oracle alike; every answer is compared."""
+    """One run of a case with the scheduler and the reference; all decisions are compared."""
 
     def __init__(self, case: ScheduleCase, choices: ByteChoices, *, plain: bool = False) -> None:
         self.case, self.choices, self.plain = case, choices, plain
@@ -128,10 +128,10 @@ class ScheduleComparison:
         raise AssertionError("the run does not end")
 
     def _compare(self, answer: object) -> None:
-        told = self.reference.decide()
-        assert kernel_decisions(answer, told) == told
-        self.running += [node for node, _ in told.starts]
-        self.finished = told.finished
+        expected = self.reference.decide()
+        assert kernel_decisions(answer, expected) == expected
+        self.running += [node for node, _ in expected.starts]
+        self.finished = expected.finished
 
     def _record(self, kind: str, *what: object) -> None:
         self.script.append((kind, *what))
@@ -181,10 +181,10 @@ class ScheduleComparison:
         }
 
 
-def kernel_decisions(answer: object, told: ExpectedDecisions) -> ExpectedDecisions:
-    """The kernel's decisions in the oracle's words; a cause that is allowed counts as all."""
+def kernel_decisions(answer: object, expected: ExpectedDecisions) -> ExpectedDecisions:
+    """The decisions in the form of the reference; an allowed cause counts as all allowed ones."""
     blocked = []
-    allowed = dict(told.blocked)
+    allowed = dict(expected.blocked)
     for node, cause in answer.blocked:
         mine = frozenset({(cause.node, cause.reason)})
         blocked.append((node, allowed[node] if mine <= allowed.get(node, frozenset()) else mine))

@@ -1,7 +1,7 @@
-"""A slow schedule that is right by looking at it, to judge the fast one against.
+"""A slow scheduler that is simple enough to be obviously right, as reference for the fast one.
 
-It keeps nothing but the facts it was told. Every question is answered by going through all of them
-again and, after each, looking at all edges and nodes until nothing changes. It shares no code with
+It stores only the recorded facts. Every decision is computed from all of them
+again: after each fact it examines all edges and nodes until nothing changes. It shares no code with
 the kernel. Where the table leaves a choice (two failures that reach a node in one fact), it names
 every cause that is allowed.
 """
@@ -146,8 +146,8 @@ class ReferenceScheduler:
 
     def decide(self) -> ExpectedDecisions:
         self.history.append(("decide",))
-        *_, told = ReferenceReplay(self.case).run(self.history)
-        return told
+        *_, decisions = ReferenceReplay(self.case).run(self.history)
+        return decisions
 
     def current_state(self) -> ReferenceReplay:
         replay = ReferenceReplay(self.case)
@@ -258,7 +258,7 @@ class ReferenceReplay:
             return "delivered" if carries else "skipped"
         dropped = fate == "cancelled" and self.ending is not None and source in self.skip_reasons
         if dropped:
-            return None  # the whole rest was cancelled with it; nobody looks any more
+            return None  # all remaining nodes were cancelled with it
         return {
             "skipped": "skipped", "not_reached": "skipped",
             "failed": "failed", "blocked": "failed", "cancelled": "failed",
@@ -369,12 +369,12 @@ class ReferenceReplay:
         waiting = [n for n in case.nodes if self.outcome.get(n) == "waiting"]
         final = "failed" if self.has_failed else "completed"
         final = "cancelled" if self.was_cancelled else final
-        said, self.unreported = sorted(n for n in self.unreported if n not in case.linked), []
+        settled, self.unreported = sorted(n for n in self.unreported if n not in case.linked), []
         return ExpectedDecisions(
             [(n, self.winner.get(n) if n in case.join_any else None) for n in starting],
-            [(n, *self.skip_reasons[n]) for n in said if self.outcome[n] == "skipped"],
-            [(n, self.causes[n]) for n in said if self.outcome[n] == "blocked"],
-            [(n, next(iter(self.causes[n]))) for n in said if self.outcome[n] == "cancelled"],
+            [(n, *self.skip_reasons[n]) for n in settled if self.outcome[n] == "skipped"],
+            [(n, self.causes[n]) for n in settled if self.outcome[n] == "blocked"],
+            [(n, next(iter(self.causes[n]))) for n in settled if self.outcome[n] == "cancelled"],
             fresh_over,
             final if not busy and not waiting else None,
             not busy and bool(waiting),

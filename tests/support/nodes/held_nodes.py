@@ -12,7 +12,7 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 
 
 class HeldNode:
-    """A node type that says it has started and waits until it is let go."""
+    """A node type that signals its start and waits until the test releases it."""
 
     node_type = "held"
 

@@ -12,7 +12,7 @@ from tests.support.graph.builders import make_edge
 
 
 class LinkedSource:
-    """Gives water to whoever is linked to it."""
+    """Materializes water for the nodes linked to it."""
 
     node_type = "well"
     outputs = (Port("water", "water", channel="link"),)
@@ -22,7 +22,7 @@ class LinkedSource:
 
 
 class LinkConsumer:
-    """Draws from the wells it is linked to."""
+    """Returns what its links bring."""
 
     node_type = "drinker"
     inputs = (Port("water", "water", channel="link"),)
@@ -35,7 +35,7 @@ class LinkConsumer:
 
 
 def two_consumers_of_one_source() -> Graph:
-    """Give a graph in which two nodes draw from one well."""
+    """Return a graph in which two nodes use one linked source."""
     nodes = (Node("w", "well", "w"), Node("a", "drinker", "a"), Node("b", "drinker", "b"))
     edges = tuple(
         make_edge("w", n, source_handle="water", target_handle="water", channel="link")

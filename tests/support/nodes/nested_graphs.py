@@ -1,4 +1,4 @@
-"""Runs one node that has a graph inside, with node types whose doings a test can follow."""
+"""Runs one node with a nested graph, with node types that record what they do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.nodes.node_context import services_with
 
 
 class WorkNode:
-    """Takes ``seconds``, then gives ``value``; ``fails`` makes it fail. Counts who is at work."""
+    """Takes ``seconds``, then returns ``value``; ``fails`` makes it fail. Counts running nodes."""
 
     node_type = "work"
     template_fields = None
@@ -56,12 +56,12 @@ class WorkNode:
 
 
 def node_document(node_id: str, kind: str, **data: Any) -> dict[str, Any]:
-    """Give a node of a graph document."""
+    """Return a node of a graph document."""
     return {"id": node_id, "type": kind, "data": data}
 
 
 def graph_document(*nodes: dict[str, Any], edges: Sequence[tuple[str, ...]] = ()) -> dict[str, Any]:
-    """Give a graph document; an edge is source, target, and perhaps their handles."""
+    """Return a graph document; an edge is source, target, and perhaps their handles."""
     names = ("source", "target", "sourceHandle", "targetHandle")
     flow = {"data": {"channel": "flow"}}
     return {
@@ -71,7 +71,7 @@ def graph_document(*nodes: dict[str, Any], edges: Sequence[tuple[str, ...]] = ()
 
 
 def registry_with(*types: Any, limits: Limits | None = None) -> Registry:
-    """Give the library and some types more."""
+    """Return a registry of the library and some more types."""
     return Registry([*LIBRARY, *types]).with_providers(None, limits=limits)
 
 
@@ -89,13 +89,13 @@ async def run_to_end(
 
 
 def with_long_render_time(run: Run) -> Run:
-    """Give the templates of a run all the time they may need on a busy machine."""
+    """Raise the time limit of templates, which a busy machine may exceed."""
     run.environment.renderer.wall_s = 60.0
     return run
 
 
 async def run_node(kind: str, *types: Any, **data: Any) -> Any:
-    """Run one node to its end; give its outputs by handle, or the error that ended it."""
+    """Run one node; return its outputs by handle, or code and message of the error."""
     return values_or_error(
         await run_to_end(graph_document(node_document("n", kind, **data)), *types)
     )
@@ -111,7 +111,7 @@ def values_or_error(result: RunResult) -> Any:
 def errors_of(
     graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
 ) -> list[tuple[str, str]]:
-    """Give code and place of every error found in a graph."""
+    """Return code and pointer of every error in a graph."""
     found = errors_in(diagnostics_of(graph, *types, limits=limits))
     return [(each.code, each.pointer) for each in found]
 
@@ -119,12 +119,12 @@ def errors_of(
 def diagnostics_of(
     graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
 ) -> list[Diagnostic]:
-    """Give every finding of a graph."""
+    """Return all findings of a graph."""
     return read_and_check(graph, registry_with(*types, limits=limits), limits)[1]
 
 
 class FakeFlowStore:
-    """Flows by id, each the list of its versions; counts how often each was asked for."""
+    """Flows by id, each the list of its versions; records the requests for them."""
 
     def __init__(self, **flows: Sequence[Mapping[str, Any]]) -> None:
         self.flows = flows
@@ -157,7 +157,7 @@ async def run_with_answers(
 
 
 async def result_key_of(graph: Mapping[str, Any], node_id: str, **outputs: Json) -> str:
-    """Give the identity of a node's result, with what the nodes before it gave."""
+    """Return the result key of a node, given the outputs of the nodes before it."""
     program = Program(read_graph(graph)[0], registry_with())
     variables = {"goal": "a goal", "trigger": None}
     host = NodeHost("x1", variables, None, None, None, None)

@@ -29,7 +29,7 @@ class _VariableLookup:
 
 @dataclass
 class FakeRuntime:
-    """What a node may ask about a graph; ``links`` holds what link sources would give."""
+    """The runtime of one node in a graph; ``links`` has the artifacts of its link sources."""
 
     graph: Graph
     links: Mapping[tuple[str, str], list[Any]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class FakeRuntime:
 
 
 class OneStepPlanner:
-    """Plans any goal as one text that says it; keeps what it was asked."""
+    """Plans any goal as one text node; records the requests."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -124,7 +124,7 @@ def context_for(
     services: NodeServices | None = None,
     links: Mapping[tuple[str, str], list[Any]] | None = None,
 ) -> FlowContext:
-    """Give the context of one node, alone in a graph but for dangling edges."""
+    """Return the context of one node in a graph of this node and dangling edges."""
     runtime = FakeRuntime(Graph((node,), tuple(edges)), links or {})
     return FlowContext(node.id, "run-1", node.id, 1, None, None, runtime, services)
 
@@ -132,14 +132,14 @@ def context_for(
 def services_with(
     reply: ReplyFunction, providers: ListedProviders | None = None, **options: Any
 ) -> tuple[NodeServices, FunctionModels]:
-    """Give node services whose models answer with a function, and those models."""
+    """Return node services whose models reply with a function, and these models."""
     models = FunctionModels(reply)
     chosen = providers or ListedProviders({"openai": ["m", "n"]})
     return NodeServices(models, chosen, **{"planner": OneStepPlanner(), **options}), models
 
 
 def make_inputs(*values: Any, handle: str = "input") -> Inputs:
-    """Give inputs with these values from nodes ``s0``, ``s1`` … in order.
+    """Return inputs with these values from nodes ``s0``, ``s1`` … in order.
 
     A value may be a ``(handle, value)`` pair.
     """
@@ -153,15 +153,15 @@ def make_inputs(*values: Any, handle: str = "input") -> Inputs:
 
 
 async def last_item(execution: Any) -> ExecutionResult | Suspension:
-    """Run what ``execute`` gave to its end: the result, or what it waits with."""
+    """Await or exhaust what ``execute`` returned; return the result or the suspension."""
     if not hasattr(execution, "__aiter__"):
         return await execution
-    *_, given = [item async for item in execution]
-    return given
+    *_, last = [item async for item in execution]
+    return last
 
 
 async def result_and_events(execution: Any) -> tuple[ExecutionResult, list[NodeEvent]]:
-    """Run what ``execute`` gave to its end: the result, and every event on the way."""
+    """Await or exhaust what ``execute`` returned; return the result and all events."""
     if not hasattr(execution, "__aiter__"):
         result = await execution
         assert isinstance(result, ExecutionResult)

@@ -9,17 +9,15 @@ import tomllib
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.processes.forked_process import run_forked
 
-COMMANDS = {
-    "python": ["-W", "error"],
-    "pytest": ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"],
-    "planwave": ["-W", "error", "-c", "from planwave.main import main; main()"],
-}
-"""What stands for a command line's first word, after the interpreter."""
+PROGRAMS = {"python": [], "planwave": ["-c", "from planwave.main import main; main()"]}
+"""What stands for a command line's first word, after the interpreter and ``-W error``."""
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"]
 
 
 def install_entry_points(project: Path, site: Path) -> None:
-    """Make a project's entry points known to who has ``site`` on the path; as ``pip install -e``."""
+    """Write the metadata of a project's entry points into ``site``, as ``pip install -e`` does."""
     about = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
     info = site / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
     info.mkdir(parents=True)
@@ -38,18 +36,18 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python …``, ``pytest …`` or ``planwave …`` in a directory, packages on the path."""
     path = os.pathsep.join(map(str, [ROOT, directory, *sites]))
-    return subprocess.run(
-        [sys.executable, *COMMANDS[command[0]], *command[1:]],
-        cwd=directory,
-        env={
-            "PYTHONPATH": path,
-            "PATH": "",
-            "HOME": str(directory),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "COLUMNS": "120",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {
+        "PYTHONPATH": path,
+        "PATH": "",
+        "HOME": str(directory),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COLUMNS": "120",
+    }
+    program, *arguments = command
+    if program == "pytest":  # it rewrites what it imports, and would find its plugins imported
+        return subprocess.run(
+            [*PYTEST, *arguments],
+            cwd=directory, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    return run_forked("-W", "error", *PROGRAMS[program], *arguments, cwd=directory, env=environment)

@@ -1,10 +1,8 @@
 """A service that is there to be killed: executor, SQLite, a scripted model, no HTTP and no SDK.
 
-As a program, ``python -m tests.support.recovery.crash_child`` reads orders (:class:`Order`, one JSON line each)
-and lives one life for each, in a process forked off for it: what takes long to import is there
-already. On standard output come one line for the process (``{"life": pid}``), then what a client
-of the service may rely on, each written once the service said so (:class:`Facts`), and ``{"exit":
-code}``. ``tests/support/recovery/crash_history.py`` is the other end.
+The process runs ``main OPTIONS``: it lives one life as ordered (:class:`ChildOptions` as JSON). On
+standard output comes what a client of the service may rely on, each written once the service said
+so (:class:`FactWriter`). ``tests/support/recovery/crash_history.py`` is the other end.
 
 What the outside world saw is in ``<directory>/../outside.log``, JSON lines written before anybody is
 told: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,
@@ -19,11 +17,9 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -379,22 +375,6 @@ async def run_child(order: ChildOptions) -> None:
 
 
 def main() -> None:
-    """Live one life for each order."""
-    import_module("planwave.nodes.json_schema")  # a service imports it late; no life waits for it
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(100)  # one whose parent is gone does not stay
-            FactWriter().write("life", os.getpid())
-            try:
-                asyncio.run(run_child(ChildOptions(**json.loads(line))))
-            except BaseException:  # noqa: BLE001 - the end of the process
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        FactWriter().write("exit", os.waitstatus_to_exitcode(status))
-
-
-if __name__ == "__main__":
-    main()
+    """Live as ordered in the first argument."""
+    signal.alarm(100)  # a process whose parent is gone does not stay
+    asyncio.run(run_child(ChildOptions(**json.loads(sys.argv[1]))))

@@ -8,18 +8,11 @@ it with ``kill -9``, and looks after each life at what is stored and at what the
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +21,13 @@ from planwave.events import ENDED_STATUS, TERMINAL, Event, fold
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.schema import calls
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import ROOT
 from tests.support.engine.event_invariants import check_events, once_values, settled_attempts
+from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_child import EXTERNAL_LOG, TOKENS, ChildOptions
 from tests.support.recovery.crash_points import KILLED
 
-MODULE = "tests.support.recovery.crash_child"
+PROGRAM = "from tests.support.recovery.crash_child import main; main()"
 CallRef = tuple[str, str, int, int]
 """Execution, path, attempt, ordinal."""
 
@@ -78,42 +72,28 @@ class CrashHistory:
     """
 
     directory: Path
-    process: subprocess.Popen[str]
     runs: list[ProcessRun] = field(default_factory=list)
     settled: list[SettledWork] = field(default_factory=list)
 
     def run(self, kill_after_s: float | None = None, **order: Any) -> ProcessRun:
         """Live one life; it is killed so many seconds after it is up, if it has not ended."""
-        assert self.process.stdin is not None
-        asked = ChildOptions(directory=str(self.directory), **order)
-        self.process.stdin.write(json.dumps(asdict(asked)) + "\n")
-        self.process.stdin.flush()
-        life = ProcessRun()
-        timer: threading.Timer | None = None
-        for kind, *about in self._lines():
-            if kind == "life":
-                life.pid = about[0]
-            elif kind == "exit":
-                life.exit_code = about[0]
-                break
-            else:
-                life.facts.append([kind, *about])
-                if kind == "up" and kill_after_s is not None:
-                    timer = threading.Timer(kill_after_s, _kill, [life.pid])
+        options = json.dumps(asdict(ChildOptions(directory=str(self.directory), **order)))
+        with ForkedProcess("-c", PROGRAM, options, cwd=ROOT, stderr=2) as process:
+            life = ProcessRun(process.pid)
+            timer = threading.Timer(kill_after_s or 0, process.kill)
+            assert process.stdout is not None
+            for line in process.stdout:
+                life.facts.append(json.loads(line))
+                if life.facts[-1] == ["up"] and kill_after_s is not None:
                     timer.start()
-        if timer is not None:
-            timer.cancel()
-            timer.join()
+            if timer.is_alive():
+                timer.cancel()
+                timer.join()
+            life.exit_code = process.wait()
         self.runs.append(life)
         assert life.exit_code in (0, -signal.SIGKILL, KILLED), "it broke; its last words are above"
         self.settled.append(settled_in(self.directory))
         return life
-
-    def _lines(self) -> Iterator[list[Any]]:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            yield json.loads(line)
-        raise AssertionError("the process that starts them has ended")
 
     def stored(self) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
         """Give all that is stored."""
@@ -245,47 +225,6 @@ def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]
 def settled_in(directory: Path) -> SettledWork:
     """Give what has to be left alone from now on."""
     return asyncio.run(_settled(directory))
-
-
-@contextmanager
-def crash_history(directory: Path) -> Iterator[CrashHistory]:
-    """Yield a history over ``directory/storage``.
-
-    The process that forks the children has imported everything, so all tests of a process share
-    it. After a failure a new one is started: the old one may be in the middle of a child.
-    """
-    parent = _forking_parent()
-    try:
-        yield CrashHistory(directory / "storage", parent)
-    except BaseException:
-        _forking_parent.cache_clear()
-        _stop(parent)
-        raise
-
-
-@cache
-def _forking_parent() -> subprocess.Popen[str]:
-    """Start the process that forks the children; it ends with the tests."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", MODULE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    atexit.register(_stop, process)
-    return process
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    with process:  # closes the pipes and waits
-        pass
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 def _of(events: list[Event], kind: str, request_id: str) -> list[Event]:

@@ -1,7 +1,7 @@
 """The HTTP service as a process that ends at a point: ``crash_server(directory, point)``.
 
-As a program: ``python -m tests.support.recovery.crash_server DIRECTORY [POINT]``; see ``crash_points``. Plans are
-those of ``PlannerByGoal``, and every planning is noted in ``<directory>/../planned.log`` before it is
+The process runs ``main DIRECTORY [POINT]``; see ``crash_points``. Plans are those of
+``PlannerByGoal``, and every planning is noted in ``<directory>/../planned.log`` before it is
 answered.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +20,19 @@ from planwave.graph.plan import Plan
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import ROOT, read_until, start_command
+from tests.support.cli.command_process import read_until
+from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_points import CrashPoint, crash_at
 from tests.support.server.running_server import NO_RATE_LIMITS, PlannerByGoal
 from tests.support.server.server_process import RELEASE_FILE, ServerProcess
 from tests.support.service.dependencies import dependencies
 
-MODULE = "tests.support.recovery.crash_server"
+PROGRAM = """
+import sys
+from tests.support.recovery.crash_server import main
+sys.exit(main(*sys.argv[1:]))
+"""
 PLANNING_LOG = "planned.log"
 
 
@@ -51,8 +56,7 @@ class LoggingPlanner(PlannerByGoal):
 def crash_server(directory: Path, point: str | None = None) -> Iterator[ServerProcess]:
     """Start a server over ``directory/storage``, and leave none behind."""
     more = [] if point is None else [point]
-    command = [sys.executable, "-m", MODULE, str(directory / "storage"), *more]
-    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
+    with ForkedProcess("-c", PROGRAM, str(directory / "storage"), *more, cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             yield ServerProcess(process, url, directory / RELEASE_FILE)
@@ -66,7 +70,8 @@ def planned_goals(directory: Path) -> list[str]:
     return log.read_text("utf-8").splitlines() if log.exists() else []
 
 
-def _main(directory: str, point: str | None = None) -> int:
+def main(directory: str, point: str | None = None) -> int:
+    """Serve until a signal or the point; give the exit code."""
     place, deadly_point = Path(directory), CrashPoint.parse(point)
     planner = LoggingPlanner(place.parent / PLANNING_LOG)
     planner.record_request = crash_at(planner, deadly_point).record_request
@@ -82,7 +87,3 @@ def _main(directory: str, point: str | None = None) -> int:
 
     settings = Settings(port=0, storage_dir=place, limits=NO_RATE_LIMITS)
     return asyncio.run(serve(settings, lambda _: Service(parts), told))
-
-
-if __name__ == "__main__":
-    sys.exit(_main(*sys.argv[1:]))

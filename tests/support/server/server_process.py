@@ -1,7 +1,7 @@
 """A server as a process of its own, with node types that take their time: ``start_server``.
 
-As a program: ``python -m tests.support.server.server_process DIRECTORY DRAIN_S [FILES] [slow-disk]`` serves
-plans by goal (``tests/support/server/running_server.py``) over SQLite, prints one JSON line, and goes down as
+The process runs ``main DIRECTORY DRAIN_S [FILES] [slow-disk]``: it serves plans by goal
+(``tests/support/server/running_server.py``) over SQLite, prints one JSON line, and goes down as
 ``planwave serve`` does.
 """
 
@@ -12,7 +12,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,11 +26,17 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import ROOT, read_until, start_command
+from tests.support.cli.command_process import read_until
+from tests.support.paths import ROOT
+from tests.support.processes.forked_process import ForkedProcess
 from tests.support.server.running_server import NO_RATE_LIMITS, HeldNodePerExecution, PlannerByGoal
 from tests.support.service.dependencies import dependencies
 
-MODULE = "tests.support.server.server_process"
+PROGRAM = """
+import sys
+from tests.support.server.server_process import main
+sys.exit(main(*sys.argv[1:]))
+"""
 RELEASE_FILE = "woken"
 
 
@@ -54,7 +59,7 @@ class WaitForFileNode:
 class ServerProcess:
     """A server process that is listening."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, release_file: Path) -> None:
+    def __init__(self, process: ForkedProcess, url: str, release_file: Path) -> None:
         self.process = process
         self.url = url
         self._release_file = release_file
@@ -78,8 +83,8 @@ class ServerProcess:
 @contextmanager
 def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[ServerProcess]:
     """Start a server, and leave none behind."""
-    command = [sys.executable, "-m", MODULE, str(directory), str(drain_s), *more]
-    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
+    arguments = str(directory), str(drain_s), *more
+    with ForkedProcess("-c", PROGRAM, *arguments, cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             yield ServerProcess(process, url, directory / RELEASE_FILE)
@@ -87,12 +92,13 @@ def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[S
             process.kill()
 
 
-def _main(directory: str, drain_s: str, *more: str) -> int:
+def main(directory: str, drain_s: str, *more: str) -> int:
+    """Serve until a signal; give the exit code."""
     if "slow-disk" in more:
         fsync = os.fsync
 
         def slowly(file: int) -> None:
-            time.sleep(0.2)
+            time.sleep(0.1)
             fsync(file)
 
         os.fsync = slowly  # a document is being written most of the time
@@ -113,7 +119,3 @@ def _main(directory: str, drain_s: str, *more: str) -> int:
         sys.stdout.flush()
 
     return asyncio.run(serve(settings, lambda _: Service(parts), told))
-
-
-if __name__ == "__main__":
-    sys.exit(_main(*sys.argv[1:]))

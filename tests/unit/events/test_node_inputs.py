@@ -22,56 +22,56 @@ def state_of(*facts: tuple[str, str, dict[str, Any]]) -> ExecutionState:
     return fold(numbered_events([("execution.created", None, {"graph": GRAPH}), *facts]))
 
 
-def test_what_arrived_is_what_sources_gave_on_the_handles_of_flow_edges() -> None:
+def test_inputs_are_the_values_of_the_sources_of_flow_edges() -> None:
     done = [("node.completed", each, {"outputs": GIVEN}) for each in ("a", "b", "t")]
-    feeds = NodeInputs(state_of(*done))
-    (arrival,) = feeds.inputs("c").arrivals
+    node_inputs = NodeInputs(state_of(*done))
+    (arrival,) = node_inputs.inputs("c").arrivals
     assert arrival == ("e1", "a", "First", "output", "input", ("text", "one"))
-    assert feeds.upstream("c") == ["a", "b"]
+    assert node_inputs.upstream("c") == ["a", "b"]
 
 
-def test_of_a_winner_its_value_alone_is_read() -> None:
+def test_a_join_any_has_only_the_input_of_its_winning_edge() -> None:
     started = ("node.started", "c", {"wave": 2, "via": "e2"})
     state = state_of(("node.completed", "a", {"outputs": GIVEN}), started)
     assert not NodeInputs(state).inputs("c")
 
 
 def opened(path: str, key: str, name: str, **more: Any) -> tuple[str, str, dict[str, Any]]:
-    said = {"key": key, "graph": name, "inputs": "h", **more}
-    return ("node.event", path, {"event_type": "run_graph", "data": said})
+    opening = {"key": key, "graph": name, "inputs": "h", **more}
+    return ("node.event", path, {"event_type": "run_graph", "data": opening})
 
 
-def test_a_nested_node_reads_what_the_nodes_beside_it_gave() -> None:
+def test_a_nested_node_reads_values_of_its_own_graph_run() -> None:
     state = state_of(
         opened("b", "0", "g", document=GRAPH),
         opened("b", "1", "g"),
         ("node.completed", "b[0]/a", {"outputs": GIVEN}),
         ("node.completed", "b[1]/a", {"outputs": {"output": {"type": "text", "value": "two"}}}),
     )
-    feeds = NodeInputs(state)
-    assert feeds.inputs("b[0]/c").arrivals == ()
+    node_inputs = NodeInputs(state)
+    assert node_inputs.inputs("b[0]/c").arrivals == ()
     state.node("b[0]/c"), state.node("b[1]/c")
-    (arrival,) = feeds.inputs("b[0]/c").arrivals
+    (arrival,) = node_inputs.inputs("b[0]/c").arrivals
     assert arrival == ("e1", "a", "First", "output", "input", ("text", "one"))
-    assert feeds.inputs("b[1]/c").one("input") == ("text", "two")
-    assert feeds.upstream("b[1]/c") == ["b[1]/a", "b[1]/b"]
-    assert feeds.graphs.locate("b[1]/c").graph is feeds.graphs.locate("b[0]/c").graph
+    assert node_inputs.inputs("b[1]/c").one("input") == ("text", "two")
+    assert node_inputs.upstream("b[1]/c") == ["b[1]/a", "b[1]/b"]
+    assert node_inputs.graphs.locate("b[1]/c").graph is node_inputs.graphs.locate("b[0]/c").graph
 
 
-def test_a_run_inside_a_run_has_a_graph_of_its_own() -> None:
+def test_a_nested_run_at_the_second_level_has_its_own_graph() -> None:
     inner = {"nodes": [{"id": "x", "type": "t"}, {"id": "y"}], "edges": [
         {"source": "x", "target": "y", "data": {"channel": "flow"}},
     ]}  # fmt: skip
-    feeds = NodeInputs(state_of(opened("b", "0", "g", document=GRAPH),
+    node_inputs = NodeInputs(state_of(opened("b", "0", "g", document=GRAPH),
                            opened("b[0]/a", "k", "h", document=inner)))  # fmt: skip
-    assert feeds.upstream("b[0]/a[k]/y") == ["b[0]/a[k]/x"]
-    place = feeds.graphs.locate("b[0]/a[k]/x")
+    assert node_inputs.upstream("b[0]/a[k]/y") == ["b[0]/a[k]/x"]
+    place = node_inputs.graphs.locate("b[0]/a[k]/x")
     assert (place.parent, place.id, place.document["type"]) == ("b[0]/a", "x", "t")
-    assert feeds.graphs.locate("b").parent is None
-    assert not feeds.graphs.locate("b[0]/nobody").is_known
+    assert node_inputs.graphs.locate("b").parent is None
+    assert not node_inputs.graphs.locate("b[0]/nobody").is_known
 
 
-def test_a_run_that_is_let_go_of_keeps_its_graph_and_one_made_anew_may_have_another() -> None:
+def test_an_abandoned_run_keeps_its_graph_and_a_restarted_run_may_have_another() -> None:
     other = {"nodes": [{"id": "a", "type": "other"}], "edges": []}
     dropped = (
         "node.event",
@@ -84,16 +84,18 @@ def test_a_run_that_is_let_go_of_keeps_its_graph_and_one_made_anew_may_have_anot
     assert NodeInputs(state).graphs.locate("b[0]/a").document["type"] == "other"
 
 
-def test_of_a_graph_that_was_never_told_nothing_is_known() -> None:
-    """As in logs of before graphs were told."""
-    feeds = NodeInputs(state_of(opened("b", "0", "g"), ("node.started", "b[0]/c", {"wave": 1})))
-    assert not feeds.inputs("b[0]/c")
-    assert feeds.upstream("b[0]/c") == []
-    assert feeds.graphs.locate("b[0]/c").document == {}
+def test_a_nested_run_without_a_stored_graph_has_no_inputs() -> None:
+    """Logs of older versions have no graphs of nested runs."""
+    node_inputs = NodeInputs(
+        state_of(opened("b", "0", "g"), ("node.started", "b[0]/c", {"wave": 1}))
+    )
+    assert not node_inputs.inputs("b[0]/c")
+    assert node_inputs.upstream("b[0]/c") == []
+    assert node_inputs.graphs.locate("b[0]/c").document == {}
 
 
-def test_nothing_is_known_of_nodes_of_nested_runs_or_of_none() -> None:
-    feeds = NodeInputs(state_of(("node.started", "a[1]/i", {"wave": 1})))
-    assert not feeds.inputs("a[1]/i")
-    assert not feeds.inputs("nobody")
-    assert feeds.upstream("nobody") == []
+def test_unknown_nodes_have_no_inputs() -> None:
+    node_inputs = NodeInputs(state_of(("node.started", "a[1]/i", {"wave": 1})))
+    assert not node_inputs.inputs("a[1]/i")
+    assert not node_inputs.inputs("nobody")
+    assert node_inputs.upstream("nobody") == []

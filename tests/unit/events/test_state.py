@@ -40,7 +40,7 @@ def test_created_makes_every_node_pending_in_graph_order() -> None:
     assert (state.status, state.goal, state.title, state.plan_id) == ("starting", "why", "T", "p")
 
 
-def test_started_marks_nodes_that_will_never_run() -> None:
+def test_the_start_marks_linked_and_unreached_nodes() -> None:
     state = begun(linked=["b"], not_reached=["c"]).state
     assert [n.status for n in state.nodes.values()] == ["pending", "linked", "not_reached"]
     assert state.status == "executing"
@@ -58,7 +58,7 @@ def test_a_completed_node_has_its_outputs_and_times() -> None:
     assert node.started_at < node.completed_at
 
 
-def test_a_handled_failure_keeps_error_and_outputs() -> None:
+def test_a_handled_failure_has_error_and_outputs() -> None:
     error = {"code": "boom", "message": "it broke"}
     story = begun().add("node.started", "a", 1, wave=1)
     story.add("node.failed", "a", 1, error=error, handled=True, outputs={"error": {}}, duration_s=1)
@@ -72,7 +72,7 @@ def test_a_handled_failure_keeps_error_and_outputs() -> None:
     assert story.state.handled_failures == ["a"]
 
 
-def test_a_retried_node_counts_its_attempts_and_forgets_the_old_error() -> None:
+def test_a_new_attempt_clears_the_error_and_is_counted() -> None:
     story = begun().add("node.started", "a", 1, wave=1)
     story.add("node.retrying", "a", 1, error={"code": "x"}, delay_s=1, next_attempt=2)
     assert (story.state.nodes["a"].status, story.state.nodes["a"].error) == (
@@ -92,7 +92,9 @@ def test_a_retried_node_counts_its_attempts_and_forgets_the_old_error() -> None:
         ("node.cancelled", {"cause": "stop"}, ("cancelled", None, "stop")),
     ],
 )
-def test_a_node_that_did_not_run_says_why(kind: str, data: dict[str, Any], shown: Any) -> None:
+def test_a_node_that_did_not_run_has_a_reason_or_cause(
+    kind: str, data: dict[str, Any], shown: Any
+) -> None:
     node = begun().add(kind, "b", **data).state.nodes["b"]
     assert (node.status, node.reason, node.cause) == shown
 
@@ -105,21 +107,23 @@ def test_a_node_that_did_not_run_says_why(kind: str, data: dict[str, Any], shown
         ("execution.cancelled", {"cause": "user"}, "cancelled"),
     ],
 )
-def test_an_ended_execution_waits_for_nobody(kind: str, data: dict[str, Any], status: str) -> None:
+def test_an_ended_execution_waits_for_no_input(
+    kind: str, data: dict[str, Any], status: str
+) -> None:
     story = begun().add("node.waiting", "a", 1, request_id="r", request={})
     state = story.add(kind, **data).state
     assert (state.status, state.is_over, state.waiting_for_input) == (status, True, False)
     assert state.completed_at is not None
 
 
-def test_pause_and_resume_come_back_to_executing() -> None:
+def test_a_resumed_execution_is_executing() -> None:
     story = begun().add("execution.paused", reason="waiting")
     assert (story.state.status, story.state.reason) == ("paused", "waiting")
     assert story.add("execution.resumed").state.status == "executing"
 
 
 @pytest.mark.parametrize("kind", ["execution.completed", "execution.failed", "execution.cancelled"])
-def test_an_ended_execution_does_not_say_why_it_once_paused(kind: str) -> None:
+def test_an_ended_execution_has_no_pause_reason(kind: str) -> None:
     story = begun().add("execution.paused", reason="waiting").add(kind)
     assert story.state.reason is None
 
@@ -134,7 +138,7 @@ def test_the_current_node_is_that_of_the_oldest_open_request() -> None:
     assert (story.state.waiting_for_input, story.state.current_node_id) == (False, None)
 
 
-def test_who_waits_for_a_time_asks_nobody() -> None:
+def test_a_timer_is_not_a_request_for_input() -> None:
     timer = {"kind": "timer", "until": "2030-01-31T09:00:00+00:00"}
     story = begun().add("node.waiting", "b", 1, request_id="r1", request=timer, timeout_s=5.0)
     assert not story.state.waiting_for_input
@@ -156,7 +160,7 @@ def test_the_current_wave_is_the_lowest_unfinished_one() -> None:
     assert story.add("wave.completed", wave=3).state.waves == {"current": 3, "total": 3}
 
 
-def test_a_wave_of_which_nothing_ran_holds_nobody_up() -> None:
+def test_a_wave_without_started_nodes_does_not_stay_current() -> None:
     story = begun(waves=4).add("wave.started", wave=1, nodes=["a"])
     story.add("wave.completed", wave=1).add("wave.started", wave=3, nodes=["c"])
     assert story.state.waves == {"current": 3, "total": 4}
@@ -168,7 +172,7 @@ def test_a_completed_execution_is_at_its_last_wave() -> None:
     assert story.add("execution.completed").state.waves == {"current": 3, "total": 3}
 
 
-def test_the_last_prompt_is_kept_whole() -> None:
+def test_the_last_prompt_event_is_the_prompt_of_the_node() -> None:
     story = begun().add("node.event", "a", 1, event_type="prompt", data={"prompt": "old"})
     story.add("node.event", "a", 1, event_type="prompt", data={"prompt": "new", "system": "s"})
     story.add("node.event", "a", 1, event_type="reasoning", data={"text": "hm"})
@@ -188,7 +192,7 @@ def test_a_closed_request_has_the_reason_why_it_was_closed() -> None:
     assert len(state.requests) == 0
 
 
-def test_a_node_waits_for_as_long_as_any_of_its_requests_is_open() -> None:
+def test_a_node_waits_as_long_as_any_of_its_requests_is_open() -> None:
     story = begun().add("node.started", "a", 1, wave=1)
     for request_id in ("r1", "r2"):
         story.add("node.waiting", "a", 1, request_id=request_id, request={})
@@ -215,14 +219,14 @@ def test_usage_is_summed_by_node_and_in_total() -> None:
 
 
 @pytest.mark.parametrize("odd", ["many", -5, None, [1], {}, True])
-def test_usage_a_node_made_up_is_no_number_in_the_sum(odd: Any) -> None:
+def test_invalid_usage_numbers_count_as_zero(odd: Any) -> None:
     story = begun().add("usage", "a", 1, input_tokens=2, output_tokens=3, cost_usd=0.5)
     story.add("usage", "a", 1, input_tokens=odd, output_tokens=odd, cost_usd=odd)
     usage = story.state.nodes["a"].usage
     assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost_usd) == (2, 2, 3, 0.5)
 
 
-def test_streamed_text_grows_at_its_offset_and_starts_anew_with_an_attempt() -> None:
+def test_streamed_text_grows_at_its_offset_and_restarts_with_an_attempt() -> None:
     story = begun().add("node.started", "a", 1, wave=1)
     story.add("node.delta", "a", 1, kind="text", text="Hel", offset=0)
     story.add("node.delta", "a", 1, kind="text", text="lo", offset=3)
@@ -238,14 +242,14 @@ def test_streamed_text_grows_at_its_offset_and_starts_anew_with_an_attempt() -> 
     assert story.state.nodes["a"].text == "again"
 
 
-def test_a_delta_of_a_new_attempt_drops_the_old_text_by_itself() -> None:
+def test_a_delta_of_a_new_attempt_replaces_the_old_text() -> None:
     story = begun().add("node.started", "a", 1, wave=1)
     story.add("node.delta", "a", 1, kind="text", text="old", offset=0)
     story.add("node.delta", "a", 2, kind="text", text="new", offset=0)
     assert story.state.nodes["a"].text == "new"
 
 
-def test_a_piece_beyond_the_end_leaves_no_hole() -> None:
+def test_a_delta_beyond_the_end_of_the_text_is_ignored() -> None:
     story = begun().add("node.started", "a", 1, wave=1)
     story.add("node.delta", "a", 1, kind="text", text="far", offset=7)
     assert story.state.nodes["a"].text == ""
@@ -256,7 +260,7 @@ def test_a_nested_node_gets_its_own_state_under_its_path() -> None:
     assert list(state.nodes) == ["a", "b", "c", "a[2]/sub"]
 
 
-def test_a_parked_node_waits_with_what_is_inside_it() -> None:
+def test_a_parked_node_is_waiting_like_its_nested_node() -> None:
     story = begun().add("node.started", "a", 1).add("node.started", "a[k]/n", 1)
     story.add("node.waiting", "a[k]/n", 1, request_id="r", request={}).add("node.parked", "a", 1)
     assert [story.state.nodes[path].status for path in ("a", "a[k]/n")] == ["waiting", "waiting"]
@@ -265,7 +269,7 @@ def test_a_parked_node_waits_with_what_is_inside_it() -> None:
     assert [story.state.nodes[path].status for path in ("a", "a[k]/n")] == ["running", "running"]
 
 
-def test_a_node_of_a_run_that_is_made_anew_begins_anew_and_keeps_what_it_used() -> None:
+def test_a_node_of_a_restarted_nested_run_is_reset_except_for_its_usage() -> None:
     story = begun().add("node.started", "a[k]/n", 1)
     story.add("usage", "a[k]/n", 1, input_tokens=5).add(
         "node.completed", "a[k]/n", 1, outputs={"o": 1}
@@ -281,35 +285,35 @@ def test_a_node_of_a_run_that_is_made_anew_begins_anew_and_keeps_what_it_used() 
     assert node.usage.input_tokens == 5
 
 
-def test_a_result_taken_over_for_a_node_of_a_run_made_anew_is_all_there_is_of_it() -> None:
+def test_a_reused_result_replaces_the_earlier_state_of_a_nested_node() -> None:
     story = begun().add("node.cancelled", "a[k]/n", 1, cause="let go of")
     story.add("node.completed", "a[k]/n", 2, outputs={"o": 1}, reused={"execution_id": "x0"})
     node = story.state.nodes["a[k]/n"]
     assert (node.status, node.outputs, node.cause) == ("completed", {"o": 1}, None)
 
 
-def test_unknown_types_are_counted_and_change_nothing() -> None:
+def test_unknown_event_types_only_advance_the_sequence() -> None:
     assert begun().add("plan.revised", revision=2).state.last_seq == 3
 
 
 @pytest.mark.parametrize("seq", [0, 1, 2, 4])
-def test_a_seq_that_does_not_follow_is_refused(seq: int) -> None:
+def test_an_event_out_of_sequence_is_rejected(seq: int) -> None:
     state = begun().state
     with pytest.raises(InvalidTransition, match="3 must follow"):
         state.apply(Event("x1", seq, "t", "execution.completed", None, None, {}))
 
 
-def test_a_transient_event_with_a_seq_is_refused() -> None:
+def test_a_numbered_transient_event_is_rejected() -> None:
     with pytest.raises(InvalidTransition, match="never stored"):
         begun().state.apply(Event("x1", 3, "t", "node.delta", "a", 1, {}))
 
 
-def test_an_event_of_another_execution_is_refused() -> None:
+def test_an_event_of_another_execution_is_rejected() -> None:
     with pytest.raises(InvalidTransition, match="x2"):
         begun().state.apply(Event("x2", 3, "t", "execution.completed", None, None, {}))
 
 
-def test_a_node_event_without_a_path_is_refused() -> None:
+def test_a_node_event_without_a_path_is_rejected() -> None:
     with pytest.raises(InvalidTransition, match="no path"):
         begun().state.apply(Event("x1", 3, "t", "node.started", None, 1, {}))
 
@@ -322,7 +326,7 @@ def test_the_event_vocabulary_is_cheap_to_import() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_an_event_as_json_leaves_out_what_does_not_apply() -> None:
+def test_an_event_as_json_omits_path_and_attempt_if_it_has_none() -> None:
     assert Event("x1", 1, "t", "execution.resumed", None, None, {}).as_json() == {
         "execution_id": "x1",
         "seq": 1,

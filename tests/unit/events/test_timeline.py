@@ -10,13 +10,13 @@ from planwave.events.timeline import answers, reentries, timelines
 from tests.support.engine.event_story import numbered_events
 
 
-def course_of(*facts: tuple[str, dict[str, Any]]) -> Any:
+def steps_of(*facts: tuple[str, dict[str, Any]]) -> Any:
     return timelines(numbered_events((kind, "a", data) for kind, data in facts))["a"]
 
 
-def test_all_that_happened_to_a_node_is_told_in_order_with_its_facts() -> None:
+def test_the_timeline_of_a_node_has_its_steps_in_order_with_their_data() -> None:
     error = {"code": "busy", "message": "busy"}
-    course = course_of(
+    steps = steps_of(
         ("node.started", {"wave": 1}),
         ("node.log", {"message": "hm"}),
         ("node.retrying", {"error": error, "delay_s": 1, "next_attempt": 2}),
@@ -28,16 +28,16 @@ def test_all_that_happened_to_a_node_is_told_in_order_with_its_facts() -> None:
         ("node.answered", {"request_id": "r5", "answer": {"decision": "no"}, "by": "timeout"}),
         ("node.completed", {"duration_s": 2.0}),
     )
-    assert [step.what for step in course] == [
+    assert [step.what for step in steps] == [
         "started", "tried-again", "entered-again", "asked", "answered", "completed",
     ]  # fmt: skip
-    assert course[1].as_json() == {
+    assert steps[1].as_json() == {
         "seq": 3, "at": "t3", "what": "tried-again", "attempt": 1, "error": error, "delay_s": 1,
         "next_attempt": 2,
     }  # fmt: skip
-    assert course[3].details["timeout_answer"] == 0
-    assert reentries(course) == 1
-    assert answers(course) == [
+    assert steps[3].details["timeout_answer"] == 0
+    assert reentries(steps) == 1
+    assert answers(steps) == [
         {"at": "t6", "request_id": "r5", "by": "timeout", "answer": {"decision": "no"},
          "decision": "no"},
     ]  # fmt: skip
@@ -55,12 +55,12 @@ def test_all_that_happened_to_a_node_is_told_in_order_with_its_facts() -> None:
         ("node.cancelled", {"cause": "c"}, "cancelled"),
     ],
 )
-def test_every_end_has_its_word(kind: str, data: dict[str, Any], what: str) -> None:
-    (step,) = course_of((kind, data))
+def test_every_outcome_has_its_own_step(kind: str, data: dict[str, Any], what: str) -> None:
+    (step,) = steps_of((kind, data))
     assert step.what == what
 
 
-def test_what_is_of_no_node_is_in_no_course() -> None:
+def test_events_without_a_node_are_in_no_timeline() -> None:
     assert timelines([Event("x1", 1, "t", "execution.started", None, None, {})]) == {}
 
 
@@ -74,7 +74,7 @@ def test_what_is_of_no_node_is_in_no_course() -> None:
         (None, "nothing"),
     ],
 )
-def test_answers_read_as_people_say_them(answer: Any, text: str) -> None:
+def test_an_answer_as_text_has_decision_value_and_note(answer: Any, text: str) -> None:
     assert answer_text(answer) == text
 
 
@@ -87,11 +87,11 @@ def test_answers_read_as_people_say_them(answer: Any, text: str) -> None:
         ("which?", "which?"),
     ],
 )
-def test_requests_read_as_their_question(request_: Any, text: str) -> None:
+def test_a_request_as_text_is_its_prompt_or_message(request_: Any, text: str) -> None:
     assert request_text(request_) == text
 
 
-def test_a_decision_about_a_cut_off_node_is_told_from_other_requests() -> None:
+def test_only_requests_of_interrupted_nodes_are_decisions() -> None:
     assert is_decision({"kind": "interrupted"})
     assert not is_decision({"kind": "approval"})
     assert not is_decision("interrupted")

@@ -1,4 +1,4 @@
-"""Errors while stored events are read: an impossible order, told apart from bugs."""
+"""Errors while stored events are read, distinguished from bugs in the reading code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planwave.errors import Conflict, InputError, InvalidTransition
 from planwave.events.unreadable import UNREADABLE, guard_stored
 
 
-def test_an_order_that_the_schedule_refuses_was_changed_from_outside() -> None:
+def test_stored_events_that_the_schedule_rejects_are_unreadable() -> None:
     with (
         pytest.raises(Conflict, match="x1 cannot be read: node 'a' is") as caught,
         guard_stored("x1"),
@@ -19,11 +19,11 @@ def test_an_order_that_the_schedule_refuses_was_changed_from_outside() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("seq"), TypeError("odd"), AttributeError("odd")])
-def test_a_bug_is_not_reported_as_damage(error: Exception) -> None:
+def test_an_error_in_the_reading_code_is_not_reported_as_unreadable(error: Exception) -> None:
     with pytest.raises(type(error)), guard_stored("x1"):
         raise error
 
 
-def test_what_is_refused_already_stays_as_it_is() -> None:
+def test_errors_of_planwave_pass_through_unchanged() -> None:
     with pytest.raises(InputError), guard_stored("x1"):
         raise InputError("no")

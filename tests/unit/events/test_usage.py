@@ -1,4 +1,4 @@
-"""Usage that is told again is counted once; what was paid is never left out."""
+"""Usage that is reported again is counted once; no paid call is left out."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Story(EventStory):
 
     def use(self, tokens: int, attempt: int = 1, *, recorded: bool = False) -> Story:
         more = {"recorded": True} if recorded else {}
-        said = {"provider": "p", "model": "m", "input_tokens": tokens, "output_tokens": 1}
-        return self.add_event("usage", "a", attempt, **said, cost_usd=0.5, **more)
+        usage = {"provider": "p", "model": "m", "input_tokens": tokens, "output_tokens": 1}
+        return self.add_event("usage", "a", attempt, **usage, cost_usd=0.5, **more)
 
     def again(self, epoch: int = 2, reentry: int = 1) -> Story:
         self.add_event("execution.resumed", None, reason="recovery", epoch=epoch)
@@ -50,7 +50,7 @@ class Story(EventStory):
         return self.total.input_tokens
 
 
-def test_a_call_that_is_served_again_is_counted_once() -> None:
+def test_a_recorded_call_that_was_reported_before_is_counted_once() -> None:
     story = Story().start().use(10).use(20).again().use(10, recorded=True).use(20, recorded=True)
     assert (story.total.calls, story.read, story.total.cost_usd) == (2, 30, 1.0)
     story.use(5).again(3, 2)
@@ -59,34 +59,34 @@ def test_a_call_that_is_served_again_is_counted_once() -> None:
     assert story.read == 35
 
 
-def test_a_call_that_was_paid_and_not_told_is_counted_when_it_is_served() -> None:
+def test_a_paid_but_unreported_call_is_counted_when_its_recording_is_reported() -> None:
     story = Story().start().use(10).again().use(10, recorded=True).use(10, recorded=True)
     assert story.read == 20
     story.again(3, 2).use(10, recorded=True).use(10, recorded=True)
     assert story.read == 20
 
 
-def test_the_first_call_may_be_the_one_that_was_not_told() -> None:
+def test_the_first_call_may_be_the_unreported_one() -> None:
     assert Story().start().again().use(10, recorded=True).read == 10
 
 
-def test_a_call_that_is_paid_again_is_counted_again() -> None:
+def test_a_call_without_a_recording_is_counted_again() -> None:
     assert Story().start().use(10).again().use(10).read == 20
 
 
-def test_each_attempt_pays_for_itself() -> None:
+def test_calls_of_each_attempt_are_counted() -> None:
     story = Story().start().use(10).add_event("node.retrying", "a", 1, next_attempt=2)
     assert story.start(2).use(10, 2).read == 20
 
 
-def test_a_node_that_was_parked_tells_again_what_it_had_used() -> None:
+def test_usage_reported_again_after_parking_is_counted_once() -> None:
     story = Story().start().use(10)
     for _ in range(3):
         story.add_event("node.parked").add_event("node.unparked").use(10, recorded=True)
     assert story.read == 10
 
 
-def test_what_was_parked_may_go_on_in_another_process() -> None:
+def test_usage_reported_again_after_parking_and_a_restart_is_counted_once() -> None:
     story = Story().start().use(10).add_event("node.parked").add_event("node.unparked")
     story.use(10, recorded=True).use(7)
     story.add_event("execution.resumed", None, reason="recovery", epoch=2)
@@ -94,14 +94,14 @@ def test_what_was_parked_may_go_on_in_another_process() -> None:
     assert story.read == 17
 
 
-def test_what_follows_an_answer_has_calls_of_its_own() -> None:
+def test_calls_after_an_answer_are_counted_separately() -> None:
     story = Story().start().use(10).add_event("node.waiting", request_id="r", request={})
     story.add_event("node.answered", request_id="r", answer="yes")
     story.add_event("execution.resumed", None, reason="recovery", epoch=2).use(10, recorded=True)
     assert story.read == 20, "its call after the answer was paid, and nobody had told of it"
 
 
-def test_who_was_cut_off_and_is_run_again_tells_again_what_it_had_used() -> None:
+def test_usage_reported_again_by_an_interrupted_node_is_counted_once() -> None:
     story = Story().start().use(10)
     story.add_event("execution.resumed", None, reason="recovery", epoch=2)
     story.add_event(
@@ -111,26 +111,26 @@ def test_who_was_cut_off_and_is_run_again_tells_again_what_it_had_used() -> None
     assert story.start(reentry=1).use(10, recorded=True).read == 10
 
 
-def test_a_pause_by_request_cuts_nothing_off() -> None:
+def test_a_pause_by_request_does_not_start_a_new_count() -> None:
     story = Story().start().use(10).again().use(10, recorded=True)
     story.add_event("execution.paused", None, reason="paused by request")
     story.add_event("execution.resumed", None, reason="resumed", epoch=2).use(10, recorded=True)
     assert story.read == 20
 
 
-def test_what_an_attempt_is_served_from_the_start_was_paid_elsewhere() -> None:
+def test_recordings_reported_first_by_an_attempt_were_paid_elsewhere() -> None:
     story = Story().start().use(10, recorded=True)
     assert story.read == 0
     assert story.again().use(10, recorded=True).read == 0
 
 
-def test_a_node_may_say_anything_and_stays_readable() -> None:
+def test_malformed_usage_counts_as_a_call_without_tokens() -> None:
     story = Story().start().add_event("usage", input_tokens={"odd": [1]}, provider=None)
     story.again().add_event("usage", input_tokens={"odd": [1]}, provider=None, recorded=True)
     assert (story.total.calls, story.read) == (1, 0)
 
 
-def test_who_is_served_last_is_shown_even_if_it_counts_for_nothing() -> None:
+def test_provider_and_model_are_those_of_the_last_report() -> None:
     node = Story().start().use(10).again().use(10, recorded=True).state.nodes["a"]
     assert (node.provider, node.model) == ("p", "m")
 
@@ -143,18 +143,18 @@ async def test_chunks_count_as_the_state_does() -> None:
 
 
 @given(st.integers(0, 2**64))
-def test_whenever_a_process_ends_all_that_was_paid_is_counted_once(seed: int) -> None:
-    """A node makes the same calls in each life; what is paid is kept, then perhaps told."""
+def test_paid_calls_are_counted_once_at_any_point_of_interruption(seed: int) -> None:
+    """A node makes the same calls in each process; a paid call is recorded, then perhaps reported."""
     choose = Random(seed)  # noqa: S311 - a test's choices
     calls = [choose.choice((1, 2, 3)) for _ in range(choose.randrange(1, 6))]
-    story, kept = Story().start(), 0
+    story, recorded_calls = Story().start(), 0
     for life in range(2, 30):
-        made = choose.randrange(0, len(calls) + 1)
-        for number, tokens in enumerate(calls[:made]):
-            is_recorded = number < kept
-            kept = max(kept, number + 1)
-            if number == made - 1 and choose.random() < 0.5:
-                break  # it is kept, and the process ends before that is told
+        count = choose.randrange(0, len(calls) + 1)
+        for number, tokens in enumerate(calls[:count]):
+            is_recorded = number < recorded_calls
+            recorded_calls = max(recorded_calls, number + 1)
+            if number == count - 1 and choose.random() < 0.5:
+                break  # it is recorded, and the process ends before the report
             story.use(tokens, recorded=is_recorded)
         if life == 6:
             break
@@ -162,6 +162,6 @@ def test_whenever_a_process_ends_all_that_was_paid_is_counted_once(seed: int) ->
     for number, tokens in enumerate(calls):
         if number == 0:
             story.again(50, 50)
-        story.use(tokens, recorded=number < kept)
+        story.use(tokens, recorded=number < recorded_calls)
     assert story.read == sum(calls)
     assert story.total.calls == Counter(calls).total()

@@ -37,7 +37,7 @@ def typed(nodes: str, *edges: str) -> Program:
 
 
 def chosen(program: Program, *names: str, **given: Any) -> tuple[set[str], set[str], set[str]]:
-    """Give the ids given, dropped and in the part, for inputs that name these nodes."""
+    """Return preset, dropped and selected ids for inputs that name these nodes."""
     entry = plan_inputs(program, {name: {"output": 1} for name in names} | given)
     ids = program.topology.ids
 
@@ -47,42 +47,42 @@ def chosen(program: Program, *names: str, **given: Any) -> tuple[set[str], set[s
     return named(entry.preset), named(entry.dropped), named(entry.part or range(len(ids)))
 
 
-def test_without_inputs_everything_runs() -> None:
+def test_without_inputs_all_nodes_run() -> None:
     program = program_of(parse_graph("d:door a", "d>a"))
     assert (
         plan_inputs(program, None) == plan_inputs(program, {}) == InputPlan({}, frozenset(), None)
     )
 
 
-def test_inputs_that_name_no_entry_choose_no_part() -> None:
+def test_inputs_that_name_no_entry_select_no_part() -> None:
     program = program_of(parse_graph("d:door a b", "d>b", "a>b"))
     assert chosen(program, "a") == ({"a"}, set(), {"d", "a", "b"})
 
 
-def test_a_chosen_entry_runs_with_what_its_part_needs() -> None:
+def test_a_chosen_entry_selects_its_descendants_and_what_these_need() -> None:
     graph = parse_graph("d:door e:door c x y other", "d>x", "c>x", "e>y", "other>y")
     assert chosen(program_of(graph), "d") == ({"d"}, {"e"}, {"d", "e", "c", "x"})
 
 
-def test_two_chosen_entries_run_both_parts() -> None:
+def test_two_chosen_entries_select_both_parts() -> None:
     graph = parse_graph("d:door e:door f:door x y z", "d>x", "e>y", "f>z")
     assert chosen(program_of(graph), "d", "e") == (
         {"d", "e"}, {"f"}, {"d", "e", "f", "x", "y"},
     )  # fmt: skip
 
 
-def test_what_only_feeds_nodes_that_will_not_run_is_not_reached() -> None:
+def test_ancestors_of_nodes_that_will_not_run_are_not_selected() -> None:
     graph = parse_graph("a d:door b e:door x", "a>d", "d>x", "b>e", "e>x")
     assert chosen(program_of(graph), "d") == ({"d"}, {"e"}, {"d", "e", "x"})
 
 
-def test_a_gate_and_what_holds_it_are_part_of_what_needs_it() -> None:
+def test_a_gate_and_its_sources_are_selected_with_its_consumers() -> None:
     graph = parse_graph("d:door a g x other", "d>x", "a>g", "g~x")
     assert chosen(program_of(graph), "d")[2] == {"d", "a", "g", "x"}
 
 
 @given(st.binary(min_size=40, max_size=100))
-def test_the_part_is_what_the_sentence_says(source: bytes) -> None:
+def test_the_part_equals_that_of_the_reference(source: bytes) -> None:
     choices = ByteChoices(source)
     graph, passive = random_graph(choices)
     plain = ScheduleCase(graph, passive)
@@ -106,30 +106,30 @@ def test_the_part_is_what_the_sentence_says(source: bytes) -> None:
 
 
 def part(program: Program, options: RunOptions, *names: str) -> set[str]:
-    """Give the ids in the part for inputs that name these nodes, and options."""
+    """Return the selected ids for inputs that name these nodes, and options."""
     entry = plan_inputs(program, {name: {"output": 1} for name in names}, options)
     assert entry.part is not None
     return {program.topology.ids[n] for n in entry.part}
 
 
-def test_run_to_takes_what_leads_to_some_nodes() -> None:
+def test_run_to_selects_the_ancestors_of_the_named_nodes() -> None:
     program = program_of(parse_graph("a b c d e", "a>b", "b>c", "d>c", "c>e"))
     assert part(program, RunOptions(run_to=("c",))) == {"a", "b", "c", "d"}
     assert part(program, RunOptions(run_to=("b", "d"))) == {"a", "b", "d"}
 
 
-def test_run_from_takes_what_follows_some_nodes_with_what_that_needs() -> None:
+def test_run_from_selects_the_descendants_of_the_named_nodes_and_what_these_need() -> None:
     program = program_of(parse_graph("a b c d e", "a>b", "b>c", "d>c", "a>e"))
     assert part(program, RunOptions(run_from=("b",))) == {"a", "b", "c", "d"}
 
 
-def test_run_from_and_run_to_take_what_lies_between() -> None:
+def test_run_from_and_run_to_select_the_nodes_between() -> None:
     program = program_of(parse_graph("a b c d e f", "a>b", "b>c", "c>d", "e>c", "e>f"))
     assert part(program, RunOptions(run_from=("b",), run_to=("c",))) == {"a", "b", "c", "e"}
     assert part(program, RunOptions(run_from=("b",), run_to=("c", "f"))) == {"a", "b", "c", "e"}
 
 
-def test_options_narrow_what_the_inputs_choose() -> None:
+def test_options_restrict_the_selection_of_the_inputs() -> None:
     graph = parse_graph("d:door e:door c x y z", "d>x", "c>x", "x>y", "e>y", "x>z")
     entry = plan_inputs(program_of(graph), {"d": {"output": 1}}, RunOptions(run_to=("x",)))
     assert entry == InputPlan({0: {"output": 1}}, frozenset(), frozenset({0, 2, 3}))
@@ -137,13 +137,13 @@ def test_options_narrow_what_the_inputs_choose() -> None:
     assert entry == InputPlan({0: {"output": 1}}, frozenset({1}), frozenset({0, 1, 2, 3, 4}))
 
 
-def test_what_only_feeds_a_settled_node_is_not_needed_for_run_to() -> None:
+def test_run_to_does_not_select_ancestors_of_settled_nodes() -> None:
     program = program_of(parse_graph("a b c", "a>b", "b>c"))
     assert part(program, RunOptions(run_to=("c",)), "b") == {"b", "c"}
 
 
 @pytest.mark.parametrize("option", ["run_to", "run_from"])
-def test_an_option_that_names_an_unknown_node_is_refused_with_the_known_ones(option: str) -> None:
+def test_an_option_that_names_an_unknown_node_is_rejected_with_the_known_ones(option: str) -> None:
     options = RunOptions(**{option: ["b", "ghost", "other"]})  # type: ignore[arg-type]
     with pytest.raises(InputError, match=f"{option} names 'ghost', 'other'") as caught:
         plan_inputs(program_of(parse_graph("a b")), None, options)
@@ -151,7 +151,7 @@ def test_an_option_that_names_an_unknown_node_is_refused_with_the_known_ones(opt
     assert caught.value.hint == "nodes are: a, b"
 
 
-def test_options_that_leave_nothing_to_run_are_refused() -> None:
+def test_options_that_select_nothing_are_rejected() -> None:
     options = RunOptions(run_from=("b",), run_to=("a",))
     with pytest.raises(InputError, match="run_from 'b' and run_to 'a'") as caught:
         plan_inputs(program_of(parse_graph("a b", "a>b")), None, options)
@@ -163,7 +163,7 @@ def test_options_that_leave_nothing_to_run_are_refused() -> None:
 
 
 @given(st.binary(min_size=40, max_size=100))
-def test_a_node_runs_if_a_way_leads_from_it_to_one_that_is_wanted(source: bytes) -> None:
+def test_a_node_is_selected_if_a_path_leads_from_it_to_a_wanted_node(source: bytes) -> None:
     choices = ByteChoices(source)
     graph, passive = random_graph(choices)
     case = ScheduleCase(graph, passive)
@@ -195,7 +195,7 @@ def test_a_node_runs_if_a_way_leads_from_it_to_one_that_is_wanted(source: bytes)
     assert plan_inputs(program, inputs, options).part == runs | settled
 
 
-def test_nested_runs_are_not_narrowed() -> None:
+def test_options_do_not_restrict_nested_runs() -> None:
     program = program_of(parse_graph("a b", "a>b"))
     inner = program_of(parse_graph("x y", "x>y"))
     host: Any = type("Host", (), {"variables": {}})()
@@ -206,7 +206,7 @@ def test_nested_runs_are_not_narrowed() -> None:
     assert create_graph_run(inner, host, options, None, "a[k]/", attempt).schedule.not_reached == []
 
 
-def test_an_input_for_an_unknown_node_is_refused_with_the_known_ones() -> None:
+def test_an_input_for_an_unknown_node_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="'ghost'") as caught:
         plan_inputs(program_of(parse_graph("a b")), {"ghost": {}})
     assert caught.value.code == "unknown-input-node"
@@ -225,7 +225,7 @@ def test_inputs_are_copied_by_node_and_handle() -> None:
     assert validate_inputs(typed("s:source"), None) == validate_inputs(typed("s:source"), {}) == {}
 
 
-def test_a_flat_object_is_for_the_one_entry_node() -> None:
+def test_a_flat_object_belongs_to_the_only_entry_node() -> None:
     program = typed("a s:source", "s>a")
     assert validate_inputs(program, {"output": {"a": 1}}) == {"s": {"output": {"a": 1}}}
     assert validate_inputs(program, {"s": {"output": 1}}) == {"s": {"output": 1}}
@@ -246,7 +246,7 @@ def test_a_flat_object_is_for_the_one_entry_node() -> None:
         ("s:source", {"s": {"output": {1, 2}}}, "invalid-inputs"),
     ],
 )
-def test_inputs_of_another_form_are_refused(nodes: str, inputs: Any, code: str) -> None:
+def test_malformed_inputs_are_rejected(nodes: str, inputs: Any, code: str) -> None:
     with pytest.raises(InputError) as caught:
         validate_inputs(typed(nodes), inputs)
     assert caught.value.code == code
@@ -261,7 +261,7 @@ def test_inputs_of_another_form_are_refused(nodes: str, inputs: Any, code: str) 
         ("s:fork", "way-x", "way-{i}, else"),
     ],
 )
-def test_an_input_for_a_handle_the_node_does_not_have_says_which_there_are(
+def test_an_input_for_an_undeclared_handle_is_rejected_with_the_declared_ones(
     node: str, handle: str, offered: str
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -271,5 +271,5 @@ def test_an_input_for_a_handle_the_node_does_not_have_says_which_there_are(
     assert caught.value.message.endswith(f"its outputs are: {offered}")
 
 
-def test_handles_may_be_numbered() -> None:
+def test_an_input_may_name_a_numbered_handle() -> None:
     assert validate_inputs(typed("s:fork"), {"s": {"way-3": 1}}) == {"s": {"way-3": 1}}

@@ -37,13 +37,13 @@ def test_a_value_has_the_size_of_its_json(value: Any) -> None:
     assert size_of(value) == as_json(value)
 
 
-def test_what_json_escapes_counts_once() -> None:
+def test_a_character_that_json_escapes_counts_as_one_byte() -> None:
     assert size_of('a\n"b"') == 7
     assert size_of(("a", ["é"])) == as_json(["a", ["é"]])
 
 
 @virtual_time
-async def test_a_result_may_be_as_large_as_the_bound_and_no_larger() -> None:
+async def test_a_result_larger_than_the_limit_fails_its_node() -> None:
     options = RunOptions(max_result_bytes=1_000)
     acts = {"a": result_with("x" * 998), "b": result_with("x" * 999), "d": result_with(["x" * 997])}
     rig = ExecutionHarness(parse_graph("a b c d", "b>c"), acts, options)
@@ -60,7 +60,7 @@ async def test_a_result_may_be_as_large_as_the_bound_and_no_larger() -> None:
 
 
 @virtual_time
-async def test_the_outputs_of_a_result_count_together() -> None:
+async def test_the_outputs_of_a_node_are_measured_together() -> None:
     result = ExecutionResult({h: DataValue("any", "x" * 58) for h in ("one", "two")})
     for most, ending in [(120, "completed"), (119, "failed")]:
         rig = ExecutionHarness(parse_graph("a"), {"a": result}, RunOptions(max_result_bytes=most))
@@ -68,7 +68,7 @@ async def test_the_outputs_of_a_result_count_together() -> None:
 
 
 @virtual_time
-async def test_too_large_a_result_is_a_failure_like_any_other_but_not_tried_again() -> None:
+async def test_a_too_large_result_is_handled_by_on_error_and_not_retried() -> None:
     policy = Policy(retry=Retry(3, 1), on_error="continue")
     graph = parse_graph("a b", "a.error>b", policies={"a": policy})
     rig = ExecutionHarness(graph, {"a": result_with("x" * 50)}, RunOptions(max_result_bytes=10))
@@ -85,14 +85,14 @@ def grows(size: int) -> Any:
 
 
 @virtual_time
-async def test_all_results_together_may_be_as_large_as_the_bound() -> None:
+async def test_all_results_together_may_be_as_large_as_the_limit() -> None:
     acts = {"a": grows(40), "b": grows(60)}
     rig = ExecutionHarness(parse_graph("a b", "a>b"), acts, RunOptions(max_state_bytes=100))
     assert await rig.run() == "completed"
 
 
 @virtual_time
-async def test_a_run_whose_results_grow_past_the_bound_ends() -> None:
+async def test_a_run_whose_results_exceed_the_limit_fails() -> None:
     acts = {"a": grows(40), "b": grows(61)}
     rig = ExecutionHarness(
         parse_graph("a b c", "a>b", "b>c"), acts, RunOptions(max_state_bytes=100)
@@ -109,7 +109,7 @@ async def test_a_run_whose_results_grow_past_the_bound_ends() -> None:
 
 
 @virtual_time
-async def test_nested_results_count_for_the_run() -> None:
+async def test_nested_results_count_towards_the_limit_of_the_run() -> None:
     async def nests(inputs: Inputs, context: Context) -> Any:
         for key in ("one", "two"):
             await context.runtime.run_graph(key, parse_graph("i"), {})
@@ -123,7 +123,7 @@ async def test_nested_results_count_for_the_run() -> None:
 
 @pytest.mark.parametrize("option", ["max_result_bytes", "max_state_bytes", "max_events"])
 @virtual_time
-async def test_what_is_not_bounded_is_not_counted(option: str) -> None:
+async def test_each_limit_may_be_left_out(option: str) -> None:
     bounds = {"max_result_bytes": 10**6, "max_state_bytes": 10**6, "max_events": 10**6}
     del bounds[option]
     rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": grows(500_000)}, RunOptions(**bounds))

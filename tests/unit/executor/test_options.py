@@ -11,13 +11,13 @@ from planwave.errors import InputError
 from planwave.executor.options import RunOptions
 
 
-def test_only_what_differs_from_the_defaults_is_stored() -> None:
+def test_only_options_that_differ_from_the_defaults_are_stored() -> None:
     assert RunOptions().as_json() == {}
     options = RunOptions(scheduling="waves", max_parallel=4, run_timeout_s=60)
     assert options.as_json() == {"scheduling": "waves", "max_parallel": 4, "run_timeout_s": 60}
 
 
-def test_options_go_into_json_and_come_back() -> None:
+def test_options_survive_json() -> None:
     options = RunOptions(max_parallel=2, run_to=("a", "b"), run_from=("c",))
     stored = json.loads(json.dumps(options.as_json()))
     assert stored == {"max_parallel": 2, "run_to": ["a", "b"], "run_from": ["c"]}

@@ -1,4 +1,4 @@
-"""Graphs written in Python: what document comes out, and which slips are told at once."""
+"""Graphs written in Python: their documents, and the mistakes reported at once."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_a_node_is_written_as_in_a_document() -> None:
     }
 
 
-def test_what_is_left_out_is_not_in_the_document() -> None:
+def test_omitted_fields_are_not_in_the_document() -> None:
     g = GraphBuilder()
     g.node("step", id="x")
     assert g.document()["nodes"] == [{"id": "x", "type": "step"}]
 
 
-def test_ids_are_made_from_types_and_the_same_every_time() -> None:
+def test_ids_are_generated_from_types_deterministically() -> None:
     def made() -> list[str]:
         g = GraphBuilder()
         g.node("step", id="step-2")
@@ -69,7 +69,7 @@ def test_ids_are_made_from_types_and_the_same_every_time() -> None:
     assert made() == made() == ["step", "step-3", "pair", "step-4"]
 
 
-def test_an_id_made_from_a_long_type_is_one() -> None:
+def test_an_id_generated_from_a_long_type_is_valid() -> None:
     g = GraphBuilder()
     assert g.node("t" * 64).id == "t" * 64
     second = g.node("t" * 64)
@@ -87,21 +87,21 @@ def test_edges_go_from_output_to_input_unless_handles_are_named() -> None:
     assert [edge["id"] for edge in g.document()["edges"]] == ["e1", "e2", "e3", "e4"]
 
 
-def test_a_chain_goes_on_from_the_node_also_where_a_handle_was_named() -> None:
+def test_a_chain_continues_from_the_node_of_a_handle() -> None:
     g, a, b, c = three()
     end = a >> b["doc"] >> c
     assert wires(g) == ["a.output>b.doc", "b.output>c.input"]
     assert end.id == "c"
 
 
-def test_a_chain_may_spread_and_come_together() -> None:
+def test_a_chain_may_fan_out_and_join() -> None:
     g, a, b, c = three()
     d = g.node("step", id="d")
     a >> [b, c["doc"]] >> d["doc"]
     assert wires(g) == ["a.output>b.input", "a.output>c.doc", "b.output>d.doc", "c.output>d.doc"]
 
 
-def test_links_go_into_a_handle() -> None:
+def test_links_enter_a_handle() -> None:
     g, a, b, c = three()
     a.link(b, "tools")
     a["gear"].link(c["gears"])
@@ -109,7 +109,7 @@ def test_links_go_into_a_handle() -> None:
     assert wires(g) == ["a.output~b.tools", "a.gear~c.gears", "c.output~b.input"]
 
 
-def test_the_same_edge_twice_is_one_but_each_channel_has_its_own() -> None:
+def test_a_repeated_edge_is_added_once_per_channel() -> None:
     g, a, b, _ = three()
     a >> b
     a["output"] >> b["input"]
@@ -117,7 +117,7 @@ def test_the_same_edge_twice_is_one_but_each_channel_has_its_own() -> None:
     assert wires(g) == ["a.output>b.input", "a.output~b.input"]
 
 
-def test_the_document_reads_without_a_finding_and_is_written_back_the_same() -> None:
+def test_the_document_is_read_without_findings_and_written_back_equal() -> None:
     g, a, b, c = three()
     a >> [b, c]
     a.link(c, "tools")
@@ -128,7 +128,7 @@ def test_the_document_reads_without_a_finding_and_is_written_back_the_same() -> 
     assert again == graph
 
 
-def test_every_document_is_its_own() -> None:
+def test_documents_are_independent_copies() -> None:
     g = GraphBuilder()
     given: dict[str, Any] = {"deep": {"list": [1]}}
     g.node("step", id="x", data=given)
@@ -138,7 +138,7 @@ def test_every_document_is_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slip", "code", "named"),
+    ("mistake", "code", "named"),
     [
         (lambda g: g.node("step", id="a"), "duplicate-id", "'a'"),
         (lambda g: g.node("step", id="Ä b"), "invalid-id", "'Ä b'"),
@@ -148,17 +148,19 @@ def test_every_document_is_its_own() -> None:
         (lambda g: GraphBuilder().node("other").link(g.node("mine")), "foreign-node", "'mine'"),
     ],
 )
-def test_a_slip_is_told_with_its_code_place_and_way_out(slip: Any, code: str, named: str) -> None:
+def test_a_mistake_is_reported_with_code_location_and_hint(
+    mistake: Any, code: str, named: str
+) -> None:
     g = GraphBuilder()
     g.node("step", id="a")
     with pytest.raises(InputError, match=named) as caught:
-        slip(g)
+        mistake(g)
     assert caught.value.code == code
     assert caught.value.hint
     assert g.document()["edges"] == []
 
 
-def test_a_refused_node_leaves_nothing_behind() -> None:
+def test_a_rejected_node_is_not_added() -> None:
     g = GraphBuilder()
     with pytest.raises(InputError):
         g.node("step", id="x", data={"y": 1}, y=1)
@@ -180,7 +182,7 @@ def test_only_nodes_and_handles_can_be_connected() -> None:
     assert wires(g) == []
 
 
-def test_nodes_and_handles_say_what_they_are() -> None:
+def test_nodes_and_handles_have_a_readable_repr() -> None:
     _, a, b, _ = three()
     assert [repr(a), repr(b["tools"])] == ["<node 'a'>", "<handle 'tools' of node 'b'>"]
     assert repr(b["tools"].node) == "<node 'b'>"

@@ -8,7 +8,7 @@ from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from tests.support.paths import ROOT
 
 
-def test_fields_that_do_not_apply_are_left_out() -> None:
+def test_absent_fields_are_omitted_from_json() -> None:
     plain = Diagnostic("some-code", "error", "what")
     assert plain.as_json() == {
         "code": "some-code",
@@ -18,7 +18,7 @@ def test_fields_that_do_not_apply_are_left_out() -> None:
     }
 
 
-def test_all_fields_are_shown() -> None:
+def test_all_fields_are_in_json() -> None:
     full = Diagnostic("c", "info", "m", "/p", "n", "e", ("a", "b", "a"), "h", "f")
     assert full.as_json() == {
         "code": "c", "severity": "info", "message": "m", "pointer": "/p", "node": "n",
@@ -35,7 +35,7 @@ def test_only_errors_stop_a_graph() -> None:
     assert [d.code for d in errors_in(found)] == ["b"]
 
 
-def test_findings_are_ordered_by_place_and_else_stay_as_they_are() -> None:
+def test_findings_are_sorted_by_pointer_and_the_sort_is_stable() -> None:
     places = ["/edges/2/id", "/nodes/10", "/edges", "/nodes/9/data", "/nodes/9", "", "/x/1"]
     ordered = sorted_by_location(Diagnostic("a", "error", "", place) for place in places)
     assert [found.pointer for found in ordered] == [
@@ -48,10 +48,10 @@ WHILE_RUNNING = {
     "no-planner", "no-value", "not-a-boolean", "not-a-list", "provider-error", "unknown-decision",
     "value-not-editable",
 }  # fmt: skip
-"""Codes of node errors, and of nodes in the wrong builder: no check can give them."""
+"""Codes of node errors, and of nodes in the wrong builder, which no check reports."""
 
 
-def test_every_code_is_written_down() -> None:
+def test_every_code_is_documented() -> None:
     sources = [
         file.read_text("utf-8")
         for package in ("graph", "nodes")

@@ -18,17 +18,17 @@ def arrival(source: str, value: object, target: str = "input") -> Arrival:
     ("value", "text"),
     [("as is", "as is"), (None, ""), (1.5, "1.5"), (True, "true"), ({"a": ["ü"]}, '{"a":["ü"]}')],
 )
-def test_a_value_reads_as_itself_or_as_compact_json(value: object, text: str) -> None:
+def test_a_value_as_text_is_itself_or_compact_json(value: object, text: str) -> None:
     assert to_text(value) == text
 
 
-def test_a_result_reads_as_its_output_or_else_its_first_port() -> None:
+def test_a_result_as_text_is_its_output_or_its_first_port() -> None:
     assert result_text({"x": DataValue("text", "1"), "output": DataValue("text", "2")}) == "2"
     assert result_text({"x": DataValue("number", 1), "y": DataValue("text", "2")}) == "1"
     assert result_text({}) == ""
 
 
-def test_one_arrival_is_itself_and_several_say_where_they_came_from() -> None:
+def test_one_arrival_is_its_text_and_several_are_labelled_with_their_sources() -> None:
     assert arrivals_text((arrival("a", "x"),)) == "x"
     both = (arrival("a", "x"), arrival("b", [1]))
     assert arrivals_text(both) == "From A (a):\nx\n\nFrom B (b):\n[1]"

@@ -25,7 +25,7 @@ from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 from tests.support.graph.fake_catalog import parse_graph
 
 
-def test_equal_json_has_one_text() -> None:
+def test_canonical_json_sorts_keys_and_has_no_spaces() -> None:
     assert canonical_json({"b": [1, {"d": 1, "c": "ü"}], "a": None}) == (
         '{"a":null,"b":[1,{"c":"ü","d":1}]}'
     )
@@ -42,14 +42,14 @@ objects = st.dictionaries(st.text(max_size=3), json_values, max_size=2)
 
 
 @given(json_values)
-def test_the_text_of_json_is_that_of_the_standard_library(value: Any) -> None:
+def test_canonical_json_equals_that_of_the_standard_library(value: Any) -> None:
     assert canonical_json(value) == json.dumps(
         value, sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_none_has_no_text(number: float) -> None:
+def test_nan_and_infinity_have_no_canonical_json(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": [None, (number,)]})
 
@@ -59,18 +59,18 @@ class _Own(dict[str, Any]):
 
 
 @pytest.mark.parametrize("value", [UUID(int=1), date(2026, 1, 2)])
-def test_what_is_not_json_has_no_text(value: Any) -> None:
+def test_values_that_are_not_json_have_no_canonical_json(value: Any) -> None:
     with pytest.raises(TypeError, match="not JSON serializable"):
         canonical_json({"a": [value]})
 
 
-def test_objects_of_other_types_are_looked_into() -> None:
+def test_subclasses_of_dict_are_serialized() -> None:
     assert canonical_json({"a": _Own(b=1)}) == '{"a":{"b":1}}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": _Own(b=math.nan)})
 
 
-def test_moving_a_node_on_the_canvas_keeps_the_hash_and_changing_its_data_does_not() -> None:
+def test_the_hash_ignores_ui_fields_and_depends_on_data() -> None:
     plain = Node("a", "step", "a")
     placed = plain._replace(ui={"x": 1})
     changed = plain._replace(data={"x": 1})
@@ -80,7 +80,7 @@ def test_moving_a_node_on_the_canvas_keeps_the_hash_and_changing_its_data_does_n
 
 
 @given(objects, objects, objects, st.none() | objects)
-def test_the_hash_of_a_graph_is_that_of_all_it_does(
+def test_the_hash_of_a_graph_covers_everything_except_ui_fields(
     data: Any, policy: Any, mark: Any, ui: Any
 ) -> None:
     node = Node("a", "step", "ä", "does it", data, ui=ui, policy_document=policy or None)
@@ -104,7 +104,7 @@ def test_the_hash_of_a_graph_is_that_of_all_it_does(
 
 
 @pytest.mark.parametrize("depth", [MAX_JSON_DEPTH - 4, MAX_JSON_DEPTH - 3])
-def test_a_document_is_as_deep_as_it_is(depth: int) -> None:
+def test_the_plain_document_check_respects_the_depth_limit(depth: int) -> None:
     data: Any = 1
     for _ in range(depth):
         data = [data]
@@ -118,7 +118,7 @@ def test_a_document_is_as_deep_as_it_is(depth: int) -> None:
         assert is_plain_document(graph) == (depth == MAX_JSON_DEPTH - 4)
 
 
-def test_a_document_is_made_once_and_who_wants_to_change_one_has_their_own() -> None:
+def test_the_document_is_shared_and_to_document_returns_a_copy() -> None:
     graph = parse_graph("a b", "a>b")
     plan = Plan("p1", "", "Doing", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
     assert graph.document is graph.document
@@ -129,7 +129,7 @@ def test_a_document_is_made_once_and_who_wants_to_change_one_has_their_own() -> 
     assert plan.as_json(graph=graph.document) == plan.as_json()
 
 
-def test_a_plan_shows_its_graph_and_its_status() -> None:
+def test_a_plan_as_json_has_its_graph_and_status() -> None:
     graph = parse_graph("a b", "a>b")
     plan = Plan("p1", "do it", "Doing", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
     shown = plan.as_json("executing")

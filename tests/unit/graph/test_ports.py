@@ -23,16 +23,18 @@ FIXED = Port("way-7")
         ("anything else", OPEN),
     ],
 )
-def test_fixed_names_come_before_patterns_before_open_names(handle: str, port: Port) -> None:
+def test_fixed_names_precede_patterns_and_patterns_precede_open_names(
+    handle: str, port: Port
+) -> None:
     assert find_port([OPEN, NUMBERED, FIXED], handle) is port
 
 
-def test_a_handle_that_fits_nothing_has_no_port() -> None:
+def test_an_unmatched_handle_has_no_port() -> None:
     assert find_port([NUMBERED, FIXED], "way-x") is None
     assert find_port([OPEN], "") is None
 
 
-def test_a_name_with_special_characters_means_itself() -> None:
+def test_special_characters_in_a_name_match_literally() -> None:
     assert find_port([Port("a.{i}")], "ab1") is None
     assert find_port([Port("a.{i}")], "a.1") is not None
 
@@ -44,7 +46,7 @@ def test_a_socket_for_each_channel_is_found_by_channel() -> None:
     assert find_port([flow], "tool", LINK) is flow
 
 
-def test_the_handle_for_errors_is_an_output_only_under_its_own_name() -> None:
+def test_an_open_port_does_not_match_the_error_output() -> None:
     own = Port("error")
     assert find_port([OPEN], "error") is OPEN
     assert find_output([OPEN], "error") is None
@@ -52,5 +54,5 @@ def test_the_handle_for_errors_is_an_output_only_under_its_own_name() -> None:
     assert find_output([OPEN], "way-7") is OPEN
 
 
-def test_only_numbered_names_are_families() -> None:
+def test_only_names_with_a_number_pattern_are_numbered() -> None:
     assert [is_numbered(p) for p in (OPEN, NUMBERED, FIXED)] == [False, True, False]

@@ -41,11 +41,11 @@ def test_an_empty_graph_has_no_waves() -> None:
     assert measure(Graph((), ())) == GraphShape([], 0, 0, [], 0.0)
 
 
-def test_among_equal_paths_the_first_in_graph_order_is_critical() -> None:
+def test_of_equal_paths_the_first_in_graph_order_is_critical() -> None:
     assert measure(parse_graph("a b c d", "b>d", "a>d", "a>c")).critical_path == ["a", "c"]
 
 
-def test_a_linked_node_is_in_no_wave_but_passes_on_what_it_waits_for() -> None:
+def test_a_gate_is_in_no_wave_but_delays_its_consumers() -> None:
     graph = parse_graph("a g u b", "a>g", "g~u", "b>u")
     measured = measure(graph, {"a": 3.0, "g": 100.0})
     assert measured.waves == [["a", "b"], ["u"]]
@@ -62,7 +62,7 @@ def test_a_graph_with_a_cycle_has_no_shape() -> None:
 
 
 @given(st.data())
-def test_waves_and_critical_path_agree_with_the_plain_definition(data: st.DataObject) -> None:
+def test_waves_and_critical_path_match_their_definitions(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 8))
     pairs = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
     order = data.draw(st.permutations(range(size)))
@@ -115,7 +115,7 @@ def test_the_critical_path_of_recorded_task_graphs_is_their_optimum() -> None:
 
 
 @pytest.mark.skipif(not SHAPES.exists(), reason="the recorded shapes are not here")
-def test_recorded_graphs_are_measured_or_said_to_be_cyclic() -> None:
+def test_recorded_graphs_are_measured_or_reported_as_cyclic() -> None:
     cyclic = 0
     for line in recorded():
         graph = graph_from(line)

@@ -16,7 +16,7 @@ def places(graph: Graph, *types: Any) -> list[str]:
     return [placed.path for placed in all_nodes(graph, registry_with(*types))]
 
 
-def test_each_node_is_followed_by_those_inside_it() -> None:
+def test_each_node_is_followed_by_its_nested_nodes() -> None:
     deep = graph_document(
         node_document("x", "text", text="x"), node_document("y", "text", text="y")
     )
@@ -31,7 +31,7 @@ def test_each_node_is_followed_by_those_inside_it() -> None:
     assert places(graph) == ["a", "n", "n/in", "n/in/x", "n/in/y", "n/z", "b"]
 
 
-def test_what_is_no_graph_and_types_that_are_not_there_hold_nothing() -> None:
+def test_invalid_graphs_and_unknown_types_have_no_nested_nodes() -> None:
     data = [{"body": "x"}, {"body": {"nodes": 1}}, {"flow": {"id": "f"}}, {}]
     nodes = [Node(f"n{i}", "loop", "n", data=each) for i, each in enumerate(data)]
     strange = Node("s", "strange", "s", data={"body": graph_document(node_document("x", "end"))})

@@ -18,9 +18,9 @@ from planwave.graph.suggestions import closest_match
         ("x" * 65, None),
     ],
 )
-def test_the_closest_known_name_is_guessed(name: str, guess: str | None) -> None:
+def test_the_closest_known_name_is_suggested(name: str, guess: str | None) -> None:
     assert closest_match(name, ["agent", "llm", "compare_results"]) == guess
 
 
-def test_nothing_is_guessed_among_very_many_names() -> None:
+def test_nothing_is_suggested_among_very_many_names() -> None:
     assert closest_match("n1", [f"N{i}" for i in range(301)]) is None

@@ -25,7 +25,8 @@ from planwave.nodes.conditions import MISSING, Operator, evaluate, value_at
 )
 def test_a_dotted_path_leads_into_objects_and_lists(path: str, found: Any) -> None:
     value = {"name": "Ada", "tags": ["a", "b"], "deep": {"0": "key"}, "none": None}
-    assert value_at(value, path) == found or value_at(value, path) is found
+    at = value_at(value, path.split("."))
+    assert at == found or at is found
 
 
 CASES = [
@@ -85,7 +86,7 @@ CASES = [
     ("exists", None, None, False),
     ("notExists", None, None, True),
     ("notExists", 0, None, False),
-    # These two read text, whatever it is, and find no empty one.
+    # These two compare texts and never match an empty one.
     ("equal", "YES", " yes ", True),
     ("equal", " yes", "yes", False),
     ("equal", "", "", False),
@@ -96,13 +97,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("operator", "met", "wanted", "held"), CASES)
-def test_what_holds(operator: Any, met: Any, wanted: Any, held: bool) -> None:
-    assert evaluate(operator, met, wanted, case_sensitive=None) is held
+@pytest.mark.parametrize(("operator", "value", "expected", "held"), CASES)
+def test_each_operator_compares_values(
+    operator: Any, value: Any, expected: Any, held: bool
+) -> None:
+    assert evaluate(operator, value, expected, case_sensitive=None) is held
 
 
 @pytest.mark.parametrize(
-    ("operator", "met", "wanted", "case_sensitive", "held"),
+    ("operator", "value", "expected", "case_sensitive", "held"),
     [
         ("equals", "Yes", "yes", False, True),
         ("equals", {"A": ["B"]}, {"a": ["b"]}, False, True),
@@ -121,14 +124,14 @@ def test_what_holds(operator: Any, met: Any, wanted: Any, held: bool) -> None:
         ("contains", "abc", "", True, True),
     ],
 )
-def test_case_matters_as_it_is_said(
-    operator: Any, met: Any, wanted: Any, case_sensitive: bool, held: bool
+def test_case_sensitivity_can_be_set(
+    operator: Any, value: Any, expected: Any, case_sensitive: bool, held: bool
 ) -> None:
-    assert evaluate(operator, met, wanted, case_sensitive=case_sensitive) is held
+    assert evaluate(operator, value, expected, case_sensitive=case_sensitive) is held
 
 
 @pytest.mark.parametrize("operator", get_args(Operator))
 @pytest.mark.parametrize("case_sensitive", [None, True, False])
-def test_nothing_holds_of_what_is_not_there_but_that(operator: Any, case_sensitive: Any) -> None:
+def test_for_a_missing_value_only_not_exists_holds(operator: Any, case_sensitive: Any) -> None:
     held = evaluate(operator, MISSING, "x", case_sensitive=case_sensitive)
     assert held == (operator == "notExists")

@@ -1,4 +1,4 @@
-"""Conversations as JSON: which are read, and what a model is told of them."""
+"""Conversations as JSON: which are valid, and what is sent to the model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(**data: Any) -> Given:
     return given
 
 
-def fault(**data: Any) -> str:
+def error_of(**data: Any) -> str:
     with pytest.raises(NodeError) as caught:
         validate_data(Given, data)
     assert caught.value.code == "invalid-data"
@@ -67,15 +67,15 @@ def fault(**data: Any) -> str:
 # -- what is read
 
 
-def test_a_message_is_read_and_passed_on_as_it_was() -> None:
+def test_a_message_survives_reading_and_writing() -> None:
     parts = [
         {"type": "text", "text": "Look at"},
         {"type": "image_url", "image_url": {"url": CAT}},
         {"type": "text", "text": "this."},
     ]
-    said = [*TALK, {"role": "user", "content": parts}]
-    messages = read(messages=said).messages
-    assert [message.as_json() for message in messages] == said
+    messages_sent = [*TALK, {"role": "user", "content": parts}]
+    messages = read(messages=messages_sent).messages
+    assert [message.as_json() for message in messages] == messages_sent
     assert messages[-1].text == "Look at\nthis."
     assert messages[-1].images == (CAT,)
 
@@ -97,12 +97,10 @@ def test_a_message_is_read_and_passed_on_as_it_was() -> None:
         ),
     ],
 )
-def test_a_message_of_another_shape_is_refused_and_named(
-    message: dict[str, Any], words: str
-) -> None:
-    said = fault(messages=[TALK[0], message])
-    assert said.startswith("data.messages.1")
-    assert words in said
+def test_an_invalid_message_is_rejected_with_its_index(message: dict[str, Any], words: str) -> None:
+    messages_sent = error_of(messages=[TALK[0], message])
+    assert messages_sent.startswith("data.messages.1")
+    assert words in messages_sent
 
 
 @pytest.mark.parametrize(
@@ -118,10 +116,10 @@ def test_a_message_of_another_shape_is_refused_and_named(
         ("data:image/png;base64,A*A", "not base64"),
     ],
 )
-def test_an_image_that_no_model_could_be_shown_is_refused(url: str, words: str) -> None:
-    assert words in fault(images=[url])
+def test_an_unusable_image_is_rejected(url: str, words: str) -> None:
+    assert words in error_of(images=[url])
     part = {"type": "image_url", "image_url": {"url": url}}
-    assert words in fault(messages=[{"role": "user", "content": [part]}])
+    assert words in error_of(messages=[{"role": "user", "content": [part]}])
 
 
 @pytest.mark.parametrize(
@@ -139,29 +137,29 @@ def test_an_image_that_no_model_could_be_shown_is_refused(url: str, words: str) 
         ("a.txt", "has to be an object"),
     ],
 )
-def test_a_file_of_another_shape_is_refused(file: Any, words: str) -> None:
-    said = fault(files=[file])
-    assert said.startswith("data.files.0")
-    assert words in said
+def test_an_invalid_file_is_rejected(file: Any, words: str) -> None:
+    messages_sent = error_of(files=[file])
+    assert messages_sent.startswith("data.files.0")
+    assert words in messages_sent
 
 
-def test_a_file_has_its_content_or_only_its_place() -> None:
+def test_a_file_has_content_or_a_url() -> None:
     inside = {"name": "a.txt", "mime": "text/plain", "data": "aGk="}
     outside = {"name": "a.txt", "mime": "text/plain", "url": "https://x.example/a.txt"}
     files = read(files=[inside, outside]).files
     assert [file.content for file in files] == [b"hi", None]
 
 
-def test_an_image_is_a_url_or_a_file_that_can_be_shown() -> None:
+def test_an_image_is_a_url_or_an_image_file() -> None:
     image = {"name": "p", "mime": "image/png", "data": "iVBORw0KGgo="}
     url, file = read(images=[CAT, image]).images
     assert url == CAT
     assert not isinstance(file, str)
     assert file.as_url == PIXEL
-    assert "mime" in fault(images=[image | {"mime": "image/svg+xml"}])
+    assert "mime" in error_of(images=[image | {"mime": "image/svg+xml"}])
 
 
-def test_what_a_user_says_and_shows_is_one_turn() -> None:
+def test_text_and_images_of_a_user_are_one_message() -> None:
     assert user_message("hi", ()).as_json() == {"role": "user", "content": "hi"}
     shown = {"type": "image_url", "image_url": {"url": CAT}}
     assert user_message("", [CAT]).as_json() == {"role": "user", "content": [shown]}
@@ -173,7 +171,9 @@ def test_what_a_user_says_and_shows_is_one_turn() -> None:
 # -- what goes to a model
 
 
-def test_a_conversation_goes_before_the_prompt_and_its_system_messages_to_the_others() -> None:
+def test_a_conversation_precedes_the_prompt_and_its_system_messages_join_the_system_prompt() -> (
+    None
+):
     late = {"role": "system", "content": "Be exact."}
     request = with_messages(ASKED, read(messages=[*TALK, late]).messages)
     assert request.system == "Be kind.\n\nBe brief.\n\nBe exact."
@@ -186,7 +186,7 @@ def test_a_conversation_goes_before_the_prompt_and_its_system_messages_to_the_ot
     assert with_messages(ASKED, []) is ASKED
 
 
-def test_a_model_that_sees_nothing_is_told_where_images_were() -> None:
+def test_a_text_replaces_images_for_a_model_without_vision() -> None:
     talk = (PromptMessage("user", "Look:", (CAT, PIXEL)), PromptMessage("user", "", (CAT,)))
     request = ModelRequest("local", "m", "?", messages=talk)
     blind, left_out = strip_images(request)
@@ -201,7 +201,7 @@ def test_a_model_that_sees_nothing_is_told_where_images_were() -> None:
 
 @pytest.mark.parametrize("kind", [Agent, Llm])
 @pytest.mark.parametrize("wired", [True, False])
-async def test_messages_in_the_data_or_on_a_wire_are_what_a_model_is_asked(
+async def test_messages_from_data_or_a_wire_are_sent_to_the_model(
     kind: type[NodeType], wired: bool
 ) -> None:
     services, models = services_with(lambda _: ["fine"])
@@ -221,7 +221,7 @@ async def test_messages_in_the_data_or_on_a_wire_are_what_a_model_is_asked(
 
 
 @pytest.mark.parametrize("kind", [Agent, Llm])
-async def test_an_input_follows_the_conversation(kind: type[NodeType]) -> None:
+async def test_the_input_follows_the_conversation_as_prompt(kind: type[NodeType]) -> None:
     services, models = services_with(lambda _: ["fine"])
     context = context_for(planwave_node(kind), services=services)
     await result_and_events(kind().execute({"messages": TALK}, make_inputs("And now?"), context))
@@ -230,7 +230,9 @@ async def test_an_input_follows_the_conversation(kind: type[NodeType]) -> None:
 
 
 @pytest.mark.parametrize("kind", [Agent, Llm])
-async def test_a_conversation_that_ends_with_the_model_asks_nothing(kind: type[NodeType]) -> None:
+async def test_a_conversation_that_ends_with_an_assistant_message_fails_the_node(
+    kind: type[NodeType],
+) -> None:
     services, models = services_with(lambda _: ["fine"])
     context = context_for(planwave_node(kind), services=services)
     with pytest.raises(NodeError) as caught:
@@ -240,7 +242,7 @@ async def test_a_conversation_that_ends_with_the_model_asks_nothing(kind: type[N
     assert models.requests == []
 
 
-async def test_images_for_a_model_that_sees_none_are_left_out_with_a_warning() -> None:
+async def test_images_for_a_model_without_vision_are_dropped_with_a_warning() -> None:
     providers = ListedProviders(
         {"local": ["blind"]}, profiles={"blind": ModelProfile(images=False)}
     )
@@ -256,7 +258,7 @@ async def test_images_for_a_model_that_sees_none_are_left_out_with_a_warning() -
     }
 
 
-async def test_what_was_sent_is_told_without_the_data_of_images() -> None:
+async def test_the_prompt_event_has_no_image_data() -> None:
     services, models = services_with(lambda _: ["fine"])
     context = context_for(planwave_node(Llm), services=services)
     data = {"messages": [user_message("Look", [PIXEL, CAT]).as_json()]}
@@ -268,7 +270,7 @@ async def test_what_was_sent_is_told_without_the_data_of_images() -> None:
 
 
 @pytest.mark.parametrize("kind", ["agent", "llm"])
-def test_messages_are_enough_to_ask(kind: str) -> None:
+def test_messages_replace_the_required_prompt(kind: str) -> None:
     registry = Registry(LIBRARY)
     graph = graph_document(node_document("a", kind, messages=TALK))
     assert planwave.build(graph, registry=registry).diagnostics == ()

@@ -29,7 +29,7 @@ TRAVEL: dict[str, Any] = {
 
 
 def doubled(times: int, leaf: Any, keyword: str = "allOf") -> dict[str, Any]:
-    """Give a schema that means its leaf ``2 ** times`` times."""
+    """Return a schema that expands to its leaf ``2 ** times`` times."""
     parts = {f"a{n}": {keyword: [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(times)}
     return {"$defs": {**parts, f"a{times}": leaf}, "$ref": "#/$defs/a0"}
 
@@ -54,7 +54,7 @@ def looking_again(levels: int) -> dict[str, Any]:
     return schema
 
 
-def test_a_usable_schema_has_no_faults() -> None:
+def test_a_usable_schema_has_no_findings() -> None:
     assert check_schema(TRAVEL) == []
     assert check_schema({}) == []
     assert check_schema(doubled(5, {"type": "string"})) == []
@@ -62,13 +62,13 @@ def test_a_usable_schema_has_no_faults() -> None:
     assert check_schema(chain(30)) == check_schema(chain(30, backwards=True)) == []
 
 
-def test_everything_wrong_with_a_schema_is_told_once_with_its_place() -> None:
+def test_all_errors_of_a_schema_are_reported_with_their_pointer() -> None:
     schema = {"type": "objct", "properties": 3, "items": {"minLength": -1}, "pattern": "["}
-    faults = check_schema(schema)
-    assert sorted(f.pointer for f in faults) == [
+    findings = check_schema(schema)
+    assert sorted(f.pointer for f in findings) == [
         "/items/minLength", "/pattern", "/properties", "/type",
     ]  # fmt: skip
-    (pattern,) = (f for f in faults if f.pointer == "/pattern")
+    (pattern,) = (f for f in findings if f.pointer == "/pattern")
     assert "look-around" in str(pattern.hint)
 
 
@@ -109,34 +109,34 @@ def test_everything_wrong_with_a_schema_is_told_once_with_its_place() -> None:
         (chain(100, backwards=True), "", "deeper than 64 levels"),
     ],
 )  # fmt: skip
-def test_what_could_lead_out_or_explode_is_no_usable_schema(
+def test_external_recursive_and_exploding_schemas_are_rejected(
     schema: Any, pointer: str, words: str
 ) -> None:
     with cpu_within(2):
-        (fault, *_) = check_schema(schema)
-    assert fault.pointer.startswith(pointer)
-    assert words in fault.message
+        (finding, *_) = check_schema(schema)
+    assert finding.pointer.startswith(pointer)
+    assert words in finding.message
     assert validate(schema, {})[0].message.startswith("the requested form cannot be")
 
 
-def test_a_form_that_fits_has_no_faults() -> None:
+def test_a_valid_form_has_no_findings() -> None:
     filled = {"from": "2026-05-01", "to": "2026-05-02", "seats": [1, 2], "$ref": "x"}
     assert validate(TRAVEL, filled) == []
     assert validate({"format": "email"}, "no address") == [], "formats are hints"
 
 
-def test_every_fault_of_a_form_is_told_with_its_place_and_without_the_value() -> None:
+def test_all_errors_of_a_form_are_reported_with_pointer_and_without_the_value() -> None:
     filled = {"from": "s3cret", "seats": [1, 0, "x"], "a/b": 2, "more": 1}
-    faults = {(fault.pointer, fault.message) for fault in validate(TRAVEL, filled)}
-    assert {pointer for pointer, _ in faults} == {"", "/from", "/seats/1", "/seats/2", "/a~1b"}
-    assert len(faults) == 6
-    assert ("", '"to" is a required property') in faults
-    assert not any("s3cret" in message for _, message in faults)
+    findings = {(finding.pointer, finding.message) for finding in validate(TRAVEL, filled)}
+    assert {pointer for pointer, _ in findings} == {"", "/from", "/seats/1", "/seats/2", "/a~1b"}
+    assert len(findings) == 6
+    assert ("", '"to" is a required property') in findings
+    assert not any("s3cret" in message for _, message in findings)
 
 
 def test_long_messages_are_cut() -> None:
-    (fault,) = validate({"enum": [f"choice number {n}" for n in range(100)]}, "other")
-    assert len(fault.message) < 400
+    (finding,) = validate({"enum": [f"choice number {n}" for n in range(100)]}, "other")
+    assert len(finding.message) < 400
 
 
 @pytest.mark.parametrize(
@@ -152,27 +152,27 @@ def test_long_messages_are_cut() -> None:
         (looking_again(5), {f"f{n}": n for n in range(200)}),
     ],
 )
-def test_no_answer_makes_the_check_explode(schema: Any, form: Any) -> None:
+def test_the_check_of_a_form_takes_bounded_time(schema: Any, form: Any) -> None:
     with cpu_within(5):
         validate(schema, form)
 
 
-def test_of_a_large_form_the_first_fault_is_told() -> None:
+def test_of_a_large_form_only_the_first_error_is_reported() -> None:
     schema = {"items": {"type": "integer"}}
     assert validate(schema, [1] * MAX_WORK_FOR_ALL_ERRORS) == []
-    (fault,) = validate(schema, [*range(MAX_WORK_FOR_ALL_ERRORS), "x", "y"])
-    assert fault.pointer == f"/{MAX_WORK_FOR_ALL_ERRORS}"
+    (finding,) = validate(schema, [*range(MAX_WORK_FOR_ALL_ERRORS), "x", "y"])
+    assert finding.pointer == f"/{MAX_WORK_FOR_ALL_ERRORS}"
 
 
-def test_a_form_too_large_for_its_schema_is_refused_unread() -> None:
+def test_a_form_too_large_for_its_schema_is_rejected_without_a_check() -> None:
     schema = {"items": {"anyOf": [{"type": "integer"}] * 400}}
-    (fault,) = validate(schema, ["long " * 2_000] * 20)
-    assert "too large" in fault.message
+    (finding,) = validate(schema, ["long " * 2_000] * 20)
+    assert "too large" in finding.message
     (named,) = validate(schema, {"long " * 9_000: 1})
     assert "too large" in named.message
 
 
-def test_the_checker_is_loaded_only_where_there_is_a_form() -> None:
+def test_the_schema_library_is_loaded_only_for_forms() -> None:
     code = (
         "import sys, planwave.service.executions.answers as r, planwave.nodes.library\n"
         "r.validate_answer({'actions': ['go']}, {'decision': 'go'})\n"

@@ -17,7 +17,7 @@ from tests.support.nodes.node_context import context_for, make_inputs, result_an
 
 
 @pytest.mark.parametrize(
-    ("node_type", "data", "inputs", "given"),
+    ("node_type", "data", "inputs", "expected"),
     [
         (Start(), {}, Inputs(), DataValue("text", "")),
         (Start(), {"initialInput": None}, Inputs(), DataValue("text", "")),
@@ -33,9 +33,9 @@ from tests.support.nodes.node_context import context_for, make_inputs, result_an
         (Parser(), {"template": "a"}, make_inputs(("topic", "x")), DataValue("text", "a")),
     ],
 )
-async def test_what_a_type_gives(
-    node_type: NodeType, data: dict[str, Any], inputs: Inputs, given: DataValue
+async def test_simple_types_give_their_value(
+    node_type: NodeType, data: dict[str, Any], inputs: Inputs, expected: DataValue
 ) -> None:
     context = context_for(Node("n", node_type.node_type, "N"))
     result, _ = await result_and_events(node_type.execute(data, inputs, context))
-    assert result.outputs == {"output": given}
+    assert result.outputs == {"output": expected}

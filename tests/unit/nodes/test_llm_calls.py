@@ -1,4 +1,4 @@
-"""What becomes of a prompt's inputs: told before a run where they would be dropped."""
+"""The check of a prompt's inputs: a warning before the run if they would not be sent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _prompted(
         "{{ 'input' }} {{ 'PREVIOUS_OUTPUT' ~ '' }}",
     ],
 )
-def test_results_that_never_reach_the_model_are_a_warning(prompt: str) -> None:
+def test_inputs_that_never_reach_the_model_are_a_warning(prompt: str) -> None:
     for (_, field), (diagnostic,) in zip(PROMPTS, _prompted(prompt), strict=True):
         assert (diagnostic.code, diagnostic.severity) == ("unused-input", "warning")
         assert diagnostic.pointer == f"/data/{field}"
@@ -71,11 +71,11 @@ def test_results_that_never_reach_the_model_are_a_warning(prompt: str) -> None:
         "{{ goal ~ (input | upper) }}",
     ],
 )
-def test_a_prompt_that_reads_results_in_any_form_is_no_warning(prompt: str) -> None:
+def test_a_prompt_that_reads_its_inputs_is_no_warning(prompt: str) -> None:
     assert _prompted(prompt) == [[], []]
 
 
-def test_results_of_many_nodes_are_named() -> None:
+def test_the_warning_names_the_source_nodes() -> None:
     edges = [make_edge("s", "a"), make_edge("s", "a", target_handle="provider")]
     for (diagnostic,) in _prompted("Hi", edges=[*edges, make_edge("s", "a", edge_id="again")]):
         assert diagnostic.message.count("'s'") == 1
@@ -106,26 +106,24 @@ BEGINNING = Node("s", "start", "S", data={"initialInput": ""})
         (Node("other", "text", "O"), {}),
     ],
 )
-def test_an_edge_that_only_says_when_to_start_is_no_warning(
-    source: Node, more: dict[str, Any]
-) -> None:
+def test_an_edge_that_only_orders_nodes_is_no_warning(source: Node, more: dict[str, Any]) -> None:
     assert _prompted("Say hello", source, **more) == [[], []]
 
 
-def test_an_entry_with_a_value_of_its_own_is_read_or_warned_of() -> None:
+def test_an_entry_node_with_a_value_counts_as_input() -> None:
     full = BEGINNING._replace(data={"initialInput": "Hello"})
     assert [[d.code for d in found] for found in _prompted("Hi", full)] == [["unused-input"]] * 2
     assert _prompted("{{ input }}", full) == [[], []]
 
 
-def test_a_prompt_that_comes_over_a_wire_is_not_judged() -> None:
+def test_a_wired_prompt_is_not_checked() -> None:
     for node_type, field in PROMPTS:
         node = Node("a", node_type, "A", data={field: "Hi"})
         edges = (make_edge("s", "a"), make_edge("s", "a", target_handle=field))
         assert list(Registry(LIBRARY).check(node, Graph((SOURCE, node), edges))) == []
 
 
-def test_a_description_is_sent_with_its_inputs() -> None:
+def test_a_description_without_a_prompt_is_no_warning() -> None:
     node = Node("a", "agent", "A", "Sum up")
     graph = Graph((SOURCE, node), (make_edge("s", "a"),))
     assert list(Registry(LIBRARY).check(node, graph)) == []

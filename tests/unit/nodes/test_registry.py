@@ -33,7 +33,7 @@ class Source:
     async def materialize(self, data: Any, output_handle: str, context: Any) -> Any: ...
 
 
-def test_a_type_is_known_by_its_facts() -> None:
+def test_a_registered_type_has_info_and_implementation() -> None:
     catalogue: Catalogue = Registry([Bare(), Source()])
     assert catalogue.type_info("bare") == NodeTypeInfo(
         "bare", "", (Port("input", multiple=True),), (Port("output"),), template_fields=()
@@ -45,7 +45,7 @@ def test_a_type_is_known_by_its_facts() -> None:
     assert catalogue.names() == ["bare", "source"]
 
 
-def test_an_unknown_type_has_no_facts_and_no_implementation() -> None:
+def test_an_unknown_type_has_no_info_and_no_implementation() -> None:
     registry = Registry()
     assert registry.type_info("python") is None
     with pytest.raises(KeyError):
@@ -54,13 +54,13 @@ def test_an_unknown_type_has_no_facts_and_no_implementation() -> None:
     assert list(registry.check(node, Graph((node,), ()))) == []
 
 
-def test_classes_are_made_and_given_back_so_that_register_decorates() -> None:
+def test_register_instantiates_a_class_and_returns_it() -> None:
     registry = Registry()
     assert registry.register(Text) is Text
     assert isinstance(registry.implementation("text"), Text)
 
 
-def test_a_name_can_be_taken_once_unless_it_is_replaced() -> None:
+def test_a_name_can_be_registered_once_unless_it_is_replaced() -> None:
     first, second = Bare(), Bare()
     registry = Registry([first])
     with pytest.raises(ValueError, match=r"'bare' is registered already, by .*replace=True"):
@@ -102,7 +102,7 @@ def test_registries_with_other_providers_share_their_types() -> None:
     assert first.names() == second.names() == ["bare", "source"]
 
 
-def test_the_default_registry_is_one_and_holds_the_library() -> None:
+def test_the_default_registry_is_shared_and_holds_the_library() -> None:
     assert default_registry() is default_registry()
     assert {"start", "agent", "llm", "text", "parser", "if", "end"} <= {*default_registry().names()}
 
@@ -146,7 +146,7 @@ def test_installed_packages_add_types(tmp_path: Path, monkeypatch: pytest.Monkey
     assert registry.warnings == []
 
 
-def test_a_broken_package_is_a_warning_and_leaves_the_others_alone(
+def test_a_broken_package_is_a_warning_and_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     points = _points(
@@ -169,7 +169,7 @@ def test_a_broken_package_is_a_warning_and_leaves_the_others_alone(
     assert len([r for r in caplog.records if r.name == "planwave.nodes.registry"]) == 4
 
 
-def test_a_package_may_decorate_a_function_and_name_it_as_an_entry_point_too(
+def test_a_decorated_function_may_also_be_an_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (point,) = _points(tmp_path, monkeypatch, decorated="{}:decorated")
@@ -179,7 +179,7 @@ def test_a_package_may_decorate_a_function_and_name_it_as_an_entry_point_too(
     assert registry.implementation("planwave_test_decorated") is point.load()
 
 
-def test_a_package_that_exits_on_import_is_a_broken_one(
+def test_a_package_that_exits_on_import_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "planwave_quitter.py").write_text("raise SystemExit('too old')", "utf-8")

@@ -49,11 +49,11 @@ SCHEMA = data_schema(spec_of(Oven()))
         ({}, False),
     ],
 )
-def test_the_schema_takes_what_a_check_takes(data: dict[str, object], fits: bool) -> None:
+def test_the_schema_accepts_the_same_data_as_the_check(data: dict[str, object], fits: bool) -> None:
     assert jsonschema_rs.is_valid(SCHEMA, data) == fits
 
 
-def test_a_field_keeps_what_its_schema_says_of_it() -> None:
+def test_the_schema_has_title_default_template_and_aliases() -> None:
     degrees, steps = SCHEMA["properties"]["degrees"], SCHEMA["properties"]["steps"]
     assert (degrees["title"], degrees["template"]) == ("Degrees", True)
     assert (steps["default"], steps["template"]) == (None, True)
@@ -72,7 +72,7 @@ def test_every_type_of_the_library_has_an_example_file_and_every_file_a_type() -
     assert all(spec_of(cls()).example["nodes"] for cls in LIBRARY)
 
 
-def test_methods_under_their_former_names_still_work_with_a_warning() -> None:
+def test_methods_with_their_former_names_work_with_a_warning() -> None:
     class Old:
         node_type = "old"
 
@@ -92,7 +92,7 @@ def test_methods_under_their_former_names_still_work_with_a_warning() -> None:
     assert isinstance(implementation, ReusableResult)
 
 
-def test_a_present_name_beats_a_former_one() -> None:
+def test_a_method_with_the_current_name_has_priority_over_a_former_one() -> None:
     class Both(Oven):
         def check(self, data: object, view: object) -> Any:
             return ["present"]

@@ -1,4 +1,4 @@
-"""How graphs in nodes are found and prepared, and what their runs come to."""
+"""How nested graphs are loaded and prepared, and what their results are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.nodes.nested_graphs import (
 from tests.support.nodes.node_context import context_for, make_inputs
 
 
-def made(*nodes: dict[str, Any], edges: Any = ()) -> Subgraph:
+def subgraph_of(*nodes: dict[str, Any], edges: Any = ()) -> Subgraph:
     graph, _ = read_graph(graph_document(*nodes, edges=edges))
     return prepare(graph, registry_with())
 
@@ -32,8 +32,8 @@ def text(value: str, handle: str = "output") -> dict[str, DataValue]:
     return {handle: DataValue("text", value)}
 
 
-def test_what_comes_in_goes_to_the_first_output_of_every_entry_node() -> None:
-    nested = made(
+def test_the_input_becomes_the_first_output_of_every_entry_node() -> None:
+    nested = subgraph_of(
         node_document("s", "start"),
         node_document("u", "user_input"),
         node_document("t", "text", text="x"),
@@ -41,8 +41,8 @@ def test_what_comes_in_goes_to_the_first_output_of_every_entry_node() -> None:
     assert nested.entries == (("s", "output"), ("u", "output"))
 
 
-def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
-    nested = made(
+def test_the_result_is_that_of_the_end_node_or_the_last_nodes() -> None:
+    nested = subgraph_of(
         node_document("a", "text"), node_document("b", "text"), node_document("e", "end"), node_document("f", "end"),
         edges=[("a", "e"), ("a", "f")],
     )  # fmt: skip
@@ -51,12 +51,12 @@ def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
     assert nested.result(both) == DataValue("json", {"e": "1", "f": "2"})
     assert nested.result({"a": text("x"), "b": text("y")}) == DataValue("text", "y")
     assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
-    without_end = made(node_document("a", "text"), node_document("b", "text"))
+    without_end = subgraph_of(node_document("a", "text"), node_document("b", "text"))
     assert without_end.result({"a": text("x"), "b": text("y")}).value == {"a": "x", "b": "y"}
 
 
-def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> None:
-    nested = made(
+def test_an_error_handler_does_not_hide_the_result_of_a_success() -> None:
+    nested = subgraph_of(
         node_document("a", "text"), node_document("h", "text"), edges=[("a", "h", "error")]
     )
     assert nested.result({"a": text("fine")}) == DataValue("text", "fine")
@@ -65,7 +65,7 @@ def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> 
     assert nested.result({"a": failed}) == DataValue("json", None)
 
 
-def test_a_nodes_value_is_its_output_else_the_first_it_gave() -> None:
+def test_the_value_of_a_node_is_its_output_or_its_first_handle() -> None:
     assert main_output({**text("x", "left"), **text("y")}).value == "y"
     assert main_output({**text("x", "left"), **text("y", "right")}).value == "x"
 
@@ -76,7 +76,7 @@ def test_several_values_at_the_input_are_a_list() -> None:
     assert input_value(make_inputs("a", {"b": 1})) == DataValue("json", ["a", {"b": 1}])
 
 
-async def test_equal_documents_are_the_same_graph_so_that_it_is_made_ready_once() -> None:
+async def test_equal_documents_share_one_graph() -> None:
     body = graph_document(node_document("t", "text", text="x"))
     context = context_for(Node("n", "loop", "n", data={"body": body}))
     first = await load("body", dict(body), None, (), context)
@@ -84,7 +84,7 @@ async def test_equal_documents_are_the_same_graph_so_that_it_is_made_ready_once(
     assert first.graph is again.graph
 
 
-async def test_only_a_graph_that_was_not_checked_with_the_node_is_checked_here() -> None:
+async def test_only_a_graph_that_is_not_in_the_data_is_checked_when_loaded() -> None:
     faulty = graph_document(node_document("t", "nonsense"))
     written = context_for(Node("n", "loop", "n", data={"body": faulty}))
     await load("body", faulty, None, (), written)
@@ -93,7 +93,7 @@ async def test_only_a_graph_that_was_not_checked_with_the_node_is_checked_here()
     assert caught.value.code == "graph-invalid"
 
 
-async def test_a_node_without_any_graph_says_what_it_needs() -> None:
+async def test_a_node_without_a_graph_fails_with_a_hint() -> None:
     with pytest.raises(NodeError) as caught:
         await load("body", None, None, (), context_for(Node("n", "loop", "n")))
     assert caught.value.code == "missing-required-input"
@@ -101,7 +101,7 @@ async def test_a_node_without_any_graph_says_what_it_needs() -> None:
 
 
 class Gives:
-    """Gives one value, whatever it is."""
+    """Returns one value of any kind."""
 
     node_type = "gives"
 
@@ -128,7 +128,7 @@ NESTING: dict[str, dict[str, Any]] = {
     ],
     ids=["NUL", "tuple", "both", "large", "65 deep", "90 deep", "200 deep"],
 )  # fmt: skip
-async def test_what_a_node_may_give_may_enter_a_graph_inside_a_node(kind: str, value: Any) -> None:
+async def test_any_result_of_a_node_may_enter_a_nested_graph(kind: str, value: Any) -> None:
     result = await run_to_end(
         graph_document(
             node_document("a", "gives"),
@@ -138,13 +138,13 @@ async def test_what_a_node_may_give_may_enter_a_graph_inside_a_node(kind: str, v
         Gives(value),
     )
     assert result.error is None
-    given = result.outputs["a"]["output"].value
-    assert given == listed(value)
-    assert result.outputs["n"]["output"].value == given
+    passed = result.outputs["a"]["output"].value
+    assert passed == listed(value)
+    assert result.outputs["n"]["output"].value == passed
 
 
 def listed(value: Any) -> Any:
-    """Give a value with lists for its tuples."""
+    """Return a value with its tuples replaced by lists."""
     if isinstance(value, Mapping):
         return {name: listed(each) for name, each in value.items()}
     return [listed(each) for each in value] if isinstance(value, list | tuple) else value

@@ -33,7 +33,7 @@ WHOLE = {"output": DataValue("integer", 3), "integer": DataValue("integer", 3)}
         (Text(), {"text": {"a": 1}}, {"output": DataValue("text", '{"a":1}')}),
     ],
 )
-async def test_a_value_is_given_with_its_type_as_a_stage_and_over_links(
+async def test_a_value_has_the_same_type_when_executed_and_over_links(
     kind: ValueType, data: dict[str, Any], outputs: dict[str, DataValue]
 ) -> None:
     result, _ = await result_and_events(
@@ -48,7 +48,7 @@ async def test_a_value_is_given_with_its_type_as_a_stage_and_over_links(
     ("kind", "value"),
     [(Number(), "5"), (Number(), True), (Boolean(), 1), (Boolean(), "true"), (Number(), None)],
 )
-async def test_what_is_no_such_value_is_refused(kind: ValueType, value: Any) -> None:
+async def test_a_value_of_another_type_fails_the_node(kind: ValueType, value: Any) -> None:
     with pytest.raises(NodeError, match=r"data\.value") as caught:
         await result_and_events(kind.execute({"value": value}, Inputs(), context_for(NODE)))
     assert caught.value.code == "invalid-data"
@@ -56,7 +56,7 @@ async def test_what_is_no_such_value_is_refused(kind: ValueType, value: Any) -> 
         await result_and_events(kind.execute({}, make_inputs(("value", value)), context_for(NODE)))
 
 
-async def test_a_number_that_is_not_whole_has_nothing_where_whole_ones_are_wanted() -> None:
+async def test_a_fraction_has_no_value_on_the_integer_output() -> None:
     wrong = r"'v' has no value for its output 'integer', only for 'output' \(0\.5\)"
     with pytest.raises(NodeError, match=wrong) as caught:
         await Number().materialize({"value": 0.5}, "integer", context_for(NODE))
@@ -68,7 +68,7 @@ async def test_a_number_that_is_not_whole_has_nothing_where_whole_ones_are_wante
         )
 
 
-async def test_edges_that_carry_errors_or_links_want_no_value_of_it_as_a_stage() -> None:
+async def test_error_and_link_edges_need_no_integer_value() -> None:
     edges = [
         make_edge("v", "t", source_handle="error"),
         make_edge("v", "t", source_handle="integer", channel=LINK),
@@ -78,13 +78,13 @@ async def test_edges_that_carry_errors_or_links_want_no_value_of_it_as_a_stage()
     assert list(result.outputs) == ["output"]
 
 
-async def test_a_linked_value_takes_what_is_linked_into_it() -> None:
+async def test_a_linked_value_node_uses_the_link_into_it() -> None:
     edge = make_edge("s", "v", channel=LINK, target_handle="value")
     context = context_for(NODE, edges=[edge], links={("v", "value"): [DataValue("integer", 8)]})
     assert await Number().materialize({"value": 1}, "output", context) == DataValue("integer", 8)
 
 
-async def test_the_result_is_not_the_data_themselves() -> None:
+async def test_the_result_is_a_copy_of_the_data() -> None:
     data = {"value": {"a": [1]}}
     (await JsonValue().materialize(data, "output", context_for(NODE))).value["a"].append(2)
     assert data == {"value": {"a": [1]}}

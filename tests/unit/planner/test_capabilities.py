@@ -1,4 +1,4 @@
-"""What the planner's model is told that it may use."""
+"""The types and models that the planner offers to its model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Odd:
     async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
 
 
-def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
+def test_the_type_cards_list_every_executable_type_with_the_default_first() -> None:
     registry = Registry([*LIBRARY, Tool])
     cards = type_cards(registry, plannable_types(registry))
     names = [c.name for c in cards]
@@ -97,7 +97,7 @@ def test_a_model_that_cannot_plan_is_not_offered_for_steps_either() -> None:
     assert provider_cards(Toys()) == [ProviderCard("own", ("one",)), ProviderCard("open", ())]
 
 
-def test_a_model_that_cannot_plan_is_refused_with_those_that_can() -> None:
+def test_a_model_that_cannot_plan_is_rejected_with_those_that_can() -> None:
     check_can_plan(FakeProviders(), "openai", "gpt")
     with pytest.raises(InputError) as caught:
         check_can_plan(Toys(), "tiny", "toy")
@@ -108,14 +108,14 @@ class OnlyToys(FakeProviders):
     infos = (ProviderInfo("local", "local", True, "", "", ("toy",), "toy"),)
 
 
-def test_where_no_model_here_can_plan_the_embedded_ones_that_can_be_fetched_are_named() -> None:
+def test_without_a_planning_model_the_hint_names_embedded_models() -> None:
     with pytest.raises(InputError) as caught:
         check_can_plan(OnlyToys(), "local", "toy")
     assert "--provider local --model qwen2.5-coder-1.5b" in str(caught.value.hint)
     assert "smollm2-135m" not in str(caught.value.hint)
 
 
-def test_types_that_ask_a_model_are_known_from_the_registry() -> None:
+def test_types_that_call_a_model_are_known_from_the_registry() -> None:
     registry = library_registry()
     assert calls_model(registry, "agent")
     assert calls_model(registry, "llm")
@@ -167,7 +167,7 @@ class Writes:
     async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
 
 
-def test_a_card_says_which_graphs_and_expressions_a_type_takes_and_what_it_does() -> None:
+def test_a_type_card_has_graph_fields_expression_fields_and_effect() -> None:
     registry = Registry([*LIBRARY, Writes])
     loop, repeat, writes = type_cards(registry, ["loop", "while", "writes"])
     assert "body (a graph: nodes and edges as in the plan; in it: {{ item }}, {{ index }})" in (
@@ -178,13 +178,13 @@ def test_a_card_says_which_graphs_and_expressions_a_type_takes_and_what_it_does(
     assert (loop.effect, writes.effect) == ("none", "write")
 
 
-def test_types_that_leave_themselves_out_of_plans_are_used_only_where_they_are_named() -> None:
+def test_types_excluded_from_plans_are_used_only_if_they_are_named() -> None:
     registry = library_registry()
     assert "planner" not in plannable_types(registry)
     assert plannable_types(registry, PlanRules(["planner", "agent"])) == ["agent", "planner"]
 
 
-def test_plans_use_only_the_types_and_side_effects_that_are_allowed() -> None:
+def test_plans_use_only_allowed_types_and_side_effects() -> None:
     registry = Registry([*LIBRARY, Writes])
     assert "writes" in plannable_types(registry)
     assert "writes" not in plannable_types(registry, PlanRules(effects=["none", "read"]))
@@ -201,7 +201,7 @@ def test_plans_use_only_the_types_and_side_effects_that_are_allowed() -> None:
         assert caught.value.code == code
 
 
-def test_a_graph_in_a_step_has_the_shape_of_the_plan_and_no_graphs_in_it() -> None:
+def test_the_schema_of_a_nested_graph_is_that_of_the_plan_without_nesting() -> None:
     schema = plan_schema(library_registry(), ["agent", "loop", "text"])
     data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
     assert set(data["body"]["properties"]) == {"nodes", "edges"}

@@ -36,7 +36,7 @@ class Mail:
     async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
 
 
-def test_the_shape_of_a_diamond() -> None:
+def test_the_forecast_of_a_diamond_has_its_shape() -> None:
     found = forecast_of(DIAMOND_REPLY)
     assert {k: found[k] for k in ("waves", "nodes", "width", "depth", "calls")} == {
         "waves": 3,
@@ -52,13 +52,13 @@ def test_the_shape_of_a_diamond() -> None:
 
 def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
     found = forecast_of(planner_reply(reply_node("a", data={"maxTokens": 100})))
-    read, told = found["tokens"]["low"] - 60, 60
-    assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * told, 6)
+    read, output_tokens = found["tokens"]["low"] - 60, 60
+    assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * output_tokens, 6)
     assert found["tokens"]["high"] - found["tokens"]["low"] == 40
     assert found["cost_usd"]["high"] == round(0.001 * read + 0.002 * 100, 6)
 
 
-def test_longer_goals_and_results_that_are_read_again_cost_more() -> None:
+def test_longer_goals_and_results_read_by_later_steps_cost_more() -> None:
     assert forecast_of(DIAMOND_REPLY, goal="g" * 400)["tokens"]["low"] == (
         forecast_of(DIAMOND_REPLY)["tokens"]["low"] + 4 * 100
     )
@@ -68,7 +68,7 @@ def test_longer_goals_and_results_that_are_read_again_cost_more() -> None:
     assert more == 1_200
 
 
-def test_steps_that_ask_no_model_pass_on_what_they_read() -> None:
+def test_steps_without_a_model_call_pass_on_their_input_tokens() -> None:
     text = reply_node("t", type="text", data={"text": "x"})
     through = planner_reply(
         reply_node("a"), text, reply_node("b"), edges=[reply_edge("a", "t"), reply_edge("t", "b")]
@@ -85,12 +85,12 @@ def test_an_unknown_price_makes_the_cost_unknown_not_zero() -> None:
     )
 
 
-def test_the_profile_caps_what_a_model_answers() -> None:
+def test_the_profile_of_a_model_limits_its_output_tokens() -> None:
     found = forecast_of(planner_reply(reply_node("a", provider="tiny")))
     assert found["tokens"]["high"] - found["tokens"]["low"] == 220 - 60
 
 
-def test_side_effects_name_the_steps_that_have_them() -> None:
+def test_side_effects_are_listed_by_step() -> None:
     registry = Registry([*LIBRARY, Mail])
     graph = graph_of(
         planner_reply(reply_node("a"), reply_node("m", type="mail"), edges=[reply_edge("a", "m")]),
@@ -101,21 +101,21 @@ def test_side_effects_name_the_steps_that_have_them() -> None:
     ]
 
 
-def test_a_policy_says_otherwise_than_the_type_whether_a_step_writes() -> None:
+def test_the_effect_of_a_policy_overrides_that_of_the_type() -> None:
     registry = Registry([*LIBRARY, Mail])
     nodes = [
         Node(f"{kind}-{effect}", kind, "n", policy=Policy(effect=effect))
         for kind in ("text", "mail", "unknown")
         for effect in (None, "none", "read", "write")
     ]
-    told = forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"]
-    assert [(each["node"], each["effect"]) for each in told] == [
+    output_tokens = forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"]
+    assert [(each["node"], each["effect"]) for each in output_tokens] == [
         ("text-write", "write"), ("mail-None", "once"), ("mail-write", "write"),
         ("unknown-write", "write"),
     ]  # fmt: skip
 
 
-def test_a_plan_made_by_hand_is_priced_at_the_default_model_or_not_at_all() -> None:
+def test_steps_without_a_model_are_priced_at_the_default_model() -> None:
     planned = graph_of(DIAMOND_REPLY)
     by_hand = Graph(tuple(n._replace(data={}) for n in planned.nodes), planned.edges)
     found = forecast(by_hand, library_registry(), FakeProviders())
@@ -129,7 +129,7 @@ def looped(*inner: dict[str, Any]) -> dict[str, Any]:
     return reply_node("each", type="loop", data={"items": ["x", "y"], "body": body})
 
 
-def test_what_runs_inside_a_node_counts_once_and_is_told_as_the_least() -> None:
+def test_nested_steps_count_once_and_make_the_forecast_a_minimum() -> None:
     ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "{{ item }}", "maxTokens": 100}}
     found = forecast_of(
         planner_reply(looped(ask), reply_node("b"), edges=[reply_edge("each", "b")])
@@ -147,12 +147,12 @@ def test_what_runs_inside_a_node_counts_once_and_is_told_as_the_least() -> None:
     assert forecast_of(planner_reply(looped(nested)))["calls"] == 1
 
 
-def test_a_price_unknown_inside_a_node_makes_the_whole_cost_unknown() -> None:
+def test_an_unknown_price_in_a_nested_graph_makes_the_cost_unknown() -> None:
     ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "Hm?", "provider": "own"}}
     assert forecast_of(planner_reply(looped(ask)))["cost_usd"] is None
 
 
-def test_effects_inside_a_node_are_told_of_that_node() -> None:
+def test_effects_in_a_nested_graph_are_listed_at_its_node() -> None:
     registry = library_registry()
     registry.register(Mail())
     text = planner_reply(looped({"id": "send", "type": "mail"}))

@@ -1,4 +1,4 @@
-"""Fields that a plan may not set are refused, and their values are seen by nobody."""
+"""Fields that a plan may not set are reported, and their values are redacted."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ def reply(**data: object) -> dict[str, object]:
     "field",
     ["api_key", "apiKey", "API-KEY", "base_url", "baseUrl", "command", "auto_approve", "password"],
 )
-def test_a_forbidden_field_is_refused_without_its_value(field: str) -> None:
-    left, kept, faults = redact_forbidden(reply(**{field: "sk-live-123", "prompt": "ok"}))
-    assert left == reply(prompt="ok")
-    assert kept == reply(**{field: REDACTED, "prompt": "ok"})
-    assert [f.code for f in faults] == ["forbidden-field"]
-    assert faults[0].pointer == f"/nodes/0/data/{field}"
-    assert field in faults[0].message
-    assert "sk-live-123" not in json.dumps([kept, [f.as_json() for f in faults]])
+def test_a_forbidden_field_is_reported_without_its_value(field: str) -> None:
+    allowed, redacted, findings = redact_forbidden(reply(**{field: "sk-live-123", "prompt": "ok"}))
+    assert allowed == reply(prompt="ok")
+    assert redacted == reply(**{field: REDACTED, "prompt": "ok"})
+    assert [f.code for f in findings] == ["forbidden-field"]
+    assert findings[0].pointer == f"/nodes/0/data/{field}"
+    assert field in findings[0].message
+    assert "sk-live-123" not in json.dumps([redacted, [f.as_json() for f in findings]])
 
 
 def test_forbidden_fields_are_found_at_any_depth_and_all_at_once() -> None:
     servers = [{"env": {"A": "s1"}}, {"deep": [{"secret": "s2"}]}]
-    _, kept, faults = redact_forbidden(reply(servers=servers))
-    assert [f.pointer for f in faults] == [
+    _, redacted, findings = redact_forbidden(reply(servers=servers))
+    assert [f.pointer for f in findings] == [
         "/nodes/0/data/servers/0/env",
         "/nodes/0/data/servers/1/deep/0/secret",
     ]
-    assert "s1" not in json.dumps(kept)
-    assert "s2" not in json.dumps(kept)
+    assert "s1" not in json.dumps(redacted)
+    assert "s2" not in json.dumps(redacted)
 
 
 def test_a_plan_cannot_lower_a_side_effect_class() -> None:
     value = {"nodes": [{"id": "a", "policy": {"effect": "none", "join": "any"}}]}
-    left, _, faults = redact_forbidden(value)
-    assert left == {"nodes": [{"id": "a", "policy": {"join": "any"}}]}
-    assert [f.pointer for f in faults] == ["/nodes/0/policy/effect"]
+    allowed, _, findings = redact_forbidden(value)
+    assert allowed == {"nodes": [{"id": "a", "policy": {"join": "any"}}]}
+    assert [f.pointer for f in findings] == ["/nodes/0/policy/effect"]
 
 
-def test_ordinary_fields_pass_untouched() -> None:
+def test_other_fields_pass_unchanged() -> None:
     value = reply(maxTokens=5, prompt="my password is secret", effect="sound", tokens=[1])
-    left, kept, faults = redact_forbidden(value)
-    assert left is value
-    assert kept is value
-    assert faults == []
+    allowed, redacted, findings = redact_forbidden(value)
+    assert allowed is value
+    assert redacted is value
+    assert findings == []

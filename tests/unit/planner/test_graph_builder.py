@@ -29,7 +29,7 @@ class Echo:
     async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
 
 
-def drafted(
+def draft_of(
     *nodes: Any,
     edges: Any = (),
     registry: Registry | None = None,
@@ -40,8 +40,8 @@ def drafted(
     reply: dict[str, Any] = {"nodes": list(nodes)}
     if edges is not None:
         reply["edges"] = list(edges)
-    plan, faults = parse_reply(reply)
-    assert plan is not None, faults
+    plan, findings = parse_reply(reply)
+    assert plan is not None, findings
     return build_graph(
         plan,
         registry or library_registry(),
@@ -52,13 +52,13 @@ def drafted(
 
 
 def data_of(*nodes: Any, registry: Registry | None = None) -> Any:
-    draft = drafted(*nodes, registry=registry)
+    draft = draft_of(*nodes, registry=registry)
     assert draft.diagnostics == []
     return draft.document["nodes"][0]["data"]
 
 
-def test_a_node_left_open_is_an_agent_with_the_default_model() -> None:
-    draft = drafted(reply_node("a"))
+def test_a_node_without_a_type_is_an_agent_with_the_default_model() -> None:
+    draft = draft_of(reply_node("a"))
     assert draft.document["nodes"] == [
         {
             "id": "a",
@@ -85,33 +85,31 @@ def test_an_unavailable_provider_is_left_for_the_checker() -> None:
     assert data_of(reply_node("a", provider="off")) == {"provider": "off"}
 
 
-def test_a_model_of_a_provider_that_is_not_there_is_a_fault_and_not_the_defaults_model() -> None:
+def test_a_model_of_an_unavailable_provider_is_an_error() -> None:
     keyed = ProviderCatalog(Settings(openai_api_key=SecretStr("k")), environ={})
-    draft = drafted(
+    draft = draft_of(
         reply_node("a", model="claude-x"), providers=keyed, defaults=("openai", "gpt-4o-mini")
     )
-    (fault,) = draft.diagnostics
+    (finding,) = draft.diagnostics
     assert draft.document["nodes"][0]["model"] is ALREADY_REPORTED
-    assert (fault.code, fault.pointer) == ("unavailable-provider", "/nodes/0/data/model")
-    assert fault.node == "a"
-    assert "anthropic" in fault.message
+    assert (finding.code, finding.pointer) == ("unavailable-provider", "/nodes/0/data/model")
+    assert finding.node == "a"
+    assert "anthropic" in finding.message
 
 
 @pytest.mark.parametrize(
     ("model", "provider"), [("llama-9", "box"), ("claude-x", "box"), ("gpt-4o-mini", "openai")]
 )
-def test_a_model_that_nobody_lists_is_asked_at_the_endpoint_that_was_asked_for(
-    model: str, provider: str
-) -> None:
+def test_an_unlisted_model_belongs_to_the_default_endpoint(model: str, provider: str) -> None:
     box = ProviderSettings(base_url="http://x.test/v1")
     settings = Settings(openai_api_key=SecretStr("k"), providers={"box": box})
     keyed = ProviderCatalog(settings, environ={})
-    draft = drafted(reply_node("a", model=model), providers=keyed, defaults=("box", "llama-8"))
+    draft = draft_of(reply_node("a", model=model), providers=keyed, defaults=("box", "llama-8"))
     assert draft.document["nodes"][0]["data"] == {"provider": provider, "model": model}
 
 
-def test_two_different_values_for_one_field_are_a_fault() -> None:
-    draft = drafted(
+def test_two_different_values_for_one_field_are_an_error() -> None:
+    draft = draft_of(
         reply_node("a", provider="own", data={"provider": "openai"}),
         reply_node("b"),
         edges=[
@@ -126,36 +124,36 @@ def test_two_different_values_for_one_field_are_a_fault() -> None:
     ]
 
 
-def test_what_contradicts_itself_is_marked_as_reported() -> None:
-    made = drafted(
+def test_contradictory_fields_are_marked_as_reported() -> None:
+    document = draft_of(
         reply_node("a", provider="own", data={"provider": "openai", "x": 1}),
         edges=[
             reply_edge("a", "b", data={"channel": "link"}),
             reply_edge("a", "b", source_handle="x", sourceHandle="y"),
         ],
     ).document
-    assert made["nodes"][0]["provider"] is ALREADY_REPORTED
-    assert made["nodes"][0]["data"] == {"x": 1}
-    assert made["edges"][0]["data"] is ALREADY_REPORTED
-    assert made["edges"][1]["sourceHandle"] is ALREADY_REPORTED
+    assert document["nodes"][0]["provider"] is ALREADY_REPORTED
+    assert document["nodes"][0]["data"] == {"x": 1}
+    assert document["edges"][0]["data"] is ALREADY_REPORTED
+    assert document["edges"][1]["sourceHandle"] is ALREADY_REPORTED
 
 
-def test_what_was_refused_of_a_reply_is_marked_where_the_document_has_it() -> None:
+def test_rejected_parts_of_a_reply_are_marked_as_reported_in_the_document() -> None:
     edges = [{"source": "a", "channel": 1, "source_handle": 1, "target_handle": 1, "to": "b"}, 7]
-    made = drafted(reply_node("a", kind="x"), 5, edges=edges).document
-    assert made["nodes"][0] == {
+    document = draft_of(reply_node("a", kind="x"), 5, edges=edges).document
+    assert document["nodes"][0] == {
         "id": "a", "type": ALREADY_REPORTED, "name": "A", "description": "Do a.", "kind": ALREADY_REPORTED,
         "data": {"provider": "openai", "model": "gpt"},
     }  # fmt: skip
-    assert made["nodes"][1] is made["edges"][1] is ALREADY_REPORTED
+    assert document["nodes"][1] is document["edges"][1] is ALREADY_REPORTED
     marked = ("target", "data", "sourceHandle", "targetHandle", "to")
-    assert made["edges"][0] == {"source": "a", **dict.fromkeys(marked, ALREADY_REPORTED)}
-    draft = drafted(reply_node("a"), edges=None)
+    assert document["edges"][0] == {"source": "a", **dict.fromkeys(marked, ALREADY_REPORTED)}
+    draft = draft_of(reply_node("a"), edges=None)
     assert draft.document["edges"] is ALREADY_REPORTED
 
 
-def test_a_model_for_a_type_that_asks_none_is_dropped_and_listed() -> None:
-    draft = drafted(
+def test_a_model_for_a_type_without_model_calls_is_dropped_as_a_fix() -> None:
+    draft = draft_of(
         reply_node("t", type="text", provider="openai", model="gpt", data={"text": "x"})
     )
     assert draft.document["nodes"][0]["data"] == {"text": "x"}
@@ -163,13 +161,13 @@ def test_a_model_for_a_type_that_asks_none_is_dropped_and_listed() -> None:
     assert "'t'" in draft.fixes[0]
 
 
-def test_nothing_is_filled_in_for_a_type_nobody_knows() -> None:
+def test_nothing_is_filled_in_for_an_unknown_type() -> None:
     assert data_of(reply_node("a", type="agnet", data={"x": 1})) == {"x": 1}
     assert data_of(reply_node("a", type="agnet", model="m")) == {"model": "m"}
 
 
 def test_channels_are_never_inferred_and_edge_data_survive() -> None:
-    draft = drafted(
+    draft = draft_of(
         reply_node("a"),
         reply_node("b"),
         edges=[
@@ -185,8 +183,8 @@ def test_channels_are_never_inferred_and_edge_data_survive() -> None:
 
 def test_policy_and_ui_survive() -> None:
     policy, ui = {"join": "any"}, {"position": {"x": 1, "y": 2}}
-    (made,) = drafted(reply_node("a", policy=policy, ui=ui)).document["nodes"]
-    assert (made["policy"], made["ui"]) == (policy, ui)
+    (document,) = draft_of(reply_node("a", policy=policy, ui=ui)).document["nodes"]
+    assert (document["policy"], document["ui"]) == (policy, ui)
 
 
 def test_template_fields_a_type_declares_keep_their_expressions() -> None:
@@ -194,13 +192,13 @@ def test_template_fields_a_type_declares_keep_their_expressions() -> None:
     assert data_of(reply_node("p", type="parser", data=template)) == template
 
 
-def test_planner_text_is_literal_where_a_type_resolves_everything() -> None:
+def test_braces_are_escaped_if_all_fields_of_a_type_are_templates() -> None:
     registry = Registry([Echo])
     facts = registry.type_info("echo")
     assert isinstance(facts, NodeTypeInfo)
     assert facts.template_fields is None
     text = "say {{ goal }} {% raw %}x{% endraw %} {# no #}"
-    draft = drafted(
+    draft = draft_of(
         reply_node("a", type="echo", data={"t": [text, "plain", {"k": text}], "n": 1}),
         registry=registry,
     )
@@ -213,7 +211,7 @@ def test_planner_text_is_literal_where_a_type_resolves_everything() -> None:
 
 
 def test_a_plan_without_braces_is_not_reported_as_changed() -> None:
-    draft = drafted(reply_node("a", type="echo", data={"t": "plain"}), registry=Registry([Echo]))
+    draft = draft_of(reply_node("a", type="echo", data={"t": "plain"}), registry=Registry([Echo]))
     assert draft.fixes == []
 
 
@@ -222,26 +220,26 @@ def loop(*nodes: Any, edges: Any = (), **data: Any) -> dict[str, Any]:
     return reply_node("each", type="loop", data={"items": ["x"], "body": body, **data})
 
 
-def test_a_graph_in_a_node_is_drafted_as_the_plan_itself_is() -> None:
+def test_a_nested_graph_is_completed_like_the_plan() -> None:
     body = data_of(loop(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b")]))["body"]
     assert [each["data"] for each in body["nodes"]] == [{"provider": "openai", "model": "gpt"}] * 2
     assert body["edges"] == [{"source": "a", "target": "b", "data": {"channel": "flow"}}]
 
 
-def test_a_graph_in_a_graph_in_a_node_is_drafted_too_and_all_nodes_are_counted() -> None:
-    draft = drafted(loop(loop(reply_node("a"), reply_node("b"))), reply_node("c"))
+def test_graphs_nested_twice_are_completed_and_their_nodes_counted() -> None:
+    draft = draft_of(loop(loop(reply_node("a"), reply_node("b"))), reply_node("c"))
     body = draft.document["nodes"][0]["data"]["body"]
     assert body["nodes"][0]["data"]["body"]["nodes"][1]["type"] == "agent"
     assert draft.nodes == 5
 
 
-def test_what_is_wrong_inside_a_node_is_told_with_its_place_there() -> None:
+def test_errors_in_a_nested_graph_have_pointers_below_the_node() -> None:
     fine, faulty = (
         loop(reply_node("a")),
         loop({"name": "no id"}, edges=[{**reply_edge("a", "b"), "to": 1}]),
     )
-    draft = drafted(fine, {**faulty, "id": "other"})
-    assert [(fault.code, fault.pointer, fault.node) for fault in draft.diagnostics] == [
+    draft = draft_of(fine, {**faulty, "id": "other"})
+    assert [(finding.code, finding.pointer, finding.node) for finding in draft.diagnostics] == [
         ("missing-field", "/nodes/1/data/body/nodes/0/id", "other"),
         ("unknown-field", "/nodes/1/data/body/edges/0/to", "other"),
     ]
@@ -250,29 +248,29 @@ def test_what_is_wrong_inside_a_node_is_told_with_its_place_there() -> None:
     assert draft.document["nodes"][0]["data"]["body"]["nodes"][0]["id"] == "a"
 
 
-def test_fixes_inside_a_node_say_so() -> None:
+def test_fixes_in_a_nested_graph_name_the_node() -> None:
     inside = reply_node("t", type="text", data={"text": "x"}, model="gpt")
-    draft = drafted(loop(inside))
+    draft = draft_of(loop(inside))
     (fix,) = draft.fixes
     assert fix.startswith("in data.body of node 'each': dropped provider and model of node 't'")
 
 
-def test_a_graph_that_is_no_object_is_left_to_the_checker() -> None:
-    draft = drafted(reply_node("each", type="loop", data={"items": [], "body": "nodes"}))
+def test_a_nested_graph_that_is_no_object_is_left_to_the_checker() -> None:
+    draft = draft_of(reply_node("each", type="loop", data={"items": [], "body": "nodes"}))
     assert draft.diagnostics == []
     assert draft.document["nodes"][0]["data"]["body"] == "nodes"
 
 
-def test_the_first_of_the_types_a_plan_may_use_is_the_default_and_others_are_refused() -> None:
-    draft = drafted(
+def test_the_first_allowed_type_is_the_default_and_other_types_are_errors() -> None:
+    draft = draft_of(
         reply_node("a"),
         loop(reply_node("b", type="text")),
         reply_node("c", type="odd"),
         types=["llm", "loop"],
     )
     assert draft.document["nodes"][0]["type"] == "llm"
-    (fault,) = draft.diagnostics
-    assert (fault.code, fault.pointer) == (
+    (finding,) = draft.diagnostics
+    assert (finding.code, finding.pointer) == (
         "type-not-allowed", "/nodes/1/data/body/nodes/0/type",
     )  # fmt: skip
-    assert fault.hint == "it may use llm, loop"
+    assert finding.hint == "it may use llm, loop"

@@ -1,4 +1,4 @@
-"""The planning loop: ask, read, hand faults back, give up honestly."""
+"""The planning loop: request, parse, send errors back, give up after two repairs."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ async def failed(*script: ScriptedReply | str | Exception, **options: Any) -> Pl
     return caught.value
 
 
-async def test_settings_of_the_call_beat_the_planners_own() -> None:
+async def test_call_settings_override_those_of_the_planner() -> None:
     plain, set_so = (
         await planned(DIAMOND_REPLY),
         await planned(DIAMOND_REPLY, settings=CallSettings(0.5, 9)),
     )
-    (usual,), (asked,) = plain[1].requests, set_so[1].requests
-    assert (asked.temperature, asked.max_tokens) == (0.5, 9)
-    assert asked.reasoning_effort == usual.reasoning_effort
-    assert asked.prompt == usual.prompt
+    (usual,), (request,) = plain[1].requests, set_so[1].requests
+    assert (request.temperature, request.max_tokens) == (0.5, 9)
+    assert request.reasoning_effort == usual.reasoning_effort
+    assert request.prompt == usual.prompt
 
 
-async def test_a_goal_becomes_a_plan_with_everything_a_person_needs() -> None:
+async def test_a_plan_has_title_graph_hash_forecast_and_attempts() -> None:
     plan, models = await planned(DIAMOND_REPLY)
     assert (plan.plan_id, plan.created_at) == ("plan-1", "2030-01-01T00:00:00+00:00")
     assert (plan.title, plan.user_prompt, plan.revision) == ("A plan", "Do it all", 1)
@@ -93,7 +93,7 @@ async def test_a_goal_becomes_a_plan_with_everything_a_person_needs() -> None:
     assert (len(models.requests), models.closed) == (1, 1)
 
 
-async def test_the_request_holds_goal_catalogue_and_schema() -> None:
+async def test_the_request_has_goal_type_cards_and_schema() -> None:
     _, models = await planned(DIAMOND_REPLY)
     (request,) = models.requests
     assert request.prompt.endswith("Do it all")
@@ -112,7 +112,7 @@ async def test_a_model_without_structured_output_is_asked_for_json_in_text() -> 
 
 
 @pytest.mark.parametrize("goal", ["", "  \n\t "])
-async def test_an_empty_goal_is_refused_before_anything_is_asked(goal: str) -> None:
+async def test_an_empty_goal_is_rejected_before_any_call(goal: str) -> None:
     models = ScriptedModels([])
     with pytest.raises(InputError) as caught:
         await planner_of(models).create_plan(goal)
@@ -121,13 +121,13 @@ async def test_an_empty_goal_is_refused_before_anything_is_asked(goal: str) -> N
 
 
 @pytest.mark.parametrize("goal", ["a\0b", "half \ud800"])
-async def test_a_goal_that_no_store_keeps_is_refused(goal: str) -> None:
+async def test_a_goal_that_cannot_be_stored_is_rejected(goal: str) -> None:
     with pytest.raises(InputError) as caught:
         await planner_of(ScriptedModels([])).create_plan(goal)
     assert caught.value.code == "invalid-text"
 
 
-async def test_the_limit_of_the_goal_is_kept_to_the_character() -> None:
+async def test_the_limit_of_the_goal_counts_characters() -> None:
     planner = planner_of(ScriptedModels([DIAMOND_REPLY]), Limits(goal_chars=10))
     assert (await planner.create_plan("x" * 10)).title == "A plan"
     with pytest.raises(LimitExceeded) as caught:
@@ -135,7 +135,7 @@ async def test_the_limit_of_the_goal_is_kept_to_the_character() -> None:
     assert (caught.value.limit, caught.value.value, caught.value.met) == ("goal_chars", 10, 11)
 
 
-async def test_a_model_that_cannot_plan_is_refused_before_anything_is_asked() -> None:
+async def test_a_model_that_cannot_plan_is_rejected_before_any_call() -> None:
     with pytest.raises(InputError, match="openai/toy is too small to write plans") as caught:
         await planner_of(ScriptedModels([])).create_plan("goal", provider="openai", model="toy")
     assert caught.value.code == "model-cannot-plan"
@@ -145,7 +145,7 @@ async def test_a_model_that_cannot_plan_is_refused_before_anything_is_asked() ->
     )
 
 
-async def test_an_unknown_or_unavailable_provider_is_refused_before_anything_is_asked() -> None:
+async def test_an_unknown_or_unavailable_provider_is_rejected_before_any_call() -> None:
     for provider, kind in (("nobody", UnknownProvider), ("off", UnavailableProvider)):
         with pytest.raises(kind) as caught:
             await planner_of(ScriptedModels([])).create_plan("goal", provider=provider)
@@ -153,9 +153,9 @@ async def test_an_unknown_or_unavailable_provider_is_refused_before_anything_is_
         assert caught.value.hint
 
 
-async def test_a_faulty_plan_goes_back_with_its_exact_faults() -> None:
-    heard: list[PlanProgress] = []
-    plan, models = await planned(CYCLE, GHOST, DIAMOND_REPLY, on_progress=heard.append)
+async def test_an_invalid_plan_is_sent_back_with_its_errors() -> None:
+    progress: list[PlanProgress] = []
+    plan, models = await planned(CYCLE, GHOST, DIAMOND_REPLY, on_progress=progress.append)
     assert len(plan.graph.nodes) == 4
     assert [[d["code"] for d in a["diagnostics"]] for a in plan.attempts] == [
         ["flow-cycle"],
@@ -171,12 +171,12 @@ async def test_a_faulty_plan_goes_back_with_its_exact_faults() -> None:
     assert "[dangling-edge]" in third.prompt
     assert "ghost" in third.prompt
     assert CYCLE not in third.prompt
-    repairs = [p.data for p in heard if p.kind == "repair"]
+    repairs = [p.data for p in progress if p.kind == "repair"]
     assert [r["attempt"] for r in repairs] == [2, 3]
     assert repairs[0]["diagnostics"][0]["code"] == "flow-cycle"
 
 
-async def test_after_two_repairs_the_whole_story_is_told() -> None:
+async def test_after_two_repairs_the_error_has_all_attempts() -> None:
     error = await failed(CYCLE, "no", GHOST)
     assert [d.code for d in error.diagnostics] == ["dangling-edge"]
     assert [a["reply"] for a in error.attempts] == [CYCLE, "no", GHOST]
@@ -209,7 +209,7 @@ async def test_a_stream_without_a_reply_is_a_provider_error() -> None:
     assert caught.value.retryable
 
 
-async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
+async def test_a_reply_over_the_limit_is_aborted_while_it_streams() -> None:
     flood = ScriptedReply("x" * 10_000, pieces=["x" * 100] * 100)
     models = ScriptedModels([flood, DIAMOND_REPLY])
     plan = await planner_of(models, Limits(plan_bytes=1_000)).create_plan("goal")
@@ -227,7 +227,7 @@ async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
 @pytest.mark.parametrize(
     ("model", "room"), [("capped", [1_000, 2_000, 2_000]), ("gpt", [None] * 3)]
 )
-async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_if_there_is_any(
+async def test_a_truncated_reply_is_requested_again_with_more_tokens_if_possible(
     model: str, room: list[int | None]
 ) -> None:
     plan, models = await planned(
@@ -239,7 +239,7 @@ async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_i
     assert [r.max_tokens for r in models.requests] == room
 
 
-async def test_a_failing_proxy_is_asked_again_without_being_shown_its_answer() -> None:
+async def test_an_error_page_is_not_shown_to_the_model_in_the_next_request() -> None:
     plan, models = await planned(
         "<html>502</html>", '{"error": {"message": "busy"}}', DIAMOND_REPLY
     )
@@ -247,13 +247,13 @@ async def test_a_failing_proxy_is_asked_again_without_being_shown_its_answer() -
     assert len(plan.attempts) == 3
 
 
-async def test_fixes_are_listed_on_the_plan_and_told() -> None:
-    heard: list[PlanProgress] = []
+async def test_fixes_are_listed_on_the_plan_and_reported() -> None:
+    progress: list[PlanProgress] = []
     fenced = "Here:\n```json\n" + planner_reply(reply_node("a"), title=None) + "\n```"
-    plan, _ = await planned(fenced, on_progress=heard.append)
+    plan, _ = await planned(fenced, on_progress=progress.append)
     assert len(plan.fixes) == 2
     assert plan.title == "Do it all"
-    assert [p.data["fix"] for p in heard if p.kind == "fix"] == list(plan.fixes)
+    assert [p.data["fix"] for p in progress if p.kind == "fix"] == list(plan.fixes)
 
 
 async def test_a_long_goal_makes_a_short_title() -> None:
@@ -263,28 +263,30 @@ async def test_a_long_goal_makes_a_short_title() -> None:
     assert plan.title.endswith("…")
 
 
-async def test_the_plan_is_told_while_it_is_written() -> None:
-    heard: list[PlanProgress] = []
+async def test_parts_of_the_plan_are_reported_while_it_is_written() -> None:
+    progress: list[PlanProgress] = []
     pieces = [DIAMOND_REPLY[i : i + 9] for i in range(0, len(DIAMOND_REPLY), 9)]
     await planned(
-        ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=heard.append
+        ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=progress.append
     )
-    assert heard[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
-    text = "".join(p.data["text"] for p in heard if p.kind == "delta" and not p.data["reasoning"])
+    assert progress[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
+    text = "".join(
+        p.data["text"] for p in progress if p.kind == "delta" and not p.data["reasoning"]
+    )
     assert text == DIAMOND_REPLY
-    kinds = [p.kind for p in heard if p.kind != "delta"]
+    kinds = [p.kind for p in progress if p.kind != "delta"]
     assert kinds == ["title", *["node"] * 4, *["edge"] * 4]
-    first_node = next(i for i, p in enumerate(heard) if p.kind == "node")
-    assert first_node < len(heard) / 2, "a node is told long before the reply ends"
+    first_node = next(i for i, p in enumerate(progress) if p.kind == "node")
+    assert first_node < len(progress) / 2, "a node is told long before the reply ends"
 
 
-async def test_warnings_stay_on_the_plan() -> None:
+async def test_warnings_are_listed_on_the_plan() -> None:
     tools = {"tools": {"web_search": True}}
     plan, _ = await planned(planner_reply(reply_node("a", data=tools)))
     assert [(d["severity"], d["node"]) for d in plan.diagnostics] == [("warning", "a")]
 
 
-async def test_a_forbidden_value_reaches_neither_records_nor_the_next_question() -> None:
+async def test_a_forbidden_value_is_neither_stored_nor_sent_again() -> None:
     leak = planner_reply(reply_node("a", data={"api_key": "sk-live-123"}))
     plan, models = await planned(leak, DIAMOND_REPLY)
     assert "sk-live-123" not in json.dumps(plan.as_json())
@@ -294,11 +296,11 @@ async def test_a_forbidden_value_reaches_neither_records_nor_the_next_question()
     assert "sk-live-123" not in json.dumps(error.attempts) + str(error)
 
 
-async def test_a_small_model_gets_the_positional_question_and_its_repair() -> None:
-    heard: list[PlanProgress] = []
+async def test_a_small_model_gets_the_positional_prompt_and_its_repair() -> None:
+    progress: list[PlanProgress] = []
     text = small_model_reply()
     cut = ScriptedReply(text[:40], "length")
-    plan, models = await planned(cut, text, provider="tiny", on_progress=heard.append)
+    plan, models = await planned(cut, text, provider="tiny", on_progress=progress.append)
     first, second = models.requests
     assert first.schema is not None
     assert "n1" in first.schema["properties"]
@@ -309,18 +311,18 @@ async def test_a_small_model_gets_the_positional_question_and_its_repair() -> No
     assert steps >= 3
     assert plan.title == "title"
     assert all(n.data == {"provider": "tiny", "model": "t1"} for n in plan.graph.nodes)
-    kinds = [p.kind for p in heard if p.kind not in ("delta", "repair")]
+    kinds = [p.kind for p in progress if p.kind not in ("delta", "repair")]
     assert kinds == ["title", "title", *["node"] * steps, *["edge"] * edges]
 
 
-async def test_a_thousand_faults_are_handed_back_in_forty_lines() -> None:
+async def test_at_most_forty_errors_are_sent_back() -> None:
     flood = planner_reply(reply_node("a"), edges=[reply_edge("a", f"ghost{i}") for i in range(200)])
     _, models = await planned(flood, DIAMOND_REPLY)
     assert models.requests[1].prompt.count("[dangling-edge]") == 40
     assert "and 160 more" in models.requests[1].prompt
 
 
-async def test_of_every_kind_of_fault_some_are_handed_back_in_the_order_of_the_plan() -> None:
+async def test_errors_of_every_code_are_sent_back_in_the_order_of_the_plan() -> None:
     edges = [
         reply_edge("a", "b"),
         reply_edge("b", "a"),
@@ -330,14 +332,14 @@ async def test_of_every_kind_of_fault_some_are_handed_back_in_the_order_of_the_p
         planner_reply(reply_node("a"), reply_node("b"), reply_node("c", type="x"), edges=edges),
         DIAMOND_REPLY,
     )
-    told = models.requests[1].prompt
-    places = [told.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
+    prompt = models.requests[1].prompt
+    places = [prompt.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
     assert places == sorted(places)
-    assert told.count("[dangling-edge]") == 38
-    assert "and 162 more" in told
+    assert prompt.count("[dangling-edge]") == 38
+    assert "and 162 more" in prompt
 
 
-async def test_faults_of_shape_and_of_the_graph_go_back_in_one_repair() -> None:
+async def test_errors_of_shape_and_graph_are_sent_back_in_one_repair() -> None:
     faulty = planner_reply(
         reply_node("a", kind="agent"),
         reply_node("b", type="nope"),
@@ -350,14 +352,14 @@ async def test_faults_of_shape_and_of_the_graph_go_back_in_one_repair() -> None:
     )
     plan, models = await planned(faulty, DIAMOND_REPLY)
     assert len(plan.attempts) == 2
-    told = models.requests[1].prompt
+    prompt = models.requests[1].prompt
     for code in ("unknown-field", "unknown-node-type", "invalid-field", "missing-field"):
-        assert f"[{code}]" in told
-    assert "[flow-cycle]" in told
-    assert "[dangling-edge]" not in told
+        assert f"[{code}]" in prompt
+    assert "[flow-cycle]" in prompt
+    assert "[dangling-edge]" not in prompt
 
 
-async def test_a_long_faulty_reply_is_shown_shortened() -> None:
+async def test_a_long_invalid_reply_is_shortened_in_the_repair() -> None:
     _, models = await planned("x" * 100_000, DIAMOND_REPLY)
     assert len(models.requests[1].prompt) < 30_000
     assert "76000 more characters" in models.requests[1].prompt
@@ -372,30 +374,30 @@ async def test_without_limits_a_plan_may_be_of_any_size() -> None:
     assert plan.created_at.endswith("+00:00")
 
 
-async def test_a_plan_may_be_asked_for_with_fewer_types_and_nodes() -> None:
+async def test_a_plan_may_be_restricted_to_types_and_a_number_of_nodes() -> None:
     rules = {"node_types": ["agent", "text"], "max_nodes": 2}
     plan, models = await planned(
         DIAMOND_REPLY, GHOST, planner_reply(reply_node("a"), reply_node("b")), **rules
     )
     assert [n.id for n in plan.graph.nodes] == ["a", "b"]
-    asked, again, _ = models.requests
-    assert "- text: " in str(asked.system)
-    assert "- llm: " not in str(asked.system)
-    assert "never more than 2" in str(asked.system)
-    schema = asked.schema or {}
+    request, again, _ = models.requests
+    assert "- text: " in str(request.system)
+    assert "- llm: " not in str(request.system)
+    assert "never more than 2" in str(request.system)
+    schema = request.schema or {}
     types = schema["properties"]["nodes"]["items"]["properties"]["type"]["enum"]
     assert types == ["agent", "text"]
     assert "this plan may have 2 nodes, it has 4" in again.prompt
 
 
-async def test_a_type_that_is_not_allowed_goes_back_to_the_model() -> None:
+async def test_a_type_that_is_not_allowed_is_sent_back() -> None:
     other = planner_reply(reply_node("a", type="llm", data={"prompt": "p"}))
     _, models = await planned(other, planner_reply(reply_node("a")), node_types=["agent"])
     assert "[type-not-allowed]" in models.requests[1].prompt
     assert "it may use agent" in models.requests[1].prompt
 
 
-async def test_the_rules_of_the_service_bind_every_plan() -> None:
+async def test_the_rules_of_the_service_apply_to_every_plan() -> None:
     models, providers = ScriptedModels([planner_reply(reply_node("a"))]), FakeProviders()
     rules = PlanRules(["agent", "text"])
     planner = Planner(models, providers, library_registry(providers), rules=rules)
@@ -406,7 +408,7 @@ async def test_the_rules_of_the_service_bind_every_plan() -> None:
     assert caught.value.code == "no-node-types"
 
 
-async def test_the_calls_of_a_plan_are_those_of_the_node_that_asked() -> None:
+async def test_the_calls_of_a_plan_have_the_scope_of_the_caller() -> None:
     scope = CallScope("run", "plan", 2)
     _, models = await planned(CYCLE, DIAMOND_REPLY, scope=scope)
     assert models.scopes == [scope, scope]

@@ -14,7 +14,9 @@ from planwave.planner.small_models import read_small_reply, read_steps
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
 
 
-def told(text: str, size: int = 10_000, read_steps: ReadSteps | None = None) -> list[PlanProgress]:
+def reported(
+    text: str, size: int = 10_000, read_steps: ReadSteps | None = None
+) -> list[PlanProgress]:
     scanner = PlanScanner(read_steps)
     pieces = [text[i : i + size] for i in range(0, len(text), size)]
     fed = [progress for piece in pieces for progress in scanner.feed(piece)]
@@ -22,7 +24,7 @@ def told(text: str, size: int = 10_000, read_steps: ReadSteps | None = None) -> 
 
 
 def parts(text: str, size: int = 10_000) -> list[tuple[str, Any]]:
-    return parts_of(told(text, size))
+    return parts_of(reported(text, size))
 
 
 def parts_of(progress: list[PlanProgress]) -> list[tuple[str, Any]]:
@@ -38,25 +40,25 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
-def test_title_nodes_and_edges_are_told_in_order_however_the_text_is_cut(size: int) -> None:
+def test_title_nodes_and_edges_are_reported_in_order_for_any_chunk_size(size: int) -> None:
     assert parts(DIAMOND_REPLY, size) == EXPECTED
 
 
-def test_a_node_is_told_with_its_last_brace_and_not_before() -> None:
+def test_a_node_is_reported_with_its_closing_brace() -> None:
     scanner = PlanScanner()
     start = '{"nodes": [{"id": "a", "name": "A", "data": {"x": [{}]}'
     assert list(scanner.feed(start)) == []
     assert list(scanner.feed("}")) == [PlanProgress("node", {"id": "a", "name": "A"})]
 
 
-def test_a_node_inside_a_piece_that_ends_in_the_next_one_is_told_at_once() -> None:
+def test_a_complete_node_is_reported_before_an_incomplete_one_ends() -> None:
     scanner = PlanScanner()
     start = '{"nodes": [{"id": "a"}, {"id": "b", "data": {"x": {}'
     assert list(scanner.feed(start)) == [PlanProgress("node", {"id": "a"})]
     assert list(scanner.feed("}}]}")) == [PlanProgress("node", {"id": "b"})]
 
 
-def test_a_title_is_told_before_the_first_node_ends() -> None:
+def test_the_title_is_reported_before_the_first_node_ends() -> None:
     scanner = PlanScanner()
     assert list(scanner.feed('{"title": "Half')) == []
     assert list(scanner.feed('", "nodes": [')) == [PlanProgress("title", {"title": "Half"})]
@@ -71,7 +73,7 @@ STEPS: dict[str, Any] = {
 }
 
 
-def test_a_positional_reply_is_told_step_by_step() -> None:
+def test_a_positional_reply_is_reported_step_by_step() -> None:
     scanner = PlanScanner(read_steps)
     written = {name: json.dumps({name: step})[1:-1] for name, step in STEPS.items()}
     assert list(scanner.feed("{" + written["title"])) == [
@@ -89,8 +91,8 @@ def test_a_positional_reply_is_told_step_by_step() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 10_000])
-def test_the_steps_told_are_those_of_the_finished_plan(size: int) -> None:
-    progress = told(json.dumps(STEPS), size, read_steps)
+def test_the_reported_steps_equal_those_of_the_finished_plan(size: int) -> None:
+    progress = reported(json.dumps(STEPS), size, read_steps)
     plan = read_small_reply(STEPS)
     assert [p.data for p in progress if p.kind == "node"] == plan["nodes"]
     assert sorted(map(str, (p.data for p in progress if p.kind == "edge"))) == sorted(
@@ -98,16 +100,16 @@ def test_the_steps_told_are_those_of_the_finished_plan(size: int) -> None:
     )
 
 
-def test_steps_of_another_shape_are_not_told() -> None:
-    assert told('{"n1": {"name": 1}, "n2": [{}], "final": 3}', 3, read_steps) == []
-    assert parts_of(told(DIAMOND_REPLY, 3, read_steps)) == EXPECTED
+def test_malformed_steps_are_not_reported() -> None:
+    assert reported('{"n1": {"name": 1}, "n2": [{}], "final": 3}', 3, read_steps) == []
+    assert parts_of(reported(DIAMOND_REPLY, 3, read_steps)) == EXPECTED
 
 
-def test_what_is_told_of_a_node_leaves_its_data_out() -> None:
+def test_a_reported_node_has_no_data() -> None:
     text = planner_reply(
         reply_node("a", type="llm", provider="p", model="m", data={"api_key": "sk-1"})
     )
-    (_, progress) = told(text)
+    (_, progress) = reported(text)
     assert progress.data == {
         "id": "a",
         "name": "A",
@@ -131,28 +133,28 @@ def test_prose_fences_and_layout_do_not_matter(text: str) -> None:
 
 def test_brackets_quotes_and_titles_inside_strings_are_text() -> None:
     tricky = reply_node("a", name='} ] "title": \\" {', description="\\\\")
-    told_now = told(planner_reply(tricky, edges=[reply_edge("a", "a")], title='x"}]'), 1)
-    assert told_now[0].data == {"title": 'x"}]'}
-    assert told_now[1].data["name"] == tricky["name"]
-    assert told_now[2].kind == "edge"
+    progress = reported(planner_reply(tricky, edges=[reply_edge("a", "a")], title='x"}]'), 1)
+    assert progress[0].data == {"title": 'x"}]'}
+    assert progress[1].data["name"] == tricky["name"]
+    assert progress[2].kind == "edge"
 
 
 @given(st.text(max_size=60), st.integers(1, 9))
-def test_any_text_is_survived(text: str, size: int) -> None:
-    told(text, size)
-    told('{"nodes": [{"id":' + text, size)
+def test_any_text_is_scanned_without_an_error(text: str, size: int) -> None:
+    reported(text, size)
+    reported('{"nodes": [{"id":' + text, size)
 
 
 @given(st.text(), st.text(), st.integers(1, 9))
-def test_any_name_and_title_come_through(name: str, title: str, size: int) -> None:
-    first, second = told(planner_reply(reply_node("a", name=name), title=title), size)
+def test_any_name_and_title_are_reported_unchanged(name: str, title: str, size: int) -> None:
+    first, second = reported(planner_reply(reply_node("a", name=name), title=title), size)
     assert first.data == {"title": title}
     assert second.data["name"] == name
 
 
 @pytest.mark.timeout(60)
-def test_a_reply_of_full_size_in_tiny_pieces_is_read_once() -> None:
+def test_a_large_reply_in_tiny_chunks_is_scanned_in_linear_time() -> None:
     text = planner_reply(*(reply_node(f"n{i}", description="x" * 400) for i in range(600)))
     assert len(text) > 250_000
-    assert len(told(text, 4)) == 601
-    assert len(told(planner_reply(reply_node("a", description="\\" * 250_000)), 4)) == 2
+    assert len(reported(text, 4)) == 601
+    assert len(reported(planner_reply(reply_node("a", description="\\" * 250_000)), 4)) == 2

@@ -11,9 +11,9 @@ from tests.support.llm.planner_replies import reply_edge, reply_node
 
 
 def only_fault(value: Any) -> tuple[str, str, str]:
-    _, faults = parse_reply(value)
-    assert len(faults) == 1, faults
-    return faults[0].code, faults[0].pointer, faults[0].message
+    _, findings = parse_reply(value)
+    assert len(findings) == 1, findings
+    return findings[0].code, findings[0].pointer, findings[0].message
 
 
 def with_node(**fields: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def test_a_plan_must_be_an_object(value: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "code", "pointer", "said"),
+    ("value", "code", "pointer", "words"),
     [
         ({"edges": []}, "missing-field", "/nodes", "'nodes' at the top of the plan"),
         ({"nodes": [{"id": "a"}]}, "missing-field", "/edges", "'edges'"),
@@ -59,21 +59,21 @@ def test_a_plan_must_be_an_object(value: Any, kind: str) -> None:
         ),
     ],
 )
-def test_a_difference_is_named_with_its_place(
-    value: Any, code: str, pointer: str, said: str
+def test_a_difference_is_reported_with_its_pointer(
+    value: Any, code: str, pointer: str, words: str
 ) -> None:
     found = only_fault(value)
     assert found[:2] == (code, pointer)
-    assert said in found[2]
+    assert words in found[2]
 
 
-def test_every_difference_is_told_at_once_and_names_its_node() -> None:
+def test_all_differences_are_reported_together_with_their_node() -> None:
     value = {
         "nodes": [{"id": "a", "depends_on": ["b"]}, {"id": "b", "description": 3}, {"name": "c"}],
         "edges": [{"from": "a", "to": "b"}],
     }
-    _, faults = parse_reply(value)
-    assert [(f.code, f.pointer, f.node) for f in faults] == [
+    _, findings = parse_reply(value)
+    assert [(f.code, f.pointer, f.node) for f in findings] == [
         ("unknown-field", "/nodes/0/depends_on", "a"),
         ("invalid-field", "/nodes/1/description", "b"),
         ("missing-field", "/nodes/2/id", None),
@@ -82,8 +82,8 @@ def test_every_difference_is_told_at_once_and_names_its_node() -> None:
         ("unknown-field", "/edges/0/from", None),
         ("unknown-field", "/edges/0/to", None),
     ]
-    assert "source" in (faults[-1].hint or "")
-    assert "description" in (faults[0].hint or "")
+    assert "source" in (findings[-1].hint or "")
+    assert "description" in (findings[0].hint or "")
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_every_difference_is_told_at_once_and_names_its_node() -> None:
         {"error": "overloaded"},
     ],
 )
-def test_what_has_no_nodes_is_nothing_to_go_by(value: Any) -> None:
-    plan, faults = parse_reply(value)
+def test_a_reply_without_nodes_gives_no_plan(value: Any) -> None:
+    plan, findings = parse_reply(value)
     assert plan is None
-    assert faults
+    assert findings
 
 
-def test_what_was_not_refused_is_read_and_what_was_is_named() -> None:
+def test_valid_parts_are_read_and_rejected_parts_are_listed() -> None:
     plan, _ = parse_reply(
         {
             "title": 5,
@@ -131,14 +131,14 @@ def test_what_was_not_refused_is_read_and_what_was_is_named() -> None:
     }
 
 
-def test_a_list_that_is_none_is_named_and_the_other_is_read() -> None:
+def test_an_invalid_list_is_listed_and_the_other_is_read() -> None:
     plan, _ = parse_reply({"nodes": {"a": {}}, "edges": [reply_edge("a", "b")]})
     assert plan is not None
     assert (plan.nodes, len(plan.edges), plan.unread.lists) == ([], 1, {"nodes"})
 
 
-def test_both_spellings_and_null_for_left_open_are_read() -> None:
-    plan, faults = parse_reply(
+def test_both_spellings_and_null_are_read() -> None:
+    plan, findings = parse_reply(
         {
             "title": None,
             "nodes": [
@@ -159,7 +159,7 @@ def test_both_spellings_and_null_for_left_open_are_read() -> None:
             ],
         }
     )
-    assert faults == []
+    assert findings == []
     assert plan is not None
     assert plan.nodes[0].type is None
     assert plan.edges[0].source_handle == "output"

@@ -548,7 +548,7 @@ def test_whatever_commands_meet_an_execution_at_rest_it_is_run_once() -> None:
 
 def test_any_history_keeps_what_is_promised() -> None:
     usual = settings(
-        max_examples=100, stateful_step_count=40, deadline=None, derandomize=True,
+        max_examples=60, stateful_step_count=40, deadline=None, derandomize=True,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     Executions.happened.clear()

@@ -14,7 +14,7 @@ from tests.contract.engine.golden_logs.stage import Stage, act, answer, ended, g
 Scenario = Callable[[Stage], Awaitable[list[Event] | None]]
 
 SCENARIOS: Final[dict[str, Scenario]] = {}
-"""Each runs executions on the stage; what gives events is told of by them, not by what is stored."""
+"""Each runs executions on the stage; one that returns events is compared by these, not by what is stored."""
 
 _CHAIN = graph_document(act("a"), act("b"), act("c"), edges=[("a", "b"), ("b", "c")])
 _ASKS = {"kind": "question", "prompt": "Go on?"}
@@ -397,8 +397,8 @@ async def retry_of_an_execution(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph)
         await ended(service, own)
-        stage.told.append((await service.retry(own)).execution_id)
-        await ended(service, stage.told[-1])
+        stage.execution_ids.append((await service.retry(own)).execution_id)
+        await ended(service, stage.execution_ids[-1])
 
 
 @scenario
@@ -415,5 +415,5 @@ async def fork_with_changes(stage: Stage) -> None:
             {"changes": {"b": {"outputs": {"output": "set"}}}},
             {"rerun": ["in"]},
         ):
-            stage.told.append((await service.fork(own, **more)).execution_id)
-            await ended(service, stage.told[-1])
+            stage.execution_ids.append((await service.fork(own, **more)).execution_id)
+            await ended(service, stage.execution_ids[-1])

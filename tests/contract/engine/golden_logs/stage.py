@@ -37,16 +37,16 @@ _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def act(node_id: str, kind: str = "act", policy: Any = None, **data: Any) -> dict[str, Any]:
-    """Give a node of a graph document."""
-    made = {"id": node_id, "type": kind, "data": data}
-    return made if policy is None else {**made, "policy": policy}
+    """Return a node of a graph document."""
+    node = {"id": node_id, "type": kind, "data": data}
+    return node if policy is None else {**node, "policy": policy}
 
 
 class Act:
-    """Does what its data say.
+    """Behaves as its data say.
 
-    ``fails`` so many times, takes ``seconds``, ``says`` events, keeps a value with ``once``, ``runs``
-    graphs inside itself, ``asks`` a question, gives ``value`` on ``handle``; without a value what
+    ``fails`` so many times, takes ``seconds``, ``says`` events, computes a value with ``once``, ``runs``
+    nested graphs, suspends with the request ``asks``, returns ``value`` on ``handle``; without a value what
     arrived, after its own id.
     """
 
@@ -56,41 +56,45 @@ class Act:
     outputs = (Port("{name}"),)
 
     def __init__(self) -> None:
-        self.made: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
 
     async def execute(self, data: Mapping[str, Any], inputs: Any, context: Any) -> Any:
         if "seconds" in data:
             await asyncio.sleep(data["seconds"])
         if context.attempt <= data.get("fails", 0):
             raise NodeError("it broke", code="broken", retryable=data.get("retryable", True))
-        told: list[Any] = []
+        values: list[Any] = []
         if "once" in data:
-            told.append(await context.runtime.once(data["once"], lambda: self._made(data["once"])))
+            values.append(
+                await context.runtime.once(data["once"], lambda: self._compute_once(data["once"]))
+            )
         for key, graph in data.get("runs", {}).items():
             outputs = await context.runtime.run_graph(key, read_graph(graph)[0], {})
-            told.append({name: given["output"].value for name, given in outputs.items()})
+            values.append({name: handles["output"].value for name, handles in outputs.items()})
         if "asks" in data:
-            return Suspension(data["asks"], ["left", *told], data.get("waits_s"), data.get("else"))
-        return self._result(data, inputs, context, told)
+            return Suspension(
+                data["asks"], ["left", *values], data.get("waits_s"), data.get("else")
+            )
+        return self._result(data, inputs, context, values)
 
     async def resume(
         self, data: Mapping[str, Any], inputs: Any, context: Any, state: Any, answer: Any
     ) -> Any:
         return self._result(data, inputs, context, [state, answer])
 
-    async def _made(self, key: str) -> str:
-        self.made[key] += 1
-        return f"{key} {self.made[key]}"
+    async def _compute_once(self, key: str) -> str:
+        self.calls[key] += 1
+        return f"{key} {self.calls[key]}"
 
-    def _result(self, data: Any, inputs: Any, context: Any, told: list[Any]) -> ExecutionResult:
-        said = [
+    def _result(self, data: Any, inputs: Any, context: Any, values: list[Any]) -> ExecutionResult:
+        events = [
             NodeEvent(context.node_id, self.node_type, kind, context.run_id, what)
             for kind, what in data.get("says", ())
         ]
         arrived = [each.value.value for each in inputs.arrivals]
-        value = data.get("value", [context.node_id, *arrived, *told])
+        value = data.get("value", [context.node_id, *arrived, *values])
         outputs = {data.get("handle", "output"): DataValue("any", value)}
-        return ExecutionResult({} if data.get("gives_nothing") else outputs, said)
+        return ExecutionResult({} if data.get("gives_nothing") else outputs, events)
 
 
 class ActOnce(Act):
@@ -101,7 +105,7 @@ class ActOnce(Act):
 
 
 class Odd:
-    """Gives what is no result."""
+    """Returns an invalid result."""
 
     node_type = "odd"
 
@@ -114,7 +118,7 @@ class Odd:
 
 
 class Talks:
-    """Streams text, then gives it."""
+    """Streams text, then returns it."""
 
     node_type = "talks"
 
@@ -136,11 +140,11 @@ class _Kept(MemoryStore):
 
 @dataclass
 class Stage:
-    """One store, the services over it one after the other, and the executions to be told of."""
+    """One store, the services that use it one after the other, and the executions to compare."""
 
     store: MemoryStore = field(default_factory=_Kept)
     types: tuple[Any, ...] = field(default_factory=lambda: (Act(), ActOnce(), Odd(), Talks()))
-    told: list[str] = field(default_factory=list[str])
+    execution_ids: list[str] = field(default_factory=list[str])
     away_s: float = 0.0
 
     @asynccontextmanager
@@ -154,10 +158,10 @@ class Stage:
                 await service.drain(0)
 
     async def begin(self, service: Service, graph: Mapping[str, Any], **how: Any) -> str:
-        """Execute a graph, and tell of that."""
+        """Execute a graph and compare its execution."""
         plan = make_plan(read_graph(graph)[0], new_id())
-        self.told.append((await service.execute(plan, **how)).execution_id)
-        return self.told[-1]
+        self.execution_ids.append((await service.execute(plan, **how)).execution_id)
+        return self.execution_ids[-1]
 
     def _now(self) -> datetime:
         return _BEGAN + timedelta(seconds=asyncio.get_running_loop().time() + self.away_s)
@@ -183,21 +187,21 @@ async def ended(service: Service, execution_id: str) -> None:
     raise AssertionError("it never ended")
 
 
-async def answer(service: Service, execution_id: str, path: str, given: Any) -> None:
+async def answer(service: Service, execution_id: str, path: str, value: Any) -> None:
     """Answer what a node asks."""
-    (asked,) = [r for r in await service.requests(execution_id) if r.path == path]
-    await service.answer(execution_id, asked.request_id, given)
+    (request,) = [r for r in await service.requests(execution_id) if r.path == path]
+    await service.answer(execution_id, request.request_id, value)
 
 
 def written(events: list[Event], known: dict[str, str]) -> dict[str, Any]:
-    """Give all that is told of an execution, but for times, durations and ids."""
-    made = {
+    """Return events, logs and state of an execution without times, durations and ids."""
+    document = {
         "events": [[e.type, e.path, e.attempt, e.data] for e in events],
         "text_log": execution_logs(events),
         "typed_log": [each.as_json() for each in execution_log_entries(events)],
         "state": fold(events).as_json(),
     }
-    return _plain(json.loads(json.dumps(made)), known)
+    return _plain(json.loads(json.dumps(document)), known)
 
 
 def _plain(value: Any, known: dict[str, str]) -> Any:

@@ -1,7 +1,7 @@
-"""Writes the golden event logs anew: ``python -m tests.contract.engine.golden_logs.write_logs [NAME …]``.
+"""Write the golden event logs: ``python -m tests.contract.engine.golden_logs.write_logs [NAME …]``.
 
-To be run where an execution is to be told differently from now on, never to make a change of the
-code pass: look at what changes in each file, and say in the commit why that is right.
+Run it only if executions are meant to be logged differently from now on, never to make a change of the
+code pass: check what changes in each file, and explain it in the commit.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ LOGS = Path(__file__).parent / "logs"
 
 
 def log_of(name: str) -> str:
-    """Run a scenario; give the content of its golden file: a JSON object an execution."""
+    """Run a scenario; return the content of its golden file: a JSON object per execution."""
 
     async def run() -> str:
         stage, known = Stage(), dict[str, str]()
-        given = await SCENARIOS[name](stage)
-        stored = [await stage.store.events(each) for each in stage.told]
-        told = [written(list(events), known) for events in [*stored, *([given] if given else [])]]
-        return "".join(_lines(each) for each in told)
+        events_of_run = await SCENARIOS[name](stage)
+        stored = [await stage.store.events(each) for each in stage.execution_ids]
+        documents = [
+            written(list(events), known)
+            for events in [*stored, *([events_of_run] if events_of_run else [])]
+        ]
+        return "".join(_lines(each) for each in documents)
 
     with asyncio.Runner(loop_factory=VirtualNetworkLoop) as runner:
         return runner.run(run())
 
 
-def _lines(told: dict[str, Any]) -> str:
-    """Give what is told of an execution with each event and each line of a log on its own line."""
+def _lines(documents: dict[str, Any]) -> str:
+    """Write each event and each log line of an execution on its own line."""
     parts: list[str] = []
-    for name, value in told.items():
+    for name, value in documents.items():
         is_list = isinstance(value, list)
         items = value if is_list else [value]
         lines = ",\n".join(

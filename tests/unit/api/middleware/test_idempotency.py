@@ -145,23 +145,25 @@ async def test_wait_timeout_returns_conflict_with_retry_after(
     assert (await first).status_code == 201
 
 
-async def test_request_repeated_after_crash_creates_the_same_plan(tmp_path: Path) -> None:
-    planner = PlannerByGoal()
-    store = SqliteStore.open(tmp_path)
-    taken: list[str] = []
-
+@pytest.mark.parametrize(
+    ("url", "status", "field"),
+    [("/api/plan", 201, "plan_id"), ("/api/run", 202, "execution_id")],
+)
+async def test_request_repeated_after_crash_creates_nothing_new(
+    tmp_path: Path, url: str, status: int, field: str
+) -> None:
     class Crashing(SqliteStore):
         async def store_response(self, key: str, status: int, body: str) -> None:
             raise StoreError("the process dies here")
 
-    store.__class__ = Crashing
-    async with client_of(planner, store) as client:
-        taken.append((await plan(client)).json()["plan_id"])
+    planner = PlannerByGoal()
+    async with client_of(planner, Crashing.open(tmp_path)) as client:
+        first = (await plan(client, url=url)).json()
     async with client_of(planner, SqliteStore.open(tmp_path)) as client:
-        again = await plan(client)
-        assert again.status_code == 201
-        assert again.json()["plan_id"] == taken[0]
+        again = await plan(client, url=url)
+        assert (again.status_code, again.json()[field]) == (status, first[field])
         assert len((await client.get("/api/plans")).json()["plans"]) == 1
+    assert planner.goals == ["texts"]
 
 
 async def test_plan_stored_before_crash_is_reused(

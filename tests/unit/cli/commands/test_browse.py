@@ -40,8 +40,17 @@ def filled_store() -> MemoryStore:
             event(3, "node.started", "a", wave=1),
             event(4, "node.completed", "a", outputs=outputs, duration_s=1.0),
             event(5, "node.started", "b", wave=2),
-            event(6, "node.failed", "b", error={"message": "no"}, handled=False, duration_s=0.5),
-            event(7, "execution.failed", error={"message": "b failed"}, failures=["b"]),
+            event(
+                6,
+                "node.failed",
+                "b",
+                error={"code": "boom", "message": "no"},
+                handled=False,
+                duration_s=0.5,
+            ),
+            event(
+                7, "execution.failed", error={"code": "boom", "message": "b failed"}, failures=["b"]
+            ),
         ]
         await store.append(ID, 1, story)
         return store

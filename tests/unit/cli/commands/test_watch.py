@@ -30,8 +30,8 @@ STORY = [
     event(2, "execution.started", waves=2),
     event(3, "node.started", "a", wave=1),
     event(4, "node.completed", "a", outputs={"output": {"type": "text", "value": "one"}}),
-    event(5, "node.failed", "b", error={"message": "no"}, handled=False),
-    event(6, "execution.failed", error={"message": "b failed"}, failures=["b"]),
+    event(5, "node.failed", "b", error={"code": "boom", "message": "no"}, handled=False),
+    event(6, "execution.failed", error={"code": "boom", "message": "b failed"}, failures=["b"]),
 ]
 
 

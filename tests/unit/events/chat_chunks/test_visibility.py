@@ -11,11 +11,11 @@ from planwave.events.chat_chunks.visibility import Visibility
 
 def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]:
     """``document("a b:end", "a>b", "a.error>c")``; ``~`` is a link; ``join`` names a join: any."""
-    made: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for word in nodes.split():
         node_id, _, kind = word.partition(":")
         policy = {"policy": {"join": "any"}} if node_id == join else {}
-        made.append({"id": node_id, "type": kind or "step", **policy})
+        entries.append({"id": node_id, "type": kind or "step", **policy})
     wires: list[dict[str, Any]] = []
     for text in edges:
         channel = "link" if "~" in text else "flow"
@@ -23,7 +23,7 @@ def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]
         source, _, handle = source.partition(".")
         wire = {"source": source, "target": target, "data": {"channel": channel}}
         wires.append({**wire, "sourceHandle": handle} if handle else wire)
-    return {"nodes": made, "edges": wires}
+    return {"nodes": entries, "edges": wires}
 
 
 def out(**values: Any) -> dict[str, Any]:
@@ -49,12 +49,14 @@ def out(**values: Any) -> dict[str, Any]:
         (document("a b:end", "a.yes>b", "a.no>b"), "a b"),
     ],
 )
-def test_what_no_other_node_reads_on_is_visible(graph: dict[str, Any], streaming: str) -> None:
+def test_nodes_whose_output_no_other_node_reads_are_visible(
+    graph: dict[str, Any], streaming: str
+) -> None:
     showing = Visibility(graph)
     assert " ".join(n["id"] for n in graph["nodes"] if showing.is_visible(n["id"])) == streaming
 
 
-def test_a_result_is_visible_on_the_handles_that_nobody_reads_on() -> None:
+def test_a_value_is_visible_on_handles_without_a_reader() -> None:
     chooser = Visibility(document("a b:end c", "a.yes>b", "a.no>c"))
     assert chooser.visible_values("a", out(yes="y")) == ["y"]
     assert chooser.visible_values("a", out(no="n")) == []
@@ -66,7 +68,7 @@ def test_a_result_is_visible_on_the_handles_that_nobody_reads_on() -> None:
     assert Visibility(document("a b", "a>b")).visible_values("a", out(output="o")) == []
 
 
-def test_of_a_nested_node_nothing_is_visible_unless_it_is_chosen() -> None:
+def test_a_nested_node_is_visible_only_if_it_is_chosen() -> None:
     showing = Visibility(document("a"))
     assert not showing.is_visible("a[1]/b")
     assert showing.visible_values("a[1]/b", out(output="o")) == []
@@ -75,7 +77,7 @@ def test_of_a_nested_node_nothing_is_visible_unless_it_is_chosen() -> None:
     assert chosen.visible_values("a[1]/b", out(output="o")) == ["o"]
 
 
-def test_what_is_chosen_takes_the_place_of_the_rule() -> None:
+def test_chosen_nodes_replace_the_rule() -> None:
     showing = Visibility(document("a b c:end", "a>b", "b>c"), ["a"])
     assert [showing.is_visible(n) for n in "abc"] == [True, False, False]
     assert showing.visible_values("a", out(output="o")) == ["o"]
@@ -83,7 +85,7 @@ def test_what_is_chosen_takes_the_place_of_the_rule() -> None:
     assert showing.speakers_behind("c") == set()
 
 
-def test_a_closing_node_names_those_it_passes_on() -> None:
+def test_an_end_node_lists_the_visible_nodes_before_it() -> None:
     showing = Visibility(document("a b c:end d:end", "a>c", "b>c"))
     assert showing.speakers_behind("c") == {"a", "b"}
     assert showing.speakers_behind("a") == set()
@@ -122,7 +124,7 @@ TWO = document("a b", "a>b")
         (with_inside(None), ""),
     ],
 )
-def test_the_graph_inside_a_visible_inner_node_speaks_for_it(
+def test_the_nested_graph_of_a_visible_inner_node_is_visible_in_its_place(
     graph: dict[str, Any], streaming: str
 ) -> None:
     showing = Visibility(graph)
@@ -133,7 +135,7 @@ def test_the_graph_inside_a_visible_inner_node_speaks_for_it(
     assert not showing.is_visible("x[graph]/b")
 
 
-def test_what_speaks_for_a_node_is_told_at_every_depth() -> None:
+def test_visible_nodes_of_nested_graphs_are_found_at_every_depth() -> None:
     graph = with_inside(with_inside(TWO, "i>z"), "i>z")
     showing = Visibility(graph)
     deep = "i[graph]/i[graph]/b"

@@ -10,7 +10,7 @@ from tests.support.engine.event_story import Fact, numbered_events
 GRAPH = {"nodes": [{"id": "a", "type": "agent", "name": "Writer", "data": {}}], "edges": []}
 
 
-def told(*facts: Fact) -> list[str]:
+def lines_of(*facts: Fact) -> list[str]:
     """The sentences of what follows the creation of an execution."""
     created = ("execution.created", None, {"graph": GRAPH})
     return execution_logs(numbered_events([created, *facts]))
@@ -38,10 +38,10 @@ def told(*facts: Fact) -> list[str]:
         ("execution.failed", None, {}, "Execution completed. Status: failed"),
     ],
 )  # fmt: skip
-def test_the_first_service_s_sentences_are_kept_to_the_letter(
+def test_the_sentences_of_the_text_log_are_stable(
     kind: str, path: str | None, data: dict[str, Any], sentence: str
 ) -> None:
-    assert told((kind, path, data)) == [sentence]
+    assert lines_of((kind, path, data)) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_the_first_service_s_sentences_are_kept_to_the_letter(
         ("node.completed", {"changed": True}, "Completed node a (given by the fork)"),
     ],
 )  # fmt: skip
-def test_what_happens_to_a_node_besides_has_a_sentence(
+def test_waits_answers_and_reused_results_have_a_sentence(
     kind: str, data: dict[str, Any], sentence: str
 ) -> None:
-    assert told((kind, "a", data)) == [sentence]
+    assert lines_of((kind, "a", data)) == [sentence]
 
 
-def test_a_nested_node_is_told_by_its_name_from_its_start_on() -> None:
-    assert told(
+def test_a_nested_node_is_logged_with_the_name_of_its_start_event() -> None:
+    assert lines_of(
         ("node.started", "a[0]/read", {"wave": 1, "name": "Read it"}),
         ("node.failed", "a[0]/read", {"error": {"message": "no"}}),
         ("node.started", "a[0]/x", {"wave": 1}),
@@ -83,9 +83,9 @@ def test_a_nested_node_is_told_by_its_name_from_its_start_on() -> None:
     ]
 
 
-def test_a_pause_and_its_end_are_told_with_the_reason() -> None:
+def test_pause_and_resume_are_logged_with_their_reason() -> None:
     reasons = [("paused", "paused by request"), ("resumed", "answered"), ("resumed", "recovery")]
-    assert told(*((f"execution.{kind}", None, {"reason": why}) for kind, why in reasons)) == [
+    assert lines_of(*((f"execution.{kind}", None, {"reason": why}) for kind, why in reasons)) == [
         "Execution paused: paused by request",
         "Execution resumed: answered",
         "Execution resumed: the service was started again",
@@ -96,21 +96,21 @@ def test_a_node_cancelled_before_it_ran_has_no_sentence() -> None:
     assert execution_logs([Event("x1", 1, "t", "node.cancelled", "a", None, {"cause": "c"})]) == []
 
 
-def test_nodes_blocked_by_the_same_one_share_a_sentence() -> None:
+def test_nodes_blocked_by_the_same_failure_share_a_sentence() -> None:
     blocked = ("node.blocked", "a", {"cause": {"node": "b"}})
-    assert len(told(blocked, blocked)) == 1
+    assert len(lines_of(blocked, blocked)) == 1
 
 
-def test_a_timer_is_no_question_and_its_end_no_answer() -> None:
+def test_a_timer_is_not_logged_as_a_question() -> None:
     until = "2030-01-31T09:00:00+00:00"
     timer = {"kind": "timer", "message": "…", "until": until, "actions": ["continue"]}
     waits = ("node.waiting", "a", {"request_id": "r1", "request": timer})
     goes_on = {"request_id": "r1", "answer": {"decision": "continue", "note": ""}}
-    assert told(waits, ("node.answered", "a", {**goes_on, "by": "timeout"})) == [
+    assert lines_of(waits, ("node.answered", "a", {**goes_on, "by": "timeout"})) == [
         f"Waiting until {until}: node a: Writer",
         "The time has come: node a: Writer goes on",
     ]
-    early = told(waits, ("node.answered", "a", goes_on))
+    early = lines_of(waits, ("node.answered", "a", goes_on))
     assert early[1] == "Answered node a: Writer - continue"
 
 
@@ -125,5 +125,5 @@ def test_a_timer_is_no_question_and_its_end_no_answer() -> None:
 )
 def test_a_message_to_the_caller_is_a_sentence(data: Any, text: str) -> None:
     event = ("node.event", "a", {"event_type": "message", "data": data})
-    assert told(event) == [f"Message from node a: Writer - {text}"]
-    assert told(("node.event", "a", {"event_type": "prompt", "data": data})) == []
+    assert lines_of(event) == [f"Message from node a: Writer - {text}"]
+    assert lines_of(("node.event", "a", {"event_type": "prompt", "data": data})) == []

@@ -17,8 +17,8 @@ GRAPH = {
 }
 
 
-def told(*facts: Fact) -> list[tuple[str, str, str]]:
-    """Give ``(node, type, content)`` of what follows the creation of an execution."""
+def entries_of(*facts: Fact) -> list[tuple[str, str, str]]:
+    """Return ``(node, type, content)`` of the entries after the creation of an execution."""
     events = numbered_events([("execution.created", None, {"graph": GRAPH}), *facts])
     return [(entry.node_id, entry.type, entry.content) for entry in execution_log_entries(events)]
 
@@ -29,15 +29,15 @@ TEXT = {"outputs": {"output": {"type": "text", "value": "Written."}}, "duration_
 ERROR = {"error": {"code": "provider-error", "message": "no answer"}, "handled": False}
 
 
-def test_a_model_call_is_told_from_its_start_to_its_text() -> None:
-    assert told(STARTED, PROMPT, ("node.completed", "a", TEXT)) == [
+def test_a_model_call_has_entries_for_start_prompt_and_response() -> None:
+    assert entries_of(STARTED, PROMPT, ("node.completed", "a", TEXT)) == [
         ("a", "step_start", "Writer agent node"),
         ("a", "start_prompt", "Write."),
         ("a", "llm_response", "Written."),
     ]
 
 
-def test_an_entry_has_the_time_and_the_number_of_its_event() -> None:
+def test_an_entry_has_the_time_and_seq_of_its_event() -> None:
     (entry,) = execution_log_entries([Event("x1", 7, "noon", "node.started", "a", 1, {})])
     assert entry.seq == 7
     assert entry.as_json() == {
@@ -45,100 +45,107 @@ def test_an_entry_has_the_time_and_the_number_of_its_event() -> None:
     }  # fmt: skip
 
 
-def test_a_node_that_asks_no_model_is_told_by_its_start_alone() -> None:
-    assert told(("node.started", "b", {}), ("node.completed", "b", TEXT)) == [
+def test_a_node_without_a_model_call_has_only_a_start_entry() -> None:
+    assert entries_of(("node.started", "b", {}), ("node.completed", "b", TEXT)) == [
         ("b", "step_start", "if node")
     ]
 
 
-def test_a_nested_node_begins_with_its_name() -> None:
+def test_the_start_entry_of_a_nested_node_is_its_name() -> None:
     inside = ("node.started", "b[0]/x", {"wave": 1, "name": "Look"})
-    assert told(inside) == [("b[0]/x", "step_start", "Look")]
+    assert entries_of(inside) == [("b[0]/x", "step_start", "Look")]
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind"), [([STARTED, PROMPT], "llm_error"), ([STARTED], "error")]
+    ("earlier", "kind"), [([STARTED, PROMPT], "llm_error"), ([STARTED], "error")]
 )
-def test_a_failure_is_told_once_and_says_whether_a_model_was_asked(
-    asked: list[Any], kind: str
+def test_a_failure_has_one_entry_whose_type_says_whether_a_model_was_called(
+    earlier: list[Any], kind: str
 ) -> None:
     end = {"error": {**ERROR["error"], "node": "a"}, "failures": ["a"]}
-    log = told(*asked, ("node.failed", "a", ERROR), ("execution.failed", None, end))
-    assert log[len(asked) :] == [("a", kind, "no answer")]
+    log = entries_of(*earlier, ("node.failed", "a", ERROR), ("execution.failed", None, end))
+    assert log[len(earlier) :] == [("a", kind, "no answer")]
 
 
-def test_a_new_attempt_has_asked_nothing_yet() -> None:
+def test_a_failure_of_a_new_attempt_before_its_call_is_a_plain_error() -> None:
     retry = ("node.retrying", "a", {**ERROR, "next_attempt": 2})
-    log = told(STARTED, PROMPT, retry, STARTED, ("node.failed", "a", ERROR))
+    log = entries_of(STARTED, PROMPT, retry, STARTED, ("node.failed", "a", ERROR))
     assert [kind for _, kind, _ in log] == [
         "step_start", "start_prompt", "llm_error", "step_start", "error",
     ]  # fmt: skip
 
 
-def test_what_ends_an_execution_and_no_node_has_told_is_told_by_the_system() -> None:
+def test_an_end_without_a_failed_node_is_a_system_entry() -> None:
     timeout = {"code": "run-timeout", "message": "took too long"}
     failed = ("execution.failed", None, {"error": timeout, "failures": ["a"]})
-    assert told(failed) == [("system", "error", "took too long")]
+    assert entries_of(failed) == [("system", "error", "took too long")]
     cancelled = ("execution.cancelled", None, {"cause": "by request"})
-    assert told(cancelled) == [("system", "error", "Cancelled: by request")]
+    assert entries_of(cancelled) == [("system", "error", "Cancelled: by request")]
 
 
-def test_a_condition_says_how_it_was_decided() -> None:
-    said = {"event_type": "logic_check", "data": {"message": "1 holds", "handle": "condition-0"}}
-    assert told(("node.event", "b", said)) == [("b", "logic_check", "1 holds")]
+def test_a_logic_check_has_an_entry() -> None:
+    data = {"event_type": "logic_check", "data": {"message": "1 holds", "handle": "condition-0"}}
+    assert entries_of(("node.event", "b", data)) == [("b", "logic_check", "1 holds")]
 
 
-def test_a_question_and_its_answer_are_two_entries() -> None:
-    asked = ("node.waiting", "b", {"request_id": "r", "request": {"prompt": "May I?"}})
-    given = ("node.answered", "b", {"request_id": "r", "answer": {"decision": "approve"}})
-    assert told(asked, given) == [("b", "wait_input", "May I?"), ("b", "input_received", "approve")]
+def test_a_request_and_its_answer_are_two_entries() -> None:
+    request = ("node.waiting", "b", {"request_id": "r", "request": {"prompt": "May I?"}})
+    answer = ("node.answered", "b", {"request_id": "r", "answer": {"decision": "approve"}})
+    assert entries_of(request, answer) == [
+        ("b", "wait_input", "May I?"),
+        ("b", "input_received", "approve"),
+    ]
 
 
-def test_a_timer_is_no_question_and_its_end_no_input() -> None:
+def test_a_timer_is_logged_with_its_own_type() -> None:
     timer = {"kind": "timer", "message": "Waits until noon.", "until": "noon"}
     waits = ("node.waiting", "b", {"request_id": "r", "request": timer})
     goes_on = {"request_id": "r", "answer": {"decision": "continue", "note": ""}}
-    assert told(waits, ("node.answered", "b", {**goes_on, "by": "timeout"})) == [
+    assert entries_of(waits, ("node.answered", "b", {**goes_on, "by": "timeout"})) == [
         ("b", "timer", "Waits until noon."),
         ("b", "timer", "The time has come."),
     ]
-    assert told(waits, ("node.answered", "b", goes_on))[1] == ("b", "input_received", "continue")
+    assert entries_of(waits, ("node.answered", "b", goes_on))[1] == (
+        "b",
+        "input_received",
+        "continue",
+    )
 
 
 def test_a_message_to_the_caller_is_an_entry() -> None:
-    said = {"event_type": "message", "data": {"text": "Half way.", "extras": {"step": 1}}}
-    assert told(("node.event", "b", said)) == [("b", "message", "Half way.")]
+    data = {"event_type": "message", "data": {"text": "Half way.", "extras": {"step": 1}}}
+    assert entries_of(("node.event", "b", data)) == [("b", "message", "Half way.")]
 
 
-def test_an_answer_has_its_note_and_a_timeout_says_so() -> None:
+def test_an_answer_entry_has_its_note_or_names_the_timeout() -> None:
     noted = {"request_id": "r", "answer": {"decision": "reject", "note": "too dear", "value": 1}}
     late = {"request_id": "r", "answer": {"decision": "reject", "note": ""}, "by": "timeout"}
-    assert told(("node.answered", "b", noted), ("node.answered", "b", late)) == [
+    assert entries_of(("node.answered", "b", noted), ("node.answered", "b", late)) == [
         ("b", "input_received", "reject (with a value): too dear"),
         ("b", "input_received", "Nobody answered in time: reject"),
     ]
 
 
-def test_what_was_asked_of_the_whole_execution_is_told_by_the_system_once() -> None:
+def test_pauses_and_resumes_by_request_are_system_entries() -> None:
     def reasons(kind: str, *all_of_them: str) -> list[Any]:
         return [(f"execution.{kind}", None, {"reason": reason}) for reason in all_of_them]
 
     paused = reasons("paused", "paused by request", "waiting for an answer")
     resumed = reasons("resumed", "resumed by request", "answered", "recovery")
-    assert told(*paused, *resumed) == [
+    assert entries_of(*paused, *resumed) == [
         ("system", "wait_input", "Execution paused: paused by request"),
         ("system", "input_received", "Execution resumed: resumed by request"),
         ("system", "step_start", "Execution resumed: the service was started again"),
     ]
     waits = {"reason": "no answer yet", "kind": "waiting"}
-    asked = {"reason": "waiting for an answer", "kind": "requested"}
-    assert told(("execution.paused", None, waits), ("execution.paused", None, asked)) == [
+    request = {"reason": "waiting for an answer", "kind": "requested"}
+    assert entries_of(("execution.paused", None, waits), ("execution.paused", None, request)) == [
         ("system", "wait_input", "Execution paused: waiting for an answer"),
     ]
 
 
-def test_a_node_entered_again_or_cancelled_says_so() -> None:
-    log = told(
+def test_reentered_and_cancelled_nodes_have_entries() -> None:
+    log = entries_of(
         ("node.started", "a", {"wave": 1, "reentry": 1}), ("node.cancelled", "a", {"cause": "c"})
     )
     assert log == [
@@ -152,16 +159,16 @@ def test_a_node_entered_again_or_cancelled_says_so() -> None:
 @pytest.mark.parametrize(
     "kind", ["subagent_call_start", "subagent_call_end", "subagent_call_error"]
 )
-def test_calls_of_helping_agents_are_told_under_their_own_type(kind: str) -> None:
+def test_subagent_calls_keep_their_own_type(kind: str) -> None:
     call = {"event_type": kind, "data": {"callId": "c1", "message": "look it up"}}
     bare = {"event_type": kind, "data": {"callId": "c1"}}
-    assert told(("node.event", "a", call), ("node.event", "a", bare)) == [
+    assert entries_of(("node.event", "a", call), ("node.event", "a", bare)) == [
         ("a", kind, "look it up"),
         ("a", kind, '{"callId":"c1"}'),
     ]
 
 
-def test_nothing_else_makes_an_entry() -> None:
+def test_other_events_make_no_entry() -> None:
     others = [
         ("execution.started", None, {"waves": 1}),
         ("wave.started", None, {"wave": 1, "nodes": ["a"]}),
@@ -172,4 +179,4 @@ def test_nothing_else_makes_an_entry() -> None:
         ("usage", "a", {"input_tokens": 1}),
         ("execution.completed", None, {}),
     ]
-    assert told(*others) == []
+    assert entries_of(*others) == []

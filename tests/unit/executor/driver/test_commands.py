@@ -14,7 +14,7 @@ from tests.support.virtual_loop import virtual_time
 
 
 @virtual_time
-async def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
+async def test_a_cancel_wins_over_a_request_timeout_behind_it_in_the_same_turn() -> None:
     async def cancels(inputs: Any, context: Any) -> Any:
         if context.attempt == 1:
             raise NodeError("not yet", retryable=True)
@@ -31,7 +31,7 @@ async def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_t
 
 
 @virtual_time
-async def test_what_is_resumed_while_a_node_is_at_work_goes_on_behind_it() -> None:
+async def test_a_resume_while_a_node_runs_lets_the_next_nodes_start() -> None:
     async def works(inputs: Any, context: Any) -> Any:
         rig.execution.pause()
         await asyncio.sleep(1)

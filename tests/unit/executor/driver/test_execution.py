@@ -1,4 +1,4 @@
-"""The driver: one mailbox, one batch a turn, and nothing told before it is durable."""
+"""The driver: one mailbox, one batch per turn, and nothing published before it is durable."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def until_true(holds: Callable[[], object], what: str = "it") -> None:
 
 
 @virtual_time
-async def test_events_are_numbered_without_a_gap_and_end_with_one_terminal_event() -> None:
+async def test_events_are_numbered_without_gaps_and_end_with_one_terminal_event() -> None:
     rig = ExecutionHarness(parse_graph("a b c d", "a>b", "a>c", "b>d", "c>d"), last_seq=3)
     assert await rig.run() == "completed"
     rig.check_sequence(first=4)
@@ -64,7 +64,7 @@ async def test_events_are_numbered_without_a_gap_and_end_with_one_terminal_event
 
 
 @virtual_time
-async def test_a_result_and_the_starts_it_allows_are_one_batch() -> None:
+async def test_a_result_and_the_starts_that_follow_are_one_batch() -> None:
     ledger = MemoryJournal()
     rig = ExecutionHarness(parse_graph("a b", "a>b"), journal=ledger)
     assert await rig.run() == "completed"
@@ -75,7 +75,7 @@ async def test_a_result_and_the_starts_it_allows_are_one_batch() -> None:
 
 
 @virtual_time
-async def test_nothing_is_told_and_nothing_starts_before_it_is_durable() -> None:
+async def test_events_are_durable_before_they_are_published_and_before_nodes_start() -> None:
     ledger = MemoryJournal(hold=True)
     ran: list[str] = []
 
@@ -102,7 +102,7 @@ async def test_nothing_is_told_and_nothing_starts_before_it_is_durable() -> None
 
 
 @virtual_time
-async def test_a_refused_batch_ends_the_run_with_that_error_and_nothing_of_it_is_told() -> None:
+async def test_a_failed_append_ends_the_run_and_its_batch_is_not_published() -> None:
     ledger = MemoryJournal(fail_at=2)
     cleaned: list[str] = []
 
@@ -113,13 +113,13 @@ async def test_a_refused_batch_ends_the_run_with_that_error_and_nothing_of_it_is
             cleaned.append("busy")
 
     rig = ExecutionHarness(parse_graph("a b c", "a>b"), {"c": busy}, journal=ledger)
-    told = rig.execution.events()
+    subscription = rig.execution.events()
     with pytest.raises(StoreError, match="the disk is full"):
         await rig.run()
     assert cleaned == ["busy"]
     assert rig.published == ledger.events
     assert "node.completed a" not in rig.event_names()
-    assert [e async for e in told] == rig.published
+    assert [e async for e in subscription] == rig.published
 
 
 @virtual_time
@@ -135,7 +135,7 @@ def test_a_graph_with_a_cycle_cannot_be_executed() -> None:
 
 
 @virtual_time
-async def test_the_task_of_a_node_bears_its_name() -> None:
+async def test_the_task_of_a_node_has_the_id_of_the_node_as_name() -> None:
     async def named(inputs: Any, context: Any) -> Any:
         task = asyncio.current_task()
         return result_with(None if task is None else task.get_name())
@@ -147,7 +147,7 @@ async def test_the_task_of_a_node_bears_its_name() -> None:
 
 
 @virtual_time
-async def test_the_start_says_which_nodes_are_linked_and_not_reached() -> None:
+async def test_the_start_event_lists_linked_and_unreached_nodes() -> None:
     graph = parse_graph("d:door e:door a b g x", "d>a", "e>b", "g~a")
     rig = ExecutionHarness(graph, inputs={"d": {"output": 1}})
     assert await rig.run() == "completed"
@@ -187,7 +187,7 @@ async def test_a_blocked_node_names_the_first_failure() -> None:
 
 
 @virtual_time
-async def test_a_stopped_run_cancels_the_rest_and_lets_running_nodes_finish() -> None:
+async def test_a_stopped_run_cancels_pending_nodes_and_lets_running_ones_finish() -> None:
     acts = {"a": returns_after(5), "b": fails_with(after_s=1), "w": asks()}
     rig = ExecutionHarness(
         parse_graph("a b c w", "a>c", "b>c"), acts, RunOptions(on_failure="stop")
@@ -202,7 +202,7 @@ async def test_a_stopped_run_cancels_the_rest_and_lets_running_nodes_finish() ->
 
 
 class Stubborn:
-    """An act that swallows its cancellation and goes on as long as it is let."""
+    """A node that ignores its cancellation until the test releases it."""
 
     def __init__(self) -> None:
         self.swallowed = 0
@@ -251,7 +251,7 @@ async def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> No
 
 
 @virtual_time
-async def test_a_node_that_swallows_its_cancellation_holds_up_the_end_for_less_than_two_seconds() -> (
+async def test_a_node_that_ignores_its_cancellation_delays_the_end_by_less_than_two_seconds() -> (
     None
 ):
     stubborn = Stubborn()
@@ -303,7 +303,9 @@ async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
 
 @pytest.mark.parametrize("cancel_first", [False, True])
 @virtual_time
-async def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bool) -> None:
+async def test_the_order_in_the_mailbox_decides_between_finish_and_cancel(
+    cancel_first: bool,
+) -> None:
     rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
 
     async def act(inputs: Any, context: Any) -> Any:
@@ -320,7 +322,7 @@ async def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_fir
 
 
 @virtual_time
-async def test_a_finish_and_a_cancel_in_one_batch_go_by_their_order() -> None:
+async def test_a_cancel_behind_the_last_result_in_one_batch_is_too_late() -> None:
     ledger = MemoryJournal()
     rig = ExecutionHarness(
         parse_graph("a b"), {"a": returns_after(1), "b": returns_after(2)}, journal=ledger
@@ -367,7 +369,7 @@ async def test_an_answer_behind_a_stopping_failure_in_one_batch_is_dropped() -> 
 
 
 @virtual_time
-async def test_a_cancelled_driver_leaves_no_task_and_starts_nothing_more() -> None:
+async def test_cancelling_the_driver_ends_its_tasks_and_starts_no_more_nodes() -> None:
     ran: list[str] = []
 
     async def act(inputs: Any, context: Any) -> Any:
@@ -385,7 +387,7 @@ async def test_a_cancelled_driver_leaves_no_task_and_starts_nothing_more() -> No
 
 
 @virtual_time
-async def test_a_listener_that_breaks_ends_the_run_with_its_error() -> None:
+async def test_an_error_of_a_listener_ends_the_run() -> None:
     rig = ExecutionHarness(parse_graph("a b", "a>b"))
 
     def breaks(events: list[Any]) -> None:
@@ -402,7 +404,7 @@ _marked: ContextVar[str] = ContextVar("marked", default="unset")
 
 @pytest.mark.parametrize("has_journal", [False, True])
 @virtual_time
-async def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool) -> None:
+async def test_context_variables_set_by_a_node_reach_no_other_node(has_journal: bool) -> None:
     seen: list[str] = []
 
     async def marks(inputs: Any, context: Any) -> Any:

@@ -35,14 +35,14 @@ async def runs_one_that_asks(inputs: Any, context: Any) -> Any:
 
 
 async def at_rest(graph: Graph, acts: dict[str, Any]) -> list[Event]:
-    """Run a graph; each question is answered at rest, by another process. Give all that is told."""
+    """Run a graph; another process answers each request of the stored execution. Return all events."""
     stored: list[Event] = []
     for _ in range(5):
         past = History(stored) if stored else None
         rig = ExecutionHarness(graph, acts, journal=MemoryJournal(), history=past, parks=True)
         if stored:
-            asked = [e.data["request_id"] for e in stored if e.type == "node.waiting"]
-            answered = rig.execution.answer(asked[-1], "yes")
+            request_ids = [e.data["request_id"] for e in stored if e.type == "node.waiting"]
+            answered = rig.execution.answer(request_ids[-1], "yes")
             assert await rig.run() in ("paused", "completed")
             await answered
         else:
@@ -59,40 +59,40 @@ ACTS["q:resume"] = goes_on
 
 
 @virtual_time
-async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
+async def test_the_duration_does_not_count_waiting_for_an_answer() -> None:
     rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal())
     rig.answer_every_request(WAITED_S, "yes")
     assert await rig.run() == "completed"
-    for told in (rig.stored, await at_rest(parse_graph("a"), ACTS)):
-        assert [e.data["duration_s"] for e in told if e.type == "node.waiting"] == [2.0]
-        assert fold(told).nodes["a"].duration_s == 5.0
+    for events in (rig.stored, await at_rest(parse_graph("a"), ACTS)):
+        assert [e.data["duration_s"] for e in events if e.type == "node.waiting"] == [2.0]
+        assert fold(events).nodes["a"].duration_s == 5.0
 
 
 @virtual_time
-async def test_time_that_a_node_is_parked_is_not_counted() -> None:
+async def test_the_duration_does_not_count_parked_time() -> None:
     rig = ExecutionHarness(parse_graph("p"), ACTS, journal=MemoryJournal())
     rig.answer_every_request(WAITED_S, "yes")
     assert await rig.run() == "completed"
-    # It is entered again from the top; what is inside it goes on at once where it is still there.
+    # It is executed again from the top; in memory, its nested run continues at once.
     in_memory, taken_up = 3.0 + 3.0 + 0.5, 3.0 + 1.0 + 3.0 + 0.5
     both = [(rig.stored, in_memory), (await at_rest(parse_graph("p"), ACTS), taken_up)]
-    for told, seconds in both:
-        nodes = fold(told).nodes
+    for events, seconds in both:
+        nodes = fold(events).nodes
         assert nodes["p[k]/q"].duration_s == 5.0
-        parked = [e.data["duration_s"] for e in told if e.type == "node.parked"]
+        parked = [e.data["duration_s"] for e in events if e.type == "node.parked"]
         assert parked == [3.0], "a second of its own, then two of the nested run"
         assert nodes["p"].duration_s == seconds
 
 
 @virtual_time
-async def test_a_node_that_waits_shows_how_long_it_has_run() -> None:
+async def test_a_waiting_node_has_the_duration_until_its_request() -> None:
     rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     assert fold(rig.stored).nodes["a"].duration_s == 2.0
 
 
 @virtual_time
-async def test_each_attempt_has_a_time_of_its_own() -> None:
+async def test_the_duration_is_that_of_the_last_attempt() -> None:
     async def fails_once(inputs: Any, context: Any) -> Any:
         await asyncio.sleep(4)
         if context.attempt == 1:

@@ -1,4 +1,4 @@
-"""Leaving a run without ending it: what is stored can be taken up again."""
+"""Interrupting a run without ending it, so that it can be resumed from the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.virtual_loop import virtual_time
 
 
 class Gate:
-    """An act that says when it has begun and goes on when it is let."""
+    """A node that signals its start and continues when the test opens the gate."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -37,7 +37,7 @@ class Gate:
 
 @asynccontextmanager
 async def running_node(rig: ExecutionHarness, gate: Gate) -> AsyncIterator[asyncio.Task[str]]:
-    """Run an execution; enter the block when its node has begun, leave it when the run has ended."""
+    """Run an execution; enter the block when its node has started, leave it when the run has ended."""
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
@@ -50,7 +50,7 @@ def ends(rig: ExecutionHarness) -> list[str]:
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "kept nowhere"])
 @virtual_time
-async def test_an_interrupted_run_lets_nodes_at_work_finish_and_starts_no_other(
+async def test_an_interrupted_run_lets_running_nodes_finish_and_starts_no_more(
     durable: bool,
 ) -> None:
     gate = Gate()
@@ -70,7 +70,7 @@ async def test_an_interrupted_run_lets_nodes_at_work_finish_and_starts_no_other(
 
 
 @virtual_time
-async def test_a_run_that_ends_with_its_last_nodes_at_work_has_ended() -> None:
+async def test_an_interrupted_run_whose_last_node_finishes_is_completed() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
     async with running_node(rig, gate) as running:
@@ -81,7 +81,7 @@ async def test_a_run_that_ends_with_its_last_nodes_at_work_has_ended() -> None:
 
 
 @virtual_time
-async def test_a_run_interrupted_at_once_drops_what_is_at_work() -> None:
+async def test_an_interrupt_at_once_cancels_running_nodes_without_events() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal())
     async with running_node(rig, gate) as running:
@@ -91,7 +91,7 @@ async def test_a_run_interrupted_at_once_drops_what_is_at_work() -> None:
 
 
 @virtual_time
-async def test_at_once_cuts_short_a_patient_interrupt_and_not_the_other_way_round() -> None:
+async def test_an_interrupt_at_once_replaces_a_patient_one_and_not_the_reverse() -> None:
     gate = Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
     async with running_node(rig, gate) as running:
@@ -104,7 +104,7 @@ async def test_at_once_cuts_short_a_patient_interrupt_and_not_the_other_way_roun
 
 
 @virtual_time
-async def test_a_batch_that_is_being_stored_is_told_before_the_run_is_left() -> None:
+async def test_an_interrupt_waits_for_the_batch_that_is_being_stored() -> None:
     ledger, gate = MemoryJournal(), Gate()
     rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=ledger)
     async with running_node(rig, gate) as running:
@@ -128,7 +128,7 @@ async def test_a_run_interrupted_before_its_first_turn_starts_no_node() -> None:
 
 
 @virtual_time
-async def test_who_waits_for_a_retry_or_an_answer_is_not_waited_for() -> None:
+async def test_an_interrupt_does_not_wait_for_retry_delays() -> None:
     tries = 0
 
     async def flaky(inputs: Any, context: Any) -> Any:
@@ -148,7 +148,7 @@ async def test_who_waits_for_a_retry_or_an_answer_is_not_waited_for() -> None:
 
 
 @virtual_time
-async def test_a_nested_run_is_left_with_the_node_it_belongs_to() -> None:
+async def test_an_interrupt_leaves_a_nested_run_after_its_running_node() -> None:
     gate = Gate()
     inner = parse_graph("x y", "x>y")
 

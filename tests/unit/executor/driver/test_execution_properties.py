@@ -91,7 +91,7 @@ class Scene:
 @given(st.binary(min_size=120, max_size=240))
 @settings(max_examples=120, deadline=None)
 @virtual_time
-async def test_any_run_ends_once_with_every_node_accounted_for(source: bytes) -> None:
+async def test_any_run_ends_once_with_every_node_settled(source: bytes) -> None:
     scene = Scene(ByteChoices(source))
 
     rig = await scene.run()

@@ -41,7 +41,7 @@ def reading(node_id: str, **data: str) -> Graph:
 
 
 class Reader:
-    """What a node type is that gives its data, resolved."""
+    """A node type that returns its resolved data."""
 
     node_type = "step"
 
@@ -58,7 +58,7 @@ class Reader:
 
 
 @virtual_time
-async def test_expressions_see_the_names_of_all_graphs_around_them() -> None:
+async def test_expressions_see_the_variables_of_all_outer_graphs() -> None:
     deepest = reading("r", text="{{ goal }} {{ item }} {{ index }} {{ n }}")
     got: list[Any] = []
 
@@ -91,7 +91,7 @@ async def test_expressions_see_the_names_of_all_graphs_around_them() -> None:
 
 
 @virtual_time
-async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any) -> None:
+async def test_a_graph_is_prepared_once_for_all_its_runs(monkeypatch: Any) -> None:
     made: list[Graph] = []
     original = nested.Program
 
@@ -113,7 +113,7 @@ async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any
 
 
 def opened(rig: ExecutionHarness, path: str) -> list[Any]:
-    """What was told of the nested runs of a node."""
+    """The data of the stored starts of nested runs of a node."""
     told = rig.data_of("node.event", path)
     return [each["data"] for each in told if each["event_type"] == "run_graph"]
 
@@ -127,18 +127,18 @@ def retried(graph: Graph, attempts: int = 2, **more: Any) -> Graph:
 
 
 @virtual_time
-async def test_what_a_nested_run_is_made_of_is_told_when_it_is_opened() -> None:
+async def test_the_start_of_a_nested_run_is_stored_with_hashes_of_graph_and_inputs() -> None:
     graph = parse_graph("i")
     rig = ExecutionHarness(
         parse_graph("a"), {"a": runs_graph("k", graph, {"i": {"output": 1}}, item=2)}
     )
     assert await rig.run() == "completed"
-    (told_,) = opened(rig, "a")
-    assert told_["key"] == "k"
-    assert told_["graph"] == graph_hash(graph)
-    assert len(told_["inputs"]) == 64
-    tale = rig.event_names("node.started", "node.event", "node.completed")
-    assert tale == [
+    (opening,) = opened(rig, "a")
+    assert opening["key"] == "k"
+    assert opening["graph"] == graph_hash(graph)
+    assert len(opening["inputs"]) == 64
+    names = rig.event_names("node.started", "node.event", "node.completed")
+    assert names == [
         "node.started a", "node.event a", "node.completed a[k]/i", "node.completed a",
     ]  # fmt: skip
 
@@ -153,25 +153,25 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("restarts", [False, True])
 @virtual_time
-async def test_a_known_key_that_stands_for_something_else_is_refused(
+async def test_a_known_key_with_another_graph_or_inputs_is_rejected(
     what: str, restarts: bool
 ) -> None:
-    changed, said = OTHERS[what]
+    changed, events = OTHERS[what]
     usual: dict[str, Any] = {"graph": parse_graph("i"), "inputs": {}, "variables": {"item": 1}}
 
     async def act(inputs: Inputs, context: Context) -> Any:
-        lives.append(context.attempt)
-        asked = usual | (changed if len(lives) > 1 else {})
+        starts.append(context.attempt)
+        asked = usual | (changed if len(starts) > 1 else {})
         await context.runtime.run_graph(
             "k", asked["graph"], asked["inputs"], variables=asked["variables"]
         )
-        if len(lives) == 1:
+        if len(starts) == 1:
             if restarts:
                 await asyncio.Event().wait()
             raise NodeError("once more", retryable=True)
         return result_with(1)
 
-    lives: list[int] = []
+    starts: list[int] = []
 
     ledger = MemoryJournal()
     rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
@@ -184,14 +184,14 @@ async def test_a_known_key_that_stands_for_something_else_is_refused(
     assert ended == "failed"
     (failed,) = rig.data_of("node.failed", "a")
     assert failed["error"]["code"] == "resume-mismatch"
-    assert said in failed["error"]["message"]
+    assert events in failed["error"]["message"]
     assert "'k'" in failed["error"]["message"]
     assert "once" in failed["error"]["hint"]
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a[b", "a]", "x" * 101, 5, None])
 @virtual_time
-async def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
+async def test_a_key_that_would_make_paths_ambiguous_is_rejected(key: Any) -> None:
     rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph(key, parse_graph("i"))})
     assert await rig.run() == "failed"
     error = rig.data_of("node.failed", "a")[0]["error"]
@@ -199,7 +199,7 @@ async def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> No
 
 
 @virtual_time
-async def test_who_asks_for_one_key_twice_at_the_same_time_gets_one_run() -> None:
+async def test_concurrent_calls_with_one_key_share_one_run() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
         graph = parse_graph("i")
         async with asyncio.TaskGroup() as group:
@@ -213,7 +213,7 @@ async def test_who_asks_for_one_key_twice_at_the_same_time_gets_one_run() -> Non
 
 
 @virtual_time
-async def test_of_two_who_wait_for_one_run_one_may_let_go_of_it() -> None:
+async def test_a_shared_run_continues_if_one_of_its_callers_gives_up() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
         graph = parse_graph("i")
         async with asyncio.TaskGroup() as group:
@@ -236,7 +236,7 @@ async def test_of_two_who_wait_for_one_run_one_may_let_go_of_it() -> None:
 
 
 @virtual_time
-async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on() -> None:
+async def test_a_retry_restarts_a_failed_run_with_higher_attempt_numbers() -> None:
     seen: list[tuple[str, int]] = []
 
     async def inner(inputs: Inputs, context: Context) -> Any:
@@ -255,7 +255,7 @@ async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on
         try:
             await context.runtime.run_graph("k", parse_graph("n"), {})
         except NodeError as error:
-            with pytest.raises(NodeError, match="/m'"):  # the same attempt is told the same
+            with pytest.raises(NodeError, match="/m'"):  # the same attempt gets the same failure
                 await context.runtime.run_graph("k", parse_graph("n"), {})
             raise NodeError("no", retryable=True) from error
         return result_with(1)
@@ -274,7 +274,7 @@ async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on
 
 
 @virtual_time
-async def test_an_attempt_that_was_cancelled_before_it_began_is_counted_too() -> None:
+async def test_an_attempt_cancelled_before_its_start_is_counted() -> None:
     body = parse_graph("n", policies={"n": Policy(retry=Retry(2, 5))})
 
     async def fails(inputs: Inputs, context: Context) -> Any:
@@ -303,7 +303,9 @@ async def test_an_attempt_that_was_cancelled_before_it_began_is_counted_too() ->
 
 
 @virtual_time
-async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() -> None:
+async def test_a_run_cancelled_by_the_failure_of_its_node_is_restarted_by_the_next_attempt() -> (
+    None
+):
     async def outer(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:
             async with asyncio.TaskGroup() as group:
@@ -330,7 +332,7 @@ async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() 
 
 
 @virtual_time
-async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again() -> None:
+async def test_an_abandoned_run_is_restarted_when_it_is_requested_again() -> None:
     async def act(inputs: Inputs, context: Context) -> Any:
         for _ in range(2):
             with contextlib.suppress(TimeoutError):
@@ -349,31 +351,31 @@ async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again
 
 
 @virtual_time
-async def test_what_was_not_asked_for_again_before_a_retry_is_made_anew_by_that() -> None:
+async def test_a_run_not_requested_again_before_a_retry_is_restarted_by_it() -> None:
     async def act(inputs: Inputs, context: Context) -> Any:
-        lives.append(context.attempt)
-        if lives == [1, 1]:
+        starts.append(context.attempt)
+        if starts == [1, 1]:
             raise NodeError("before it asked", retryable=True)
         return await runs_graph("k", parse_graph("i"))(inputs, context)
 
     async def i(inputs: Inputs, context: Context) -> Any:
-        if lives == [1]:
+        if starts == [1]:
             await asyncio.Event().wait()
         return result_with(context.attempt)
 
-    lives: list[int] = []
+    starts: list[int] = []
     rig = ExecutionHarness(retried(parse_graph("a")), {"a": act, "i": i}, journal=MemoryJournal())
     rig.interrupt_after(1)
     assert await rig.run() == "interrupted"
     last = recovered(rig, rig.stored)
     assert await last.run() == "completed"
-    assert lives == [1, 1, 2]
+    assert starts == [1, 1, 2]
     assert last.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
     assert [each.get("before") for each in opened(last, "a")] == [1]
 
 
 @virtual_time
-async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_it() -> None:
+async def test_inner_nodes_are_cancelled_before_the_nodes_around_them() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
@@ -384,7 +386,7 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
         return Suspension({}) if context.attempt == 1 else result_with("at once")
 
     async def b(inputs: Inputs, context: Context) -> Any:
-        with context.own_work():  # so it is not parked: cancelled, not only told to be
+        with context.own_work():  # so it is not parked but cancelled
             async with asyncio.TaskGroup() as group:
                 group.create_task(context.runtime.run_graph("d", parse_graph("q p"), {}))
                 await asyncio.sleep(3)
@@ -394,8 +396,8 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
         parse_graph("a"), {"a": twice, "b": b, "q": waits_at_first}, journal=MemoryJournal()
     )
     assert await rig.run() == "completed", rig.execution.error
-    tale = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
-    assert tale == [
+    names = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
+    assert names == [
         "node.event a", "node.event a[k]/b",
         "node.cancelled a[k]/b[d]/q", "node.cancelled a[k]/b", "node.event a",
         "node.event a", "node.event a[k]/b",
@@ -408,7 +410,7 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
 
 
 @virtual_time
-async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
+async def test_a_node_cannot_emit_events_reserved_for_the_driver() -> None:
     async def forges(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "once", {"key": "v", "value": 1})
         yield node_event(context, "run_graph", {"key": "k", "graph": "", "inputs": ""})
@@ -424,7 +426,7 @@ async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
 
 
 @virtual_time
-async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
+async def test_graphs_nest_down_to_the_limit() -> None:
     acts = {"a": runs_graph("k", parse_graph("b")), "b": runs_graph("k", parse_graph("c"))}
     assert (
         await ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=2)).run() == "completed"
@@ -438,7 +440,7 @@ async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
 
 @pytest.mark.parametrize("cut", [False, True])
 @virtual_time
-async def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
+async def test_starts_of_nodes_are_limited_also_after_a_restart(cut: bool) -> None:
     async def loop(inputs: Inputs, context: Context) -> Any:
         for n in range(5):
             await context.runtime.run_graph(f"{n}", parse_graph("i"), {})
@@ -469,7 +471,7 @@ async def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
 
 
 @virtual_time
-async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
+async def test_a_nested_failure_names_the_innermost_node_once() -> None:
     async def breaks(inputs: Inputs, context: Context) -> Any:
         raise NodeError("boom", code="broken", hint="mend it")
 
@@ -497,7 +499,7 @@ async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
     ],
 )
 @virtual_time
-async def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
+async def test_an_unchecked_graph_with_a_cycle_is_rejected(
     edges: tuple[str, ...], code: str, path: str
 ) -> None:
     rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("b c d", *edges))})
@@ -512,13 +514,13 @@ async def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
 
 
 def documents(events: list[Event]) -> list[tuple[str | None, str]]:
-    """Who told which graph."""
-    said = [e for e in events if e.data.get("event_type") == "run_graph"]
-    return [(e.path, e.data["data"]["graph"]) for e in said if "document" in e.data["data"]]
+    """Return the nodes that stored a document, and the hash of its graph."""
+    starts = [e for e in events if e.data.get("event_type") == "run_graph"]
+    return [(e.path, e.data["data"]["graph"]) for e in starts if "document" in e.data["data"]]
 
 
 @virtual_time
-async def test_a_graph_is_told_once_however_often_it_runs() -> None:
+async def test_the_document_of_a_nested_graph_is_stored_once() -> None:
     one, other = parse_graph("i j", "i>j"), parse_graph("i")
     runs_both = parse_graph("a b", "a>b")
 
@@ -538,7 +540,7 @@ async def test_a_graph_is_told_once_however_often_it_runs() -> None:
 
 
 @virtual_time
-async def test_a_graph_is_not_told_again_by_another_process() -> None:
+async def test_the_document_of_a_nested_graph_is_not_stored_again_after_a_restart() -> None:
     body = parse_graph("q")
     rig = ExecutionHarness(
         parse_graph("a"),
@@ -561,12 +563,13 @@ def alive() -> Counter[str]:
     return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds))
 
 
+@pytest.mark.parametrize("runs", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 @virtual_time
-async def test_a_thousand_nested_runs_leave_nothing() -> None:
+async def test_many_nested_runs_leave_nothing(runs: int) -> None:
     left: list[Counter[str]] = []
 
     async def loop(inputs: Inputs, context: Context) -> Any:
-        left_over = iter(range(1_000))
+        left_over = iter(range(runs))
         body = parse_graph("i")
 
         async def work() -> None:

@@ -36,7 +36,7 @@ OUTCOMES = frozenset(
 )
 
 
-class Tale:
+class RandomNestedRuns:
     """A random graph whose nodes run graphs inside them, three deep, and what each node does."""
 
     def __init__(self, choose: Random) -> None:
@@ -169,10 +169,10 @@ class Tale:
 
     # -- lives
 
-    async def life(
+    async def run_once(
         self, stored: list[Event], cut: int | None, *, parks: bool, answers: str | None = None
     ) -> tuple[list[Event], str]:
-        """Live once more: run on, or only take an answer as an execution at rest does."""
+        """Run in one more process, or load the execution only for an answer."""
         ledger = MemoryJournal(fail_at=None if cut is None else cut + 1)
         past = History(stored) if stored else None
         rig = ExecutionHarness(
@@ -197,26 +197,28 @@ class Tale:
         return [*stored, *ledger.events], status
 
 
-async def lived(tale: Tale, choose: Random, cuts: int, *, parks: bool) -> list[Event]:
-    """Give all that is stored in the end of an execution that was cut off some times."""
+async def run_with_interruptions(
+    scene: RandomNestedRuns, choose: Random, cuts: int, *, parks: bool
+) -> list[Event]:
+    """Run an execution with some interruptions; return all its stored events."""
     stored: list[Event] = []
     for _ in range(400):
         cut = choose.randrange(1, 9) if cuts > 0 else None
         cuts -= 1
         known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
         kept = {e.path for e in stored if e.type == "node.event" and "once" in e.data.values()}
-        tale.ran.clear()
-        tale.made.clear()
+        scene.ran.clear()
+        scene.made.clear()
         answers: str | None = None
         if parks and stored:
             state = fold(stored)
             if state.requests and (state.status == "paused" or choose.random() < 0.2):
                 answers = choose.choice(list(state.requests))
-        stored, _ = await tale.life(stored, cut, parks=parks, answers=answers)
+        stored, _ = await scene.run_once(stored, cut, parks=parks, answers=answers)
         waited = {(e.path, e.attempt) for e in stored if e.type == "node.waiting"}
-        assert not (known - waited) & set(tale.ran), "what had its outcome ran again"
-        assert not known & set(tale.ran), "what had asked ran again"
-        assert not kept & {path for path, _ in tale.made if "[" not in path}
+        assert not (known - waited) & set(scene.ran), "what had its outcome ran again"
+        assert not known & set(scene.ran), "what had asked ran again"
+        assert not kept & {path for path, _ in scene.made if "[" not in path}
         if stored and stored[-1].type in TERMINAL_TYPES:
             return stored
     raise AssertionError(f"it never ends: {stored[-5:]}")
@@ -228,8 +230,8 @@ def ends(events: list[Event]) -> dict[str, Any]:
     return {"status": state.status, **nodes}
 
 
-def check(tale: Tale, stored: list[Event]) -> None:
-    check_events([created_event(tale.graph), *(e._replace(seq=e.seq + 1) for e in stored)])
+def check(scene: RandomNestedRuns, stored: list[Event]) -> None:
+    check_events([created_event(scene.graph), *(e._replace(seq=e.seq + 1) for e in stored)])
     starts = Counter(
         (e.path, e.attempt)
         for e in stored
@@ -244,25 +246,25 @@ def check(tale: Tale, stored: list[Event]) -> None:
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=150, deadline=None)
-def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+def test_an_interrupted_nested_run_ends_as_without_the_interruption(seed: int) -> None:
     cut_off(seed)
 
 
 @pytest.mark.slow
 @given(st.integers(0, 2**64))
 @settings(max_examples=2_000, deadline=None)
-def test_so_do_many_more(seed: int) -> None:
+def test_many_more_interrupted_nested_runs_end_as_without_the_interruption(seed: int) -> None:
     cut_off(seed)
 
 
 @virtual_time
 async def cut_off(seed: int) -> None:
-    """Play a tale whole and cut off, with nodes that park and without: it ends alike."""
-    tale = Tale(Random(seed))  # noqa: S311 - a test's choices
-    whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
-    check(tale, whole)
+    """Run a scene without and with interruptions, with and without parking: the ends are equal."""
+    scene = RandomNestedRuns(Random(seed))  # noqa: S311 - a test's choices
+    whole = await run_with_interruptions(scene, Random(seed), 0, parks=False)  # noqa: S311
+    check(scene, whole)
     for parks in (False, True):
         choose = Random(seed)  # noqa: S311
-        stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
-        check(tale, stored)
+        stored = await run_with_interruptions(scene, choose, 1 + choose.randrange(6), parks=parks)
+        check(scene, stored)
         assert ends(stored) == ends(whole)

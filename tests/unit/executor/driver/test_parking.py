@@ -26,7 +26,7 @@ Inputs = Context = Any
 
 
 @virtual_time
-async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_memory() -> None:
+async def test_a_node_whose_nested_runs_all_wait_is_parked_and_its_execution_paused() -> None:
     tasks: list[int] = []
 
     async def outer(inputs: Inputs, context: Context) -> Any:
@@ -52,7 +52,7 @@ async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_m
 
 
 @virtual_time
-async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None:
+async def test_an_answer_unparks_every_node_around_it_the_outermost_first() -> None:
     rig = ExecutionHarness(
         parse_graph("a"),
         {
@@ -65,8 +65,8 @@ async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None
 
     rig.answer_after(1)
     assert await rig.run() == "completed"
-    tale = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
-    assert tale == [
+    names = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
+    assert names == [
         "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
         "node.parked a[k]/b", "node.parked a",
         "node.answered a[k]/b[k]/q", "node.unparked a", "node.unparked a[k]/b",
@@ -75,7 +75,7 @@ async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None
 
 @pytest.mark.parametrize("cut", [False, True])
 @virtual_time
-async def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
+async def test_a_nested_request_is_answered_while_the_execution_is_only_stored(cut: bool) -> None:
     acts = {"a": runs_graph("k", parse_graph("b c")), "b": runs_graph("k", parse_graph("q"))}
 
     rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks(), "c": forever if cut else None}, parks=True,
@@ -97,7 +97,7 @@ async def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -
 
 
 @virtual_time
-async def test_a_wait_inside_runs_out_in_what_is_stored() -> None:
+async def test_a_nested_request_times_out_while_the_execution_is_only_stored() -> None:
     rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks("s", 50, "nobody")}, parks=True,
               journal=MemoryJournal())  # fmt: skip
     assert await rig.run() == "paused"
@@ -110,7 +110,7 @@ async def test_a_wait_inside_runs_out_in_what_is_stored() -> None:
 
 
 @virtual_time
-async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
+async def test_a_nested_request_times_out_in_a_resumed_node() -> None:
     async def works(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
@@ -137,7 +137,7 @@ async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
 @pytest.mark.parametrize("path", ["a[k]/q", "a"])
 @pytest.mark.parametrize("stored", [False, True])
 @virtual_time
-async def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
+async def test_a_waiting_nested_node_can_be_cancelled_alone_or_with_its_node(
     path: str, stored: bool
 ) -> None:
     rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks()}, parks=stored,
@@ -184,7 +184,7 @@ async def test_an_execution_that_ends_cancels_its_nested_runs(end: str, inside: 
 
 
 @virtual_time
-async def test_a_node_at_work_by_itself_is_not_parked() -> None:
+async def test_a_node_with_own_work_is_not_parked() -> None:
     began: list[float] = []
 
     async def outer(inputs: Inputs, context: Context) -> Any:
@@ -208,7 +208,7 @@ async def test_a_node_at_work_by_itself_is_not_parked() -> None:
 
 
 @virtual_time
-async def test_a_node_that_goes_on_with_the_next_run_is_not_parked() -> None:
+async def test_a_node_that_starts_further_runs_is_not_parked() -> None:
     began: list[int] = []
 
     async def outer(inputs: Inputs, context: Context) -> Any:
@@ -235,14 +235,16 @@ async def test_a_node_that_goes_on_with_the_next_run_is_not_parked() -> None:
 
 
 @virtual_time
-async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> None:
+async def test_nested_runs_that_are_not_requested_again_are_cancelled_when_their_node_ends() -> (
+    None
+):
     async def fickle(inputs: Inputs, context: Context) -> Any:
-        if not lives:
-            lives.append(1)
+        if not starts:
+            starts.append(1)
             await context.runtime.run_graph("k", parse_graph("b"), {})
         return result_with("changed my mind")
 
-    lives: list[int] = []
+    starts: list[int] = []
     acts = {"a": fickle, "b": runs_graph("k", parse_graph("q p")), "q": asks(), "p": asks()}
     rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
@@ -259,7 +261,7 @@ async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> 
 
 @pytest.mark.parametrize("decision", ["run_again", "give_result", "fail"])
 @virtual_time
-async def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_for_again(
+async def test_a_decision_about_an_interrupted_nested_node_is_applied_when_its_run_is_requested(
     decision: str,
 ) -> None:
     ran: list[str] = []
@@ -341,7 +343,7 @@ class Asking(ExecutionHarness):
 
 
 @virtual_time
-async def test_a_node_is_not_parked_before_it_has_what_came_of_its_nested_runs() -> None:
+async def test_a_node_is_not_parked_before_it_has_the_results_of_its_nested_runs() -> None:
     for journal in (None, MemoryJournal(), SlowLedger()):
         rig = Asking(journal=journal)
         assert await rig.run() == "completed"

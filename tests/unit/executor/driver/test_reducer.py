@@ -40,7 +40,7 @@ def fails_until(attempt: int, *, retryable: bool = True, at: list[float] | None 
 
 
 @virtual_time
-async def test_a_retryable_failure_is_tried_again_after_a_doubling_delay() -> None:
+async def test_a_retryable_failure_is_retried_after_a_doubling_delay() -> None:
     at: list[float] = []
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(4, 1.5))})
     rig = ExecutionHarness(graph, {"a": fails_until(4, at=at)})
@@ -60,7 +60,7 @@ async def test_a_retryable_failure_is_tried_again_after_a_doubling_delay() -> No
 
 
 @virtual_time
-async def test_the_last_attempts_failure_is_the_nodes() -> None:
+async def test_the_failure_of_the_last_attempt_is_that_of_the_node() -> None:
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 0))})
     rig = ExecutionHarness(graph, {"a": fails_until(9)})
     assert await rig.run() == "failed"
@@ -84,7 +84,7 @@ async def test_a_retry_delay_doubles_up_to_a_day(retry: Retry, delays: list[floa
 
 @pytest.mark.parametrize("backoff_s", [100_000, 1e308])
 @virtual_time
-async def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(
+async def test_a_backoff_of_more_than_a_day_is_not_changed(
     backoff_s: float,
 ) -> None:
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
@@ -95,7 +95,7 @@ async def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(
 
 @pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
 @virtual_time
-async def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
+async def test_an_error_that_is_not_retryable_is_not_retried(error: Exception) -> None:
     async def act(inputs: Inputs, context: Context) -> Any:
         raise error
 
@@ -105,7 +105,7 @@ async def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> Non
 
 
 @virtual_time
-async def test_foreign_errors_are_named_and_planned_ones_keep_code_and_hint() -> None:
+async def test_other_exceptions_are_named_and_planwave_errors_keep_code_and_hint() -> None:
     async def breaks(inputs: Inputs, context: Context) -> Any:
         raise ZeroDivisionError("division by zero")
 
@@ -124,7 +124,7 @@ async def test_foreign_errors_are_named_and_planned_ones_keep_code_and_hint() ->
 
 
 @virtual_time
-async def test_a_node_out_of_time_fails_and_may_be_tried_again() -> None:
+async def test_a_node_timeout_fails_the_attempt_and_can_be_retried() -> None:
     graph = parse_graph("a b", "a>b", policies={"a": Policy(timeout_s=3, retry=Retry(2, 1))})
     rig = ExecutionHarness(graph, {"a": forever})
     assert await rig.run() == "failed"
@@ -136,7 +136,7 @@ async def test_a_node_out_of_time_fails_and_may_be_tried_again() -> None:
 
 
 @virtual_time
-async def test_the_default_timeout_is_for_nodes_without_their_own() -> None:
+async def test_the_default_timeout_applies_to_nodes_without_their_own() -> None:
     async def five(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(5)
         return result_with(1)
@@ -148,7 +148,7 @@ async def test_the_default_timeout_is_for_nodes_without_their_own() -> None:
 
 
 @virtual_time
-async def test_a_node_that_ignores_its_timeout_is_settled_at_once_and_its_result_dropped() -> None:
+async def test_a_node_that_ignores_its_timeout_is_settled_and_its_late_result_dropped() -> None:
     release = asyncio.Event()
 
     async def ignores(inputs: Inputs, context: Context) -> Any:
@@ -171,7 +171,7 @@ async def test_a_node_that_ignores_its_timeout_is_settled_at_once_and_its_result
 
 
 @virtual_time
-async def test_a_run_out_of_time_fails_with_its_own_code() -> None:
+async def test_a_run_timeout_fails_the_execution_with_its_own_code() -> None:
     rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": forever}, RunOptions(run_timeout_s=30))
     assert await rig.run() == "failed"
     assert now() == 30
@@ -203,7 +203,7 @@ async def test_too_many_events_end_the_run() -> None:
 
 
 @virtual_time
-async def test_a_continued_failure_sends_its_error_from_the_error_handle() -> None:
+async def test_on_error_continue_sends_the_error_from_the_error_handle() -> None:
     got: list[Any] = []
 
     async def takes(inputs: Inputs, context: Context) -> Any:
@@ -222,7 +222,7 @@ async def test_a_continued_failure_sends_its_error_from_the_error_handle() -> No
 
 
 @virtual_time
-async def test_a_defaulted_failure_gives_its_default_and_does_not_stop_the_run() -> None:
+async def test_on_error_default_gives_the_preset_value_and_does_not_stop_the_run() -> None:
     policy = Policy(on_error="default", default={"handle": "output", "value": [7]})
     rig = ExecutionHarness(
         parse_graph("a b", "a>b", policies={"a": policy}),
@@ -242,7 +242,7 @@ async def _echo(inputs: Inputs, context: Context) -> Any:
 
 
 @virtual_time
-async def test_what_a_node_says_comes_in_order_and_before_its_end() -> None:
+async def test_events_of_a_node_are_stored_in_order_and_before_its_completion() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "delta", {"text": "Hel"})
         yield node_event(context, "delta", {"text": "hm", "kind": "reasoning"})
@@ -274,7 +274,7 @@ async def test_what_a_node_says_comes_in_order_and_before_its_end() -> None:
 
 
 @virtual_time
-async def test_a_new_attempt_streams_from_the_beginning() -> None:
+async def test_the_stream_of_a_new_attempt_starts_at_offset_zero() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "delta", {"text": "abc"})
         if context.attempt == 1:
@@ -288,7 +288,7 @@ async def test_a_new_attempt_streams_from_the_beginning() -> None:
 
 
 @virtual_time
-async def test_a_node_settled_without_its_task_is_not_heard_any_more() -> None:
+async def test_events_after_the_timeout_of_an_attempt_are_dropped() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         try:
             await asyncio.Event().wait()
@@ -306,7 +306,7 @@ async def test_a_node_settled_without_its_task_is_not_heard_any_more() -> None:
 @pytest.mark.parametrize("data", ["just text", None, 7, ["x"]])
 @pytest.mark.parametrize("kind", ["log", "usage", "spark"])
 @virtual_time
-async def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
+async def test_malformed_event_data_of_a_node_do_not_fail_the_run(kind: str, data: Any) -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, kind, data)
         yield result_with(1)
@@ -317,7 +317,7 @@ async def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data
 
 
 @virtual_time
-async def test_what_cannot_be_kept_of_what_a_node_says_is_a_warning() -> None:
+async def test_event_data_that_are_not_json_are_logged_as_a_warning() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "spark", {"n": {1, 2}})
         yield result_with(1)
@@ -333,7 +333,7 @@ async def test_what_cannot_be_kept_of_what_a_node_says_is_a_warning() -> None:
 
 
 @virtual_time
-async def test_a_suspended_node_pauses_the_run_and_goes_on_with_its_answer() -> None:
+async def test_a_suspended_node_pauses_the_run_until_its_answer() -> None:
     rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks([1])})
     loop = asyncio.get_running_loop()
 
@@ -366,7 +366,7 @@ async def test_two_requests_are_answered_one_by_one() -> None:
 
 
 @virtual_time
-async def test_a_resumed_node_may_ask_again_or_fail_and_be_tried_from_the_top() -> None:
+async def test_a_resumed_node_may_suspend_again_or_be_retried_from_the_top() -> None:
     async def resumed(inputs: Inputs, context: Context, state: Any, answer: Any) -> Any:
         if answer == "again":
             return Suspension({"q": 2}, state)
@@ -406,7 +406,7 @@ async def test_a_nested_run_has_its_own_paths_and_waves() -> None:
 
 
 @virtual_time
-async def test_a_nested_runs_inputs_settle_its_nodes() -> None:
+async def test_the_inputs_of_a_nested_run_settle_its_nodes() -> None:
     inner = parse_graph("i j", "i>j")
     rig = ExecutionHarness(
         parse_graph("a"), {"a": runs_graph("k", inner, {"i": {"output": 5}}), "j": _echo}
@@ -417,7 +417,7 @@ async def test_a_nested_runs_inputs_settle_its_nodes() -> None:
 
 
 @virtual_time
-async def test_a_known_key_gives_the_stored_result_also_to_a_later_attempt() -> None:
+async def test_a_known_key_gives_the_stored_result_also_in_a_later_attempt() -> None:
     inner = parse_graph("i")
 
     async def act(inputs: Inputs, context: Context) -> Any:
@@ -433,7 +433,7 @@ async def test_a_known_key_gives_the_stored_result_also_to_a_later_attempt() -> 
 
 
 @virtual_time
-async def test_a_node_that_ends_while_its_nested_run_goes_on_ends_that_too() -> None:
+async def test_a_node_that_ends_cancels_its_nested_run() -> None:
     async def leaves(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             group.create_task(context.runtime.run_graph("k", parse_graph("i"), {}))
@@ -450,7 +450,7 @@ async def test_a_node_that_ends_while_its_nested_run_goes_on_ends_that_too() -> 
 
 
 @virtual_time
-async def test_a_nested_run_nobody_waits_for_any_more_is_cancelled() -> None:
+async def test_a_nested_run_without_callers_is_cancelled() -> None:
     async def gives_up(inputs: Inputs, context: Context) -> Any:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
@@ -471,7 +471,7 @@ async def test_a_nested_run_nobody_waits_for_any_more_is_cancelled() -> None:
 
 
 @virtual_time
-async def test_an_abandoned_attempt_cannot_start_nested_runs_in_the_next_ones_name() -> None:
+async def test_an_abandoned_attempt_cannot_start_nested_runs() -> None:
     async def stubborn(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:
             with contextlib.suppress(asyncio.CancelledError):
@@ -488,7 +488,7 @@ async def test_an_abandoned_attempt_cannot_start_nested_runs_in_the_next_ones_na
 
 
 @virtual_time
-async def test_a_node_can_see_how_much_of_its_time_is_left() -> None:
+async def test_a_node_can_read_its_remaining_time() -> None:
     seen: list[float] = []
 
     async def looks(inputs: Inputs, context: Context) -> Any:

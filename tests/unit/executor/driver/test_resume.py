@@ -1,4 +1,4 @@
-"""Executions that were cut off anywhere and are taken up from what is stored of them."""
+"""Executions that were interrupted anywhere and are resumed from their stored events."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Interrupted(Scene):
         self.ran.append((context.path, context.attempt))
         return await super().act(inputs, context)
 
-    async def life(self, stored: list[Event], batches: int | None) -> list[Event]:
-        """Take it up, let it live for so many batches, and give all that is stored then."""
+    async def run_once(self, stored: list[Event], batches: int | None) -> list[Event]:
+        """Resume the execution for so many batches; return all events stored then."""
         ledger = MemoryJournal(fail_at=None if batches is None else batches + 1)
         past = History(stored) if stored else None
         rig = ExecutionHarness(
@@ -47,7 +47,7 @@ class Interrupted(Scene):
             is_recovery=past is not None and past.is_started,
         )
         rig.answer_every_request(2, None, fold(stored).requests if stored else ())
-        with suppress(StoreError):  # the next batch: nothing of it is kept, as if it had never been
+        with suppress(StoreError):  # the next batch is not stored
             await rig.run()
         return [*stored, *ledger.events]
 
@@ -59,7 +59,7 @@ def settled_of(events: list[Event]) -> Counter[str | None]:
 @given(st.integers(0, 2**64))
 @settings(max_examples=250, deadline=None)
 @virtual_time
-async def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+async def test_an_interrupted_execution_ends_as_without_the_interruption(seed: int) -> None:
     # Seeds, not bytes: bytes that are made to be simple make graphs in which little happens.
     scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
@@ -67,18 +67,18 @@ async def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None
     for cut in scene.cuts:
         known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
         scene.ran.clear()
-        stored = await scene.life(stored, cut)
+        stored = await scene.run_once(stored, cut)
         assert not known & set(scene.ran), "what had its outcome ran again"
         if stored and stored[-1].type in TERMINAL_TYPES:
             break
     else:
-        stored = await scene.life(stored, None)
+        stored = await scene.run_once(stored, None)
     check(scene, stored)
     if not any(node.policy.join == "any" for node in scene.graph.nodes) and (
         scene.options.on_failure == "continue"
     ):
         scene.ran.clear()
-        whole = await scene.life([], None)
+        whole = await scene.run_once([], None)
         assert ends(stored) == ends(whole)
 
 

@@ -1,4 +1,4 @@
-"""Odd moments of one execution: what pauses, nested runs and what came before come to."""
+"""Edge cases of pauses, nested runs and resumed executions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.virtual_loop import virtual_time
 
 
 @virtual_time
-async def test_a_wait_inside_a_node_does_not_count_as_time_of_the_run() -> None:
+async def test_a_nested_wait_does_not_count_for_the_run_timeout() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("k", parse_graph("q"), {})
         await asyncio.sleep(3)
@@ -42,7 +42,7 @@ async def test_a_wait_inside_a_node_does_not_count_as_time_of_the_run() -> None:
 
 
 @virtual_time
-async def test_the_time_of_the_run_is_over_also_after_a_wait() -> None:
+async def test_the_run_timeout_continues_after_a_wait() -> None:
     async def outer(inputs: Any, context: Any) -> None:
         await context.runtime.run_graph("k", parse_graph("q"), {})
         await asyncio.sleep(10_000)
@@ -60,7 +60,7 @@ async def test_the_time_of_the_run_is_over_also_after_a_wait() -> None:
 
 
 @virtual_time
-async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> None:
+async def test_a_late_answer_is_rejected_with_its_reason_before_the_commit() -> None:
     told: dict[str, PlanwaveError] = {}
 
     class Slow(MemoryJournal):
@@ -99,7 +99,7 @@ async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> No
 
 
 @virtual_time
-async def test_the_stored_winner_is_obeyed_whoever_came_first() -> None:
+async def test_a_resumed_join_any_keeps_its_stored_winner() -> None:
     graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
     (via,) = [edge.id for edge in graph.edges if edge.source == "b"]
     given = {
@@ -133,7 +133,9 @@ async def test_the_stored_winner_is_obeyed_whoever_came_first() -> None:
 
 @pytest.mark.parametrize(("since", "time_left_s"), [("23:59:40", 40.0), ("23:58:00", 0.0)])
 @virtual_time
-async def test_a_wait_before_a_retry_goes_on_where_it_was(since: str, time_left_s: float) -> None:
+async def test_a_resumed_retry_delay_lasts_for_its_remaining_time(
+    since: str, time_left_s: float
+) -> None:
     at = f"2025-12-31T{since}.000000+00:00"  # it is midnight now
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 60.0))})
     error = {"code": "busy", "message": "not now"}

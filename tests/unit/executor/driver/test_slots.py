@@ -19,7 +19,7 @@ Inputs = Context = Any
 
 
 class Work:
-    """Counts who works at the same time."""
+    """Counts the nodes that run at the same time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -35,7 +35,7 @@ class Work:
 
 
 @virtual_time
-async def test_as_many_nodes_as_there_are_slots_overlap() -> None:
+async def test_as_many_nodes_run_at_once_as_there_are_slots() -> None:
     barrier = asyncio.Barrier(3)
 
     async def meets(inputs: Inputs, context: Context) -> Any:
@@ -49,7 +49,7 @@ async def test_as_many_nodes_as_there_are_slots_overlap() -> None:
     assert await rig.run() == "completed"
 
 
-def test_more_nodes_than_slots_never_overlap() -> None:
+def test_never_more_nodes_run_at_once_than_there_are_slots() -> None:
     async def scene() -> None:
         barrier = asyncio.Barrier(4)
 
@@ -68,7 +68,7 @@ def test_more_nodes_than_slots_never_overlap() -> None:
 
 
 @virtual_time
-async def test_slots_go_to_who_was_ready_first() -> None:
+async def test_slots_go_to_the_nodes_that_were_ready_first() -> None:
     work = Work()
     names = "c a b z y"
     graph = parse_graph(names, "c>z", "a>y")
@@ -80,7 +80,7 @@ async def test_slots_go_to_who_was_ready_first() -> None:
 
 
 @virtual_time
-async def test_a_node_holds_no_slot_while_a_nested_run_works_for_it() -> None:
+async def test_a_node_holds_no_slot_during_its_nested_run() -> None:
     async def nests(inputs: Inputs, context: Context) -> Any:
         inner = parse_graph("i")
         await context.runtime.run_graph("1", inner, {})
@@ -96,7 +96,7 @@ async def test_a_node_holds_no_slot_while_a_nested_run_works_for_it() -> None:
 
 
 @virtual_time
-async def test_a_node_comes_back_from_its_nested_run_before_queued_ones_start() -> None:
+async def test_a_node_resumes_after_its_nested_run_before_queued_nodes_start() -> None:
     async def nests(inputs: Inputs, context: Context) -> Any:
         await context.runtime.run_graph("k", parse_graph("i"), {})
         return result_with(1)
@@ -105,12 +105,12 @@ async def test_a_node_comes_back_from_its_nested_run_before_queued_ones_start() 
     acts = {"a": nests, "b": work, "c": work, "i": work}
     rig = ExecutionHarness(parse_graph("a b c"), acts, RunOptions(max_parallel=1))
     assert await rig.run() == "completed"
-    tale = rig.event_names("node.started", "node.completed")
-    assert tale.index("node.completed a") == tale.index("node.completed a[k]/i") + 1
+    names = rig.event_names("node.started", "node.completed")
+    assert names.index("node.completed a") == names.index("node.completed a[k]/i") + 1
 
 
 @virtual_time
-async def test_a_node_in_two_nested_runs_takes_its_slot_again_after_the_last() -> None:
+async def test_a_node_takes_its_slot_again_after_the_last_of_two_nested_runs() -> None:
     work = Work()
 
     async def nests(inputs: Inputs, context: Context) -> Any:
@@ -159,13 +159,13 @@ async def test_a_queued_node_that_is_cancelled_never_starts() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_run_without_any_slot_is_refused(limit: int) -> None:
+def test_a_run_without_slots_is_rejected(limit: int) -> None:
     with pytest.raises(InputError, match="max_parallel"):
         ExecutionHarness(parse_graph("a"), options=RunOptions(max_parallel=limit))
 
 
 @virtual_time
-async def test_a_node_gets_all_results_that_came_at_once_for_one_slot() -> None:
+async def test_a_node_gets_simultaneous_results_of_nested_runs_in_one_slot() -> None:
     async def both(inputs: Inputs, context: Context) -> Any:
         given = {"i": {"output": 1}}  # nothing of it is left to run
         async with asyncio.TaskGroup() as group:

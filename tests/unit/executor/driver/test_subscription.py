@@ -23,7 +23,7 @@ def event(seq: int, kind: str = "node.log") -> Event:
 
 
 @virtual_time
-async def test_every_listener_gets_everything_from_when_it_began() -> None:
+async def test_a_subscriber_gets_every_event_from_its_subscription_on() -> None:
     rig = ExecutionHarness(parse_graph("a b", "a>b"))
     first, second = rig.execution.events(), rig.execution.events()
     late: list[Any] = []
@@ -35,13 +35,17 @@ async def test_every_listener_gets_everything_from_when_it_began() -> None:
     rig.behaviors["b"] = joins
     assert await rig.run() == "completed"
     assert [e async for e in first] == [e async for e in second] == rig.published
-    heard = [e async for e in late[0]]
-    assert heard == rig.published[-len(heard) :]
-    assert [e.type for e in heard] == ["node.completed", "wave.completed", "execution.completed"]
+    is_subscribed = [e async for e in late[0]]
+    assert is_subscribed == rig.published[-len(is_subscribed) :]
+    assert [e.type for e in is_subscribed] == [
+        "node.completed",
+        "wave.completed",
+        "execution.completed",
+    ]
 
 
 @virtual_time
-async def test_a_listener_that_never_reads_does_not_slow_the_run() -> None:
+async def test_a_subscriber_that_never_reads_does_not_delay_the_run() -> None:
     async def chatters(inputs: Inputs, context: Context) -> Any:
         for n in range(1000):
             yield node_event(context, "delta", {"text": str(n)})
@@ -55,7 +59,7 @@ async def test_a_listener_that_never_reads_does_not_slow_the_run() -> None:
 
 
 @virtual_time
-async def test_tokens_gather_for_a_millisecond_and_events_do_not() -> None:
+async def test_deltas_are_batched_for_a_millisecond_and_events_are_not() -> None:
     subscription = Subscription()
     loop = asyncio.get_running_loop()
     batches: list[tuple[float, list[int]]] = []
@@ -78,7 +82,7 @@ async def test_tokens_gather_for_a_millisecond_and_events_do_not() -> None:
 
 
 @virtual_time
-async def test_a_closed_subscription_ends_after_what_is_left() -> None:
+async def test_a_closed_subscription_ends_after_its_queued_events() -> None:
     subscription = Subscription()
     subscription.extend([event(1)])
     subscription.close()
@@ -87,19 +91,19 @@ async def test_a_closed_subscription_ends_after_what_is_left() -> None:
 
 
 @virtual_time
-async def test_a_reader_that_waits_is_told_of_the_close() -> None:
+async def test_closing_a_subscription_ends_a_waiting_reader() -> None:
     subscription = Subscription()
     asyncio.get_running_loop().call_later(1, subscription.close)
     assert [e async for e in subscription] == []
 
 
 @virtual_time
-async def test_a_cancelled_reader_does_not_disturb_the_run() -> None:
+async def test_a_cancelled_reader_does_not_affect_the_run() -> None:
     rig = ExecutionHarness(parse_graph("a"))
-    told = rig.execution.events()
+    subscription = rig.execution.events()
 
     async def reads() -> None:
-        async for _ in told:
+        async for _ in subscription:
             pass
 
     reader = asyncio.get_running_loop().create_task(reads())
@@ -114,15 +118,15 @@ def publisher(on_events: Any = None) -> Publisher:
 
 
 def test_a_published_batch_is_passed_on() -> None:
-    told: list[Event] = []
+    subscription: list[Event] = []
     batch = [event(1), event(2)]
-    publisher(told.extend).publish(batch)
-    assert told == batch
+    publisher(subscription.extend).publish(batch)
+    assert subscription == batch
 
 
 @pytest.mark.parametrize("batched", [False, True])
 @virtual_time
-async def test_a_reader_that_leaves_is_sent_nothing_more(batched: bool) -> None:
+async def test_a_closed_reader_gets_no_more_events(batched: bool) -> None:
     public = publisher()
     left, stays = public.subscribe(), public.subscribe()
     reader: Any = left.batches() if batched else aiter(left)
@@ -137,29 +141,29 @@ async def test_a_reader_that_leaves_is_sent_nothing_more(batched: bool) -> None:
 
 
 @virtual_time
-async def test_a_reader_that_leaves_while_it_waits_leaves_no_timer_behind() -> None:
+async def test_a_reader_cancelled_while_it_waits_leaves_no_timer() -> None:
     public = publisher()
-    told = public.subscribe()
+    subscription = public.subscribe()
 
     async def reads() -> None:
-        async for _ in told:
+        async for _ in subscription:
             pass
 
     reader = asyncio.get_running_loop().create_task(reads())
     await asyncio.sleep(0)
-    told.put_batched(event(0, "node.delta"))
+    subscription.put_batched(event(0, "node.delta"))
     reader.cancel()
     await asyncio.wait([reader])
     public.publish([event(1)])
-    assert [e async for e in told] == []
+    assert [e async for e in subscription] == []
 
 
 # -- streamed text
 
 
-@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("is_subscribed", [False, True])
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "reason"),
     [
         ("just text", "a str instead of an object"),
         (None, "a NoneType instead of an object"),
@@ -171,8 +175,8 @@ async def test_a_reader_that_leaves_while_it_waits_leaves_no_timer_behind() -> N
     ],
 )
 @virtual_time
-async def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
-    data: Any, fault: str, heard: bool
+async def test_malformed_streamed_text_fails_the_attempt_with_or_without_subscribers(
+    data: Any, reason: str, is_subscribed: bool
 ) -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "delta", data)
@@ -180,18 +184,18 @@ async def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
 
     program = ExecutionHarness(parse_graph("a"), {"a": talks}).program
     execution = Execution(program, execution_id="x")
-    told = execution.events() if heard else None
+    subscription = execution.events() if is_subscribed else None
     assert await execution.run() == "failed"
     error = execution.error
     assert error is not None
     assert error["code"] == "invalid-delta"
-    assert fault in error["message"]
+    assert reason in error["message"]
     assert "'a'" in error["message"]
-    assert told is None or "node.failed" in [e.type async for e in told]
+    assert subscription is None or "node.failed" in [e.type async for e in subscription]
 
 
 @virtual_time
-async def test_half_a_surrogate_pair_in_streamed_text_is_replaced() -> None:
+async def test_lone_surrogates_in_streamed_text_are_replaced() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         yield node_event(context, "delta", {"text": "a\ud83d"})
         yield node_event(context, "delta", {"text": "ü\ude00b", "kind": "text"})
@@ -205,7 +209,7 @@ async def test_half_a_surrogate_pair_in_streamed_text_is_replaced() -> None:
 
 
 @virtual_time
-async def test_each_piece_of_streamed_text_carries_its_own_time() -> None:
+async def test_each_delta_carries_its_own_time() -> None:
     loop = asyncio.get_running_loop()
 
     async def talks(inputs: Inputs, context: Context) -> Any:

@@ -40,7 +40,7 @@ def rig_of(
 
 
 @virtual_time
-async def test_a_pause_in_which_an_execution_is_taken_up_does_not_count() -> None:
+async def test_a_pause_over_a_restart_does_not_count_for_the_run_timeout() -> None:
     options = RunOptions(run_timeout_s=5.0)
     first = rig_of(parse_graph("a"), {"a": asks()}, options, journal=MemoryJournal())
     running = asyncio.get_running_loop().create_task(first.run())
@@ -74,9 +74,7 @@ def outer_of(seconds: float) -> Any:
 
 @pytest.mark.parametrize(("own_s", "ends"), [(2.5, "completed"), (3.5, "failed")])
 @virtual_time
-async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
-    own_s: float, ends: str
-) -> None:
+async def test_own_time_does_not_count_a_pause_during_a_nested_run(own_s: float, ends: str) -> None:
     options = RunOptions(node_timeout_s=3.0)
     rig = rig_of(parse_graph("a"), {"a": outer_of(own_s), "i": returns_after(2)}, options)
     running = asyncio.get_running_loop().create_task(rig.run())
@@ -88,7 +86,7 @@ async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
 
 
 @virtual_time
-async def test_a_node_does_not_pay_for_its_wait_for_a_slot_after_a_nested_run() -> None:
+async def test_own_time_does_not_count_waiting_for_a_slot_after_a_nested_run() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
         with context.own_work(), contextlib.suppress(NodeError):  # so it is not parked
             await context.runtime.run_graph("k", parse_graph("i"), {})
@@ -108,7 +106,7 @@ async def test_a_node_does_not_pay_for_its_wait_for_a_slot_after_a_nested_run() 
 @pytest.mark.parametrize("is_taken_up", [False, True])
 @pytest.mark.parametrize(("own_s", "ends"), [(0.9, "completed"), (1.1, "failed")])
 @virtual_time
-async def test_an_attempt_has_the_time_it_worked_before_a_wait_no_more(
+async def test_own_time_before_a_wait_counts_after_it_also_over_a_restart(
     own_s: float, ends: str, is_taken_up: bool
 ) -> None:
     async def works_then_asks(inputs: Any, context: Any) -> Any:
@@ -134,7 +132,7 @@ async def test_an_attempt_has_the_time_it_worked_before_a_wait_no_more(
 
 
 @virtual_time
-async def test_a_wait_stored_without_own_time_counts_as_all_the_attempt_ran() -> None:
+async def test_a_wait_stored_without_own_time_counts_the_whole_duration() -> None:
     async def works_then_asks(inputs: Any, context: Any) -> Any:
         await asyncio.sleep(2)
         return Suspension("?")
@@ -171,7 +169,7 @@ class Work:
 
 @pytest.mark.parametrize("is_beside", [False, True])
 @virtual_time
-async def test_a_node_at_work_beside_its_nested_runs_holds_a_slot(is_beside: bool) -> None:
+async def test_a_node_with_own_work_beside_nested_runs_holds_a_slot(is_beside: bool) -> None:
     work = Work()
 
     async def outer(inputs: Any, context: Any) -> Any:
@@ -215,7 +213,7 @@ async def test_a_node_that_waits_for_the_second_of_two_nested_runs_holds_no_slot
 
 
 @virtual_time
-async def test_a_nested_run_inside_a_call_of_ones_own_finds_a_slot() -> None:
+async def test_a_nested_run_inside_a_once_call_gets_a_slot() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
         async def runs() -> Any:
             await context.runtime.run_graph("x", parse_graph("x"), {})

@@ -64,7 +64,7 @@ class Own:
 
     @contextlib.asynccontextmanager
     async def work(self, context: Any) -> AsyncIterator[None]:
-        """Count what goes on inside as own work; calls at the same time count once."""
+        """Count the block as own work; concurrent blocks count once."""
         key, time = (context.path, context.attempt), asyncio.get_running_loop().time
         calls, since = self._open.get(key, (0, time()))
         self._open[key] = calls + 1, since
@@ -211,20 +211,20 @@ class Scene:
                 self.own.keep(event)
 
         rig.listeners.append(listen)
-        told = [getattr(rig.execution, name)(*about) for name, about in commands]
+        replies = [getattr(rig.execution, name)(*about) for name, about in commands]
         self.running = asyncio.get_running_loop().create_task(rig.run())
-        return told
+        return replies
 
-    async def tell(self, name: str, *about: Any) -> None:
-        """Tell the execution something, in a process of its own where none has it."""
+    async def send_command(self, name: str, *about: Any) -> None:
+        """Send a command to the execution, in a new process if none runs it."""
         assert self.rig is not None
         assert self.running is not None
         with contextlib.suppress(PlanwaveError):
             if self.running.done():
-                (told,) = self.start((name, about))
+                (replies,) = self.start((name, about))
             else:
-                told = getattr(self.rig.execution, name)(*about)
-            await told
+                replies = getattr(self.rig.execution, name)(*about)
+            await replies
 
     @property
     def has_ended(self) -> bool:
@@ -260,11 +260,11 @@ class Scene:
         assert self.running is not None
         match what:
             case 0 if not self.running.done():
-                await self.tell("pause", REQUESTED)
+                await self.send_command("pause", REQUESTED)
             case 1 if self.is_held:
-                await self.tell("resume")
+                await self.send_command("resume")
             case 2 | 3 if questions := self.questions():
-                await self.tell("answer", self.choices.pick(questions), 1)
+                await self.send_command("answer", self.choices.pick(questions), 1)
             case 4:
                 await self.crash()
             case _:
@@ -324,7 +324,7 @@ def check_nodes(scene: Scene, limit_s: float | None) -> None:
 
 @given(st.binary(min_size=80, max_size=320))
 @settings(max_examples=600)
-def test_limits_of_time_and_slots_hold_whatever_happens(source: bytes) -> None:
+def test_limits_of_time_and_slots_hold_in_any_order_of_events(source: bytes) -> None:
     scene = Scene(source)
     virtual_time(scene.plays)()
     check_nodes(scene, scene.options.node_timeout_s)

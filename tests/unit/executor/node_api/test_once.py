@@ -23,14 +23,14 @@ Inputs = Context = Any
 
 
 @virtual_time
-async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_callers() -> None:
-    made: list[str] = []
+async def test_a_value_is_computed_once_per_node_and_key_also_by_concurrent_callers() -> None:
+    calls: list[str] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
         async def fn() -> Any:
-            made.append(context.node_id)
+            calls.append(context.node_id)
             await asyncio.sleep(1)
-            return len(made)
+            return len(calls)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(context.runtime.once("k", fn)) for _ in range(3)]
@@ -41,12 +41,12 @@ async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_caller
     policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
     rig = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
     assert await rig.run() == "completed"
-    assert made == ["a"]
+    assert calls == ["a"]
     assert rig.execution.outputs["a"]["output"].value == [1, 1, 1]
 
 
 @virtual_time
-async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
+async def test_a_failed_computation_is_repeated_by_the_next_caller() -> None:
     tries: list[int] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
@@ -66,14 +66,14 @@ async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
 
 
 @virtual_time
-async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_crash() -> None:
-    made: list[int] = []
+async def test_a_value_is_stored_before_it_is_returned_and_found_after_a_crash() -> None:
+    calls: list[int] = []
     seen: list[int] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:
         async def fn() -> Any:
-            made.append(1)
-            return {"n": len(made)}
+            calls.append(1)
+            return {"n": len(calls)}
 
         value = await context.runtime.once("v", fn)
         value["changed"] = True
@@ -90,14 +90,14 @@ async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_cras
     assert seen == [1], "it was given before it was stored"
     last = recovered(rig, rig.stored)
     assert await last.run() == "completed"
-    assert made == [1]
+    assert calls == [1]
     assert rig.data_of("node.event") == [
         {"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}
     ]
 
 
 @virtual_time
-async def test_a_value_that_is_no_json_or_too_large_is_refused() -> None:
+async def test_a_value_that_is_not_json_or_too_large_is_rejected() -> None:
     codes: list[str] = []
 
     async def act(inputs: Inputs, context: Context) -> Any:

@@ -16,52 +16,52 @@ from tests.support.engine.generic_nodes import GenericCatalog
 from tests.support.graph.fake_catalog import parse_graph
 
 
-def onlooker(kept: Any = None) -> ReadonlyRuntime:
-    """At the second of two nodes, the first of which gave 1."""
+def readonly_runtime(once_values: Any = None) -> ReadonlyRuntime:
+    """The runtime of the second of two nodes, the first of which returned 1."""
     host = NodeHost("x1", None, None, None, None, None)
     program = Program(parse_graph("a b c", "a>b", "b>c"), GenericCatalog({}))
     values = GraphValues(program, variables={"goal": "g"})
     values.outputs[0] = {"output": DataValue("any", 1)}
-    return ReadonlyRuntime(values, 1, host, kept)
+    return ReadonlyRuntime(values, 1, host, once_values)
 
 
-async def test_it_sees_what_the_node_would() -> None:
-    seen = onlooker()
-    assert seen.get_node("b").id == "b"
-    assert [edge.source for edge in seen.incoming_edges("b")] == ["a"]
-    assert [edge.target for edge in seen.outgoing_edges("b")] == ["c"]
-    assert [arrival.value.value for arrival in seen.arrivals("b")] == [1]
-    assert seen.variables == {"goal": "g"}
-    assert seen.catalogue.type_info("step") is not None
-    told = await seen.resolve({"x": "{{ goal }} {{ input }} {{ more }}"}, {"more": "m"})
-    assert told == {"x": "g 1 m"}
+async def test_it_gives_the_lookups_of_the_node() -> None:
+    runtime = readonly_runtime()
+    assert runtime.get_node("b").id == "b"
+    assert [edge.source for edge in runtime.incoming_edges("b")] == ["a"]
+    assert [edge.target for edge in runtime.outgoing_edges("b")] == ["c"]
+    assert [arrival.value.value for arrival in runtime.arrivals("b")] == [1]
+    assert runtime.variables == {"goal": "g"}
+    assert runtime.catalogue.type_info("step") is not None
+    resolved = await runtime.resolve({"x": "{{ goal }} {{ input }} {{ more }}"}, {"more": "m"})
+    assert resolved == {"x": "g 1 m"}
 
 
-async def test_of_a_node_that_ran_it_finds_what_that_kept_and_makes_nothing() -> None:
+async def test_it_finds_the_once_values_of_a_node_that_ran_and_computes_none() -> None:
     async def makes() -> Any:
         raise AssertionError("made")
 
-    assert await onlooker({"v": 7}).once("v", makes) == 7
+    assert await readonly_runtime({"v": 7}).once("v", makes) == 7
     with pytest.raises(NodeError, match="find 'w'"):
-        await onlooker({"v": 7}).once("w", makes)
+        await readonly_runtime({"v": 7}).once("w", makes)
 
 
-async def test_of_a_node_that_would_run_now_it_makes_a_value_for_this_once() -> None:
-    made: list[int] = []
+async def test_it_computes_once_values_of_a_node_that_has_not_run_without_storing_them() -> None:
+    calls: list[int] = []
 
     async def makes() -> Any:
-        made.append(1)
-        return len(made)
+        calls.append(1)
+        return len(calls)
 
-    seen = onlooker()
-    assert [await seen.once("v", makes), await seen.once("v", makes)] == [1, 2]
+    runtime = readonly_runtime()
+    assert [await runtime.once("v", makes), await runtime.once("v", makes)] == [1, 2]
 
 
-async def test_it_runs_makes_and_keeps_nothing() -> None:
-    seen = onlooker()
+async def test_it_runs_no_graph_resolves_no_link_and_caches_nothing() -> None:
+    runtime = readonly_runtime()
     with pytest.raises(NodeError, match="run 'k'"):
-        await seen.run_graph("k", parse_graph("n"), {})
+        await runtime.run_graph("k", parse_graph("n"), {})
     with pytest.raises(NodeError, match="resolve 'help'"):
-        await seen.resolve_links("b", "help")
-    seen.cache_set("of", "key", 1)
-    assert seen.cache_get("of", "key") is None
+        await runtime.resolve_links("b", "help")
+    runtime.cache_set("of", "key", 1)
+    assert runtime.cache_get("of", "key") is None

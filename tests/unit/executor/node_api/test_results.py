@@ -62,7 +62,7 @@ ODD_RESULTS = {
 
 @pytest.mark.parametrize("what", ODD_RESULTS)
 @virtual_time
-async def test_what_is_no_result_fails_the_node(what: str) -> None:
+async def test_an_invalid_result_fails_the_node(what: str) -> None:
     result, code = ODD_RESULTS[what]
 
     async def act(inputs: Inputs, context: Context) -> Any:
@@ -100,7 +100,7 @@ def node_of(node_type: str, *outputs: Port) -> Any:
         ((), "other", "output"),
     ],
 )
-def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
+def test_a_result_on_an_undeclared_handle_is_rejected_with_the_declared_ones(
     outputs: tuple[Port, ...], handle: str, offered: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
@@ -121,15 +121,13 @@ def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
         ((), "output"),
     ],
 )
-def test_a_result_may_be_on_any_handle_its_type_declares(
-    outputs: tuple[Port, ...], handle: str
-) -> None:
+def test_a_result_on_a_declared_handle_is_accepted(outputs: tuple[Port, ...], handle: str) -> None:
     result = result_with(1, handle)
     assert validate_result(node_of("t", *outputs), result, silent, NOBODY) is result
 
 
 @virtual_time
-async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> None:
+async def test_a_suspension_of_a_type_without_resume_fails_the_attempt() -> None:
     async def asks(inputs: Inputs, context: Context) -> Any:
         return Suspension("?")
 
@@ -150,7 +148,7 @@ async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> N
 
 
 @virtual_time
-async def test_handles_may_have_any_written_name() -> None:
+async def test_a_handle_may_have_a_non_ascii_name() -> None:
     rig = ExecutionHarness(parse_graph("a"), {"a": result_with(None, "größe")})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"] == {"größe": DataValue("any", None)}
@@ -198,7 +196,7 @@ async def test_any_async_iterator_may_give_the_result() -> None:
 
 
 @virtual_time
-async def test_a_node_that_raises_before_it_waits_fails_like_any_other() -> None:
+async def test_an_exception_before_the_first_await_fails_the_node() -> None:
     def breaks(inputs: Inputs, context: Context) -> Any:
         raise KeyError("x")
 
@@ -303,7 +301,9 @@ class Escape(BaseException):
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("way_out", [GeneratorExit("x"), SystemExit("x"), Escape("x")])
 @virtual_time
-async def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
+async def test_an_exception_that_is_no_exception_subclass_fails_only_its_node(
+    way_out: BaseException, durable: bool
+) -> None:
     async def leaves(inputs: Inputs, context: Context) -> Any:
         raise way_out
 
@@ -320,7 +320,7 @@ async def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, dur
 
 
 @virtual_time
-async def test_a_failure_inside_a_task_group_is_told_as_it_is() -> None:
+async def test_a_failure_inside_a_task_group_is_unwrapped() -> None:
     async def fails() -> None:
         raise NodeError("too warm", code="warm", hint="wait", retryable=True)
 
@@ -339,7 +339,7 @@ async def test_a_failure_inside_a_task_group_is_told_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("has_journal", [False, True])
-def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal: bool) -> None:
+def test_a_keyboard_interrupt_in_a_node_fails_it_and_is_raised(has_journal: bool) -> None:
     async def interrupted(inputs: Inputs, context: Context) -> Any:
         raise KeyboardInterrupt
 
@@ -358,7 +358,7 @@ def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal:
 
 
 @virtual_time
-async def test_an_attempt_closed_from_outside_reports_nothing() -> None:
+async def test_an_attempt_closed_from_outside_reports_no_failure() -> None:
     async def forever(inputs: Inputs, context: Context) -> Any:
         await asyncio.Event().wait()
 

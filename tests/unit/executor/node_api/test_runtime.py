@@ -1,4 +1,4 @@
-"""What a node may ask of its graph: neighbours, arrivals, links made once, values kept once."""
+"""The runtime of a node: lookups, arrivals, links and caches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.virtual_loop import virtual_time
 Inputs = Context = Any
 
 
-async def asked(graph: Graph, question: Any, acts: Any = None, **more: Any) -> Any:
-    """Run a graph in which node ``u`` asks its runtime something; give the answer."""
+async def answer_of(graph: Graph, question: Any, acts: Any = None, **more: Any) -> Any:
+    """Run a graph in which node ``u`` calls its runtime; return the result of the call."""
     got: list[Any] = []
 
     async def u(inputs: Inputs, context: Context) -> Any:
@@ -37,10 +37,10 @@ async def asked(graph: Graph, question: Any, acts: Any = None, **more: Any) -> A
 @virtual_time
 async def test_nodes_and_edges_can_be_looked_up_in_graph_order() -> None:
     graph = parse_graph("a b g u z", "b>u.x", "g~u.x", "a.k>u.y", "u.o>z", "u.p>z.q")
-    assert (await asked(graph, lambda r: r.get_node("a"))).id == "a"
+    assert (await answer_of(graph, lambda r: r.get_node("a"))).id == "a"
 
     async def ids(question: Any) -> list[str]:
-        return [edge.id for edge in await asked(graph, question)]
+        return [edge.id for edge in await answer_of(graph, question)]
 
     assert await ids(lambda r: r.incoming_edges("u")) == ["e1", "e2", "e3"]
     assert await ids(lambda r: r.incoming_edges("u", channel="flow")) == ["e1", "e3"]
@@ -70,16 +70,16 @@ async def test_arrivals_follow_edge_order_not_finishing_order() -> None:
         return result_with("slow")
 
     graph = parse_graph("b a u", "a>u.x", "b>u.y", "a>u.y", "a.none>u.x")
-    found = await asked(graph, lambda r: r.arrivals("u"), {"a": slow})
+    found = await answer_of(graph, lambda r: r.arrivals("u"), {"a": slow})
     assert [(a.edge_id, a.source_id, a.target_handle, a.value.value) for a in found] == [
         ("e1", "a", "x", "slow"), ("e2", "b", "y", "b"), ("e3", "a", "y", "slow"),
     ]  # fmt: skip
-    found = await asked(graph, lambda r: r.arrivals("u", "y"), {"a": slow})
+    found = await answer_of(graph, lambda r: r.arrivals("u", "y"), {"a": slow})
     assert [a.edge_id for a in found] == ["e2", "e3"]
 
 
 @virtual_time
-async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> None:
+async def test_a_join_any_starts_with_the_input_of_the_first_delivery_only() -> None:
     async def slow(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(5)
         return result_with("slow")
@@ -101,22 +101,22 @@ async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> N
 
 
 @virtual_time
-async def test_what_a_node_caches_lives_for_the_run() -> None:
+async def test_cached_values_last_for_the_run() -> None:
     async def a(inputs: Inputs, context: Context) -> Any:
         assert context.runtime.cache_get("n", "k") is None
         context.runtime.cache_set("n", "k", {1})
         return result_with(1)
 
     graph = parse_graph("a u", "a>u")
-    assert await asked(graph, lambda r: r.cache_get("n", "k"), {"a": a}) == {1}
+    assert await answer_of(graph, lambda r: r.cache_get("n", "k"), {"a": a}) == {1}
 
 
 # -- links
 
 
-def counts(made: list[str], value: Any = None) -> Any:
+def counts(calls: list[str], value: Any = None) -> Any:
     async def make(data: Any, context: Context) -> Any:
-        made.append(context.node_id)
+        calls.append(context.node_id)
         await asyncio.sleep(1)
         return value or f"tool {context.node_id}"
 
@@ -124,52 +124,54 @@ def counts(made: list[str], value: Any = None) -> Any:
 
 
 async def uses(inputs: Inputs, context: Context) -> Any:
-    """Give what the links into the handle ``t`` bring."""
+    """A node that returns what the links into its handle ``t`` bring."""
     return result_with(await context.runtime.resolve_links(context.node_id, "t"))
 
 
 @virtual_time
-async def test_links_are_resolved_in_edge_order_and_made_once() -> None:
-    made: list[str] = []
+async def test_links_are_resolved_in_edge_order_and_materialized_once() -> None:
+    calls: list[str] = []
     graph = parse_graph("g h u", "h~u.t", "g~u.t", "g~u.other")
 
     async def twice(runtime: Any) -> Any:
         return await runtime.resolve_links("u", "t"), await runtime.resolve_links("u", "t")
 
-    first, second = await asked(graph, twice, {"g:make": counts(made), "h:make": counts(made)})
+    first, second = await answer_of(
+        graph, twice, {"g:make": counts(calls), "h:make": counts(calls)}
+    )
     assert first == second == ["tool h", "tool g"]
-    assert made == ["h", "g"]
+    assert calls == ["h", "g"]
 
 
 @virtual_time
 async def test_concurrent_callers_share_one_call() -> None:
-    made: list[str] = []
+    calls: list[str] = []
     graph = parse_graph("g u v", "g~u.t", "g~v.t")
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(calls)})
     assert await rig.run() == "completed"
     assert [rig.execution.outputs[n]["output"].value for n in "uv"] == [["tool g"]] * 2
-    assert made == ["g"]
+    assert calls == ["g"]
     assert asyncio.get_running_loop().time() == 1
 
 
 @virtual_time
-async def test_another_handle_is_another_artefact() -> None:
-    made: list[str] = []
+async def test_each_handle_is_materialized_separately() -> None:
+    calls: list[str] = []
     graph = parse_graph("g u", "g.x~u.t", "g.y~u.t")
-    assert await asked(
-        graph, lambda r: r.resolve_links("u", "t"), {"g:make": counts(made)}
+    assert await answer_of(
+        graph, lambda r: r.resolve_links("u", "t"), {"g:make": counts(calls)}
     ) == ["tool g", "tool g"]  # fmt: skip
-    assert made == ["g", "g"]
+    assert calls == ["g", "g"]
 
 
 @virtual_time
-async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_later() -> None:
-    made: list[str] = []
+async def test_a_failed_materialize_fails_all_its_callers_and_is_repeated_later() -> None:
+    calls: list[str] = []
 
     async def make(data: Any, context: Context) -> Any:
-        made.append("try")
+        calls.append("try")
         await asyncio.sleep(1)
-        if len(made) == 1:
+        if len(calls) == 1:
             raise NodeError("not yet", retryable=True)
         return "tool"
 
@@ -179,15 +181,15 @@ async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_
     assert await rig.run() == "failed"
     assert sorted(rig.event_names("node.failed")) == ["node.failed u", "node.failed v"]
     assert rig.execution.outputs["w"]["output"].value == ["tool"]
-    assert made == ["try", "try"]
+    assert calls == ["try", "try"]
 
 
 @virtual_time
-async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
-    made: list[str] = []
+async def test_cancelling_the_first_caller_of_a_materialize_does_not_fail_the_others() -> None:
+    calls: list[str] = []
 
     async def make(data: Any, context: Context) -> Any:
-        made.append("try")
+        calls.append("try")
         await asyncio.sleep(10)
         return "tool"
 
@@ -195,18 +197,18 @@ async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
     rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make})
     assert await rig.run() == "failed"
     assert rig.event_names("node.failed", "node.completed") == ["node.failed u", "node.completed v"]
-    assert made == ["try", "try"]
+    assert calls == ["try", "try"]
 
 
 @virtual_time
-async def test_a_cancelled_sharer_does_not_take_the_owner_with_it() -> None:
-    made: list[str] = []
+async def test_cancelling_a_later_caller_of_a_materialize_does_not_fail_the_first() -> None:
+    calls: list[str] = []
 
     graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(calls)})
     assert await rig.run() == "failed"
     assert rig.event_names("node.failed", "node.completed") == ["node.failed v", "node.completed u"]
-    assert made == ["g"]
+    assert calls == ["g"]
 
 
 def links_on(handles: dict[str, str]) -> Any:
@@ -219,15 +221,17 @@ def links_on(handles: dict[str, str]) -> Any:
 
 
 @virtual_time
-async def test_linked_nodes_may_need_links_themselves() -> None:
+async def test_linked_nodes_may_have_links_themselves() -> None:
     make = links_on({"g": "in", "h": "none"})
     graph = parse_graph("h g u", "h~g.in", "g~u.t")
-    got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make, "h:make": make})
+    got = await answer_of(
+        graph, lambda r: r.resolve_links("u", "t"), {"g:make": make, "h:make": make}
+    )
     assert got == [["g", ["h"]]]
 
 
 @pytest.mark.parametrize(
-    ("graph", "asked", "makes", "cycle"),
+    ("graph", "answer_of", "makes", "cycle"),
     [
         (
             parse_graph("a2 a3 end", "a3.input~a2.tools", "a2.input~a3.tools", "a2>end"),
@@ -251,7 +255,7 @@ async def test_linked_nodes_may_need_links_themselves() -> None:
 )  # fmt: skip
 @virtual_time
 async def test_a_cycle_of_links_fails_the_node_with_the_whole_path(
-    graph: Graph, asked: tuple[str, str], makes: dict[str, tuple[str, str]], cycle: str
+    graph: Graph, answer_of: tuple[str, str], makes: dict[str, tuple[str, str]], cycle: str
 ) -> None:
     def resolves(place: tuple[str, str]) -> Any:
         async def resolve(_: Any, context: Context) -> Any:
@@ -260,7 +264,7 @@ async def test_a_cycle_of_links_fails_the_node_with_the_whole_path(
         return resolve
 
     acts = {f"{node}:make": resolves(place) for node, place in makes.items()}
-    rig = ExecutionHarness(graph, {asked[0]: resolves(asked), **acts})
+    rig = ExecutionHarness(graph, {answer_of[0]: resolves(answer_of), **acts})
     assert await rig.run() == "failed"
     (failed,) = rig.data_of("node.failed")
     assert failed["error"]["code"] == "link-cycle"
@@ -268,7 +272,7 @@ async def test_a_cycle_of_links_fails_the_node_with_the_whole_path(
 
 
 @virtual_time
-async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
+async def test_two_tasks_that_wait_for_each_others_links_fail_with_a_link_cycle() -> None:
     make = links_on({"g": "in", "h": "in"})
 
     graph = parse_graph("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
@@ -279,7 +283,7 @@ async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
 
 
 @virtual_time
-async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_is_in() -> None:
+async def test_a_node_that_waits_for_several_links_at_once_is_found_in_any_cycle() -> None:
     async def two_at_once(data: Any, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             group.create_task(context.runtime.resolve_links("g", "first"))
@@ -307,7 +311,7 @@ async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_i
 
 
 @virtual_time
-async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
+async def test_a_link_from_a_type_without_materialize_fails_the_node() -> None:
     rig = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
     assert await rig.run() == "failed"
     error = rig.data_of("node.failed")[0]["error"]
@@ -316,19 +320,19 @@ async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
 
 
 @virtual_time
-async def test_what_flows_into_a_linked_node_is_there_when_it_is_made() -> None:
+async def test_a_materialized_node_has_its_flow_inputs() -> None:
     async def make(data: Any, context: Context) -> Any:
         return [data, [a.value.value for a in context.runtime.arrivals("g")]]
 
     graph = parse_graph("a g u", "a>g.doc", "g~u.t")
     nodes = [n._replace(data={"x": "{{ inputs.doc }}"}) if n.id == "g" else n for n in graph.nodes]
     graph = Graph(tuple(nodes), graph.edges)
-    got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make})
+    got = await answer_of(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make})
     assert got == [[{"x": "a"}, ["a"]]]
 
 
 @virtual_time
-async def test_a_context_says_where_it_runs() -> None:
+async def test_the_context_has_ids_path_attempt_and_services() -> None:
     seen: list[Any] = []
 
     async def look(inputs: Inputs, context: Context) -> Any:

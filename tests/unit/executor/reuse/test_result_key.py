@@ -156,7 +156,7 @@ def written(value: Any) -> str:
 
 @settings(deadline=None)
 @given(SCENES, st.sampled_from(sorted(FIELDS)), st.data())
-async def test_any_single_change_is_another_identity_and_no_change_is_none(
+async def test_any_single_change_changes_the_key(
     scene: Scene, field: str, data: st.DataObject
 ) -> None:
     changed = replace(scene, **{field: data.draw(FIELDS[field])})
@@ -168,7 +168,9 @@ async def test_any_single_change_is_another_identity_and_no_change_is_none(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.text("abc", max_size=2), JSON, min_size=2), st.randoms())
-async def test_the_order_of_keys_does_not_count(values: dict[str, Json], shuffler: Any) -> None:
+async def test_the_order_of_object_keys_does_not_change_the_key(
+    values: dict[str, Json], shuffler: Any
+) -> None:
     items = list(values.items())
     shuffler.shuffle(items)
     other = dict(items)
@@ -186,11 +188,13 @@ async def test_the_order_of_keys_does_not_count(values: dict[str, Json], shuffle
     ],
     ids=str,
 )
-async def test_what_a_node_cannot_see_does_not_count(change: dict[str, Any]) -> None:
+async def test_properties_that_a_node_cannot_read_do_not_change_the_key(
+    change: dict[str, Any],
+) -> None:
     assert await Scene().key() == await Scene(**change).key()
 
 
-async def test_the_goal_counts_only_where_the_type_reads_it() -> None:
+async def test_the_goal_changes_the_key_only_if_the_type_reads_it() -> None:
     keys = {(kind, goal): await Scene(kind=kind, goal=goal).key() for kind in ("asker", "step")
             for goal in ("a", "b")}  # fmt: skip
     assert keys["asker", "a"] != keys["asker", "b"]
@@ -198,7 +202,7 @@ async def test_the_goal_counts_only_where_the_type_reads_it() -> None:
 
 
 @pytest.mark.parametrize("variable", ["goal", "trigger"])
-async def test_what_a_template_names_counts_by_what_it_comes_to(variable: str) -> None:
+async def test_the_key_contains_resolved_templates(variable: str) -> None:
     naming = Scene(kind="step", data={"text": f"about {{{{ {variable} }}}}"})
     first, second = replace(naming, **{variable: "a"}), replace(naming, **{variable: "b"})
     assert await first.key() != await second.key()
@@ -206,12 +210,12 @@ async def test_what_a_template_names_counts_by_what_it_comes_to(variable: str) -
     assert await first.key() == await written_out.key()
 
 
-async def test_a_template_that_cannot_be_resolved_has_no_identity() -> None:
+async def test_a_template_that_cannot_be_resolved_has_no_key() -> None:
     with pytest.raises(TemplateError, match="/text"):
         await Scene(data={"text": "{{ input.missing.more }}"}).key()
 
 
-async def test_of_join_any_the_winner_counts() -> None:
+async def test_the_winner_of_a_join_any_changes_the_key() -> None:
     nodes = tuple(Node(name, "step", name, policy=Policy(join="any")) for name in "abn")
     graph = Graph(nodes, (make_edge("a", "n"), make_edge("b", "n")))
     outputs = {"a": 1, "b": 1}
@@ -220,7 +224,7 @@ async def test_of_join_any_the_winner_counts() -> None:
     assert keys[0] == await key_in(graph, {"a": 1}, winner=0)
 
 
-async def test_nodes_that_do_not_feed_it_do_not_count() -> None:
+async def test_nodes_that_do_not_feed_the_node_do_not_change_the_key() -> None:
     small = Graph((Node("a", "step", "a"), Node("n", "step", "n")), (make_edge("a", "n"),))
     more = (Node("x", "step", "x"), *small.nodes, Node("y", "step", "y"))
     large = Graph(more, (make_edge("x", "y"), *small.edges, make_edge("n", "y")))
@@ -233,7 +237,7 @@ def chain(length: int, link: Callable[[int], Sequence[Edge]]) -> Graph:
 
 
 @pytest.mark.parametrize("wires", [1, 2])
-async def test_long_and_branching_links_cost_what_they_are_large(wires: int) -> None:
+async def test_keys_of_long_and_branching_links_take_linear_time(wires: int) -> None:
     """Counted by paths, the second would be 2 to the power of 4999."""
 
     def link(i: int) -> list[Edge]:
@@ -246,7 +250,7 @@ async def test_long_and_branching_links_cost_what_they_are_large(wires: int) -> 
     assert await key_in(graph, {}, node="n0") != await key_in(changed, {}, node="n0")
 
 
-async def test_a_link_is_not_the_same_as_an_input() -> None:
+async def test_a_link_and_a_flow_edge_give_different_keys() -> None:
     nodes = (Node("a", "step", "a"), Node("n", "step", "n"))
     keys = {
         await key_in(Graph(nodes, (make_edge("a", "n", channel=channel),)), {"a": 1})

@@ -28,7 +28,12 @@ from tests.support.engine.generic_nodes import (
 )
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
-from tests.unit.executor.driver.test_nested_runs_recovery import Tale, check, ends, lived
+from tests.unit.executor.driver.test_nested_runs_recovery import (
+    RandomNestedRuns,
+    check,
+    ends,
+    run_with_interruptions,
+)
 
 Inputs = Context = Any
 
@@ -45,7 +50,7 @@ def reuse_of(
 
 
 class Work:
-    """Nodes that run graphs, one of which fails; who ran is noted."""
+    """Nodes that run nested graphs and may fail; records the paths that ran."""
 
     def __init__(self, **insides: Graph) -> None:
         self.ran: list[str] = []
@@ -72,7 +77,7 @@ class Work:
         return rig
 
 
-def taken(rig: ExecutionHarness) -> set[str | None]:
+def reused_paths(rig: ExecutionHarness) -> set[str | None]:
     done = (e for e in rig.stored if e.type == "node.completed")
     return {e.path for e in done if "reused" in e.data}
 
@@ -82,7 +87,7 @@ INNER = parse_graph("i j", "i>j")
 
 
 @virtual_time
-async def test_only_what_failed_and_what_follows_it_runs_inside_a_node() -> None:
+async def test_inside_a_node_only_failed_nodes_and_their_descendants_run() -> None:
     work = Work(a_k=INNER)
     work.fails = {"a[a_k]/j"}
     before = await work.runs(OUTER, "a i j")
@@ -90,35 +95,35 @@ async def test_only_what_failed_and_what_follows_it_runs_inside_a_node() -> None
     work.fails.clear()
     after = await work.runs(OUTER, "a i j", reuse_of(OUTER, before.stored))
     assert work.ran == ["a", "a[a_k]/j"]
-    assert taken(after) == {"a[a_k]/i"}
+    assert reused_paths(after) == {"a[a_k]/i"}
     assert after.execution.status == "completed"
 
 
 @pytest.mark.parametrize("is_retry", [True, False])
 @virtual_time
-async def test_a_node_that_is_to_run_again_begins_anew_but_in_a_retry(is_retry: bool) -> None:
+async def test_a_rerun_node_reuses_nested_results_only_in_a_retry(is_retry: bool) -> None:
     work = Work(a_k=INNER)
     before = await work.runs(OUTER, "a i j")
     reuse = reuse_of(OUTER, before.stored, ["a"], is_retry=is_retry)
     after = await work.runs(OUTER, "a i j", reuse)
     inside = {"a[a_k]/i", "a[a_k]/j"}
-    assert taken(after) == (inside if is_retry else set())
+    assert reused_paths(after) == (inside if is_retry else set())
     assert set(work.ran) == {"a"} | (set() if is_retry else inside)
 
 
 @virtual_time
-async def test_other_variables_or_another_graph_of_unknown_content_are_run() -> None:
+async def test_nested_results_are_not_reused_with_other_variables_or_an_unknown_graph() -> None:
     work = Work(a_k=INNER)
     work.fails = {"a"}
     before = await work.runs(OUTER, "a i j")
     work.variables = {"item": 1}
-    assert not taken(await work.runs(OUTER, "a i j", reuse_of(OUTER, before.stored)))
+    assert not reused_paths(await work.runs(OUTER, "a i j", reuse_of(OUTER, before.stored)))
     work.variables, work.insides = {}, {"a_k": parse_graph("i j h", "i>j")}
     after = await work.runs(OUTER, "a i j h", reuse_of(OUTER, before.stored))
-    assert taken(after) == {"a[a_k]/i", "a[a_k]/j"}, "that of which the content is known"
+    assert reused_paths(after) == {"a[a_k]/i", "a[a_k]/j"}, "that of which the content is known"
     told = [each._replace(data={**each.data, "data": without_document(each)})
             if each.type == "node.event" else each for each in before.stored]  # fmt: skip
-    assert not taken(await work.runs(OUTER, "a i j h", reuse_of(OUTER, told)))
+    assert not reused_paths(await work.runs(OUTER, "a i j h", reuse_of(OUTER, told)))
 
 
 def without_document(event: Event) -> Any:
@@ -126,47 +131,49 @@ def without_document(event: Event) -> Any:
 
 
 @virtual_time
-async def test_a_run_goes_by_the_one_in_the_graph_around_it_and_by_no_other() -> None:
+async def test_a_nested_run_is_compared_with_the_run_inside_the_same_outer_run() -> None:
     """Another graph one level up knows other names, so what is deeper may not be the same."""
     work = Work(a_k=parse_graph("b"), b_k=INNER)
     work.fails = {"a"}
     before = await work.runs(OUTER, "a b i j")
-    assert taken(await work.runs(OUTER, "a b i j", reuse_of(OUTER, before.stored))) == {"a[a_k]/b"}
+    assert reused_paths(await work.runs(OUTER, "a b i j", reuse_of(OUTER, before.stored))) == {
+        "a[a_k]/b"
+    }
     work.variables = {"item": 1}
-    assert not taken(await work.runs(OUTER, "a b i j", reuse_of(OUTER, before.stored)))
+    assert not reused_paths(await work.runs(OUTER, "a b i j", reuse_of(OUTER, before.stored)))
 
 
 @virtual_time
-async def test_what_makes_no_sense_leaves_nothing_to_be_taken_over() -> None:
+async def test_inconsistent_parent_events_give_nothing_to_reuse() -> None:
     work = Work(a_k=INNER)
     before = await work.runs(OUTER, "a i j")
     odd = [each for each in before.stored if each.type != "node.started"]
     odd = [each._replace(path="a[a_k]/x") if each.path == "a[a_k]/i" else each for each in odd]
     work.fails = set()
     after = await work.runs(OUTER, "a i j", reuse_of(OUTER, odd, ["a"], is_retry=True))
-    assert not taken(after)
+    assert not reused_paths(after)
     assert after.execution.status == "completed"
 
 
 @given(st.integers(0, 2**64))
 @settings(max_examples=40, deadline=None)
 @virtual_time
-async def test_a_fork_that_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
-    tale = Tale(Random(seed))  # noqa: S311 - a test's choices
-    before = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
-    tale.reuse = reuse_of(tale.graph, before, options=tale.options)
-    whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
-    check(tale, whole)
+async def test_an_interrupted_fork_ends_as_without_the_interruption(seed: int) -> None:
+    scene = RandomNestedRuns(Random(seed))  # noqa: S311 - a test's choices
+    before = await run_with_interruptions(scene, Random(seed), 0, parks=False)  # noqa: S311
+    scene.reuse = reuse_of(scene.graph, before, options=scene.options)
+    whole = await run_with_interruptions(scene, Random(seed), 0, parks=False)  # noqa: S311
+    check(scene, whole)
     for parks in (False, True):
         choose = Random(seed)  # noqa: S311
-        tale.reuse = reuse_of(tale.graph, before, options=tale.options)
-        stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
-        check(tale, stored)
+        scene.reuse = reuse_of(scene.graph, before, options=scene.options)
+        stored = await run_with_interruptions(scene, choose, 1 + choose.randrange(6), parks=parks)
+        check(scene, stored)
         assert ends(stored) == ends(whole)
-        check_taken(before, stored)
+        check_reused(before, stored)
 
 
-def check_taken(before: Sequence[Event], stored: Sequence[Event]) -> None:
+def check_reused(before: Sequence[Event], stored: Sequence[Event]) -> None:
     """What was taken over is what there was, and did not run."""
     had: dict[str | None, list[Any]] = {}
     for event in before:
@@ -179,7 +186,7 @@ def check_taken(before: Sequence[Event], stored: Sequence[Event]) -> None:
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 @virtual_time
-async def test_what_came_to_no_end_is_gone_on_with_and_what_failed_is_not(
+async def test_recordings_of_cancelled_attempts_are_continued_and_of_failed_ones_not(
     is_cancelled: bool,
 ) -> None:
     work = Work(a_k=INNER)
@@ -217,7 +224,7 @@ class Damaged(Reuse):
 
 
 @virtual_time
-async def test_a_node_runs_where_looking_for_an_earlier_result_fails() -> None:
+async def test_a_node_runs_if_the_search_for_an_earlier_result_fails() -> None:
     ran: list[str] = []
 
     async def runs(inputs: Any, context: Any) -> Any:
@@ -232,21 +239,21 @@ async def test_a_node_runs_where_looking_for_an_earlier_result_fails() -> None:
 
 
 @virtual_time
-async def test_a_node_fails_where_looking_for_an_earlier_result_is_cancelled() -> None:
+async def test_a_node_fails_if_the_search_for_an_earlier_result_is_cancelled() -> None:
     rig = ExecutionHarness(parse_graph("a"), reuse=Damaged(asyncio.CancelledError()))
     assert await asyncio.wait_for(rig.run(), 2) == "failed"
     assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
 
 
 class Unsure(GenericNode):
-    """A type that breaks where it is asked what its result follows from."""
+    """A type whose ``result_depends_on`` fails."""
 
     async def result_depends_on(self, *_: Any) -> Any:
         raise AttributeError("a bug of the type's own")
 
 
 @virtual_time
-async def test_a_type_that_cannot_say_what_its_result_follows_from_is_run_and_told_of(
+async def test_an_error_of_result_depends_on_is_logged_and_the_node_runs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     work = Work()
@@ -255,5 +262,5 @@ async def test_a_type_that_cannot_say_what_its_result_follows_from_is_run_and_to
     rig.program.steps[0] = replace(rig.program.steps[0], implementation=Unsure(rig.behaviors))
     work.ran.clear()
     assert await rig.run() == "completed"
-    assert (work.ran, taken(rig)) == (["a"], set())
+    assert (work.ran, reused_paths(rig)) == (["a"], set())
     assert "a bug of the type's own" in caplog.text

@@ -61,7 +61,7 @@ def words_of(path: Path) -> list[tuple[int, str]]:
 
 
 def strings_of(path: Path) -> list[tuple[int, str]]:
-    """Every string a file compares, returns or keeps as a value: keys of documents left out."""
+    """Every string that a file uses as a value, except for keys of documents."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     keys: set[int] = set()
     for node in ast.walk(tree):
@@ -85,13 +85,13 @@ def registered() -> set[str]:
     return set(import_module("planwave.nodes.registry").default_registry().names())
 
 
-def test_there_are_files_and_types_to_look_at() -> None:
+def test_the_checks_below_have_files_and_types() -> None:
     assert len(FILES) > 20
     assert {"start", "agent", "if", "end"} <= registered()
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_kernel_names_no_notion_of_language_models(path: Path) -> None:
+def test_the_engine_uses_no_term_of_language_models(path: Path) -> None:
     found = [
         (line, word) for line, word in words_of(path) if NOTIONS.search(word) and word not in OPAQUE
     ]
@@ -99,7 +99,7 @@ def test_the_kernel_names_no_notion_of_language_models(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_kernel_names_no_node_type(path: Path) -> None:
+def test_the_engine_names_no_node_type(path: Path) -> None:
     names = registered()
     found = [
         (line, word)
@@ -110,7 +110,7 @@ def test_the_kernel_names_no_node_type(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
+def test_the_engine_names_no_handle_except_its_three_constants(path: Path) -> None:
     handles = {DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, ERROR_HANDLE, "tools", "false"}
     severity = (
         ERROR_HANDLE if path.is_relative_to(ROOT / "graph") else ""
@@ -127,22 +127,5 @@ def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
     assert found == []
 
 
-def test_the_kernels_tests_use_types_it_has_never_seen() -> None:
+def test_the_tests_of_the_engine_use_their_own_node_types() -> None:
     assert not registered() & set(GenericCatalog({}).names())
-
-
-def imports_of(path: Path) -> set[str]:
-    """What a file imports by name: modules, and names that may be modules of a package."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
-    return names | {str(node.module) for node in froms}
-
-
-def test_no_modules_import_each_other_in_a_cycle() -> None:
-    needs = {module_of(file): imports_of(file) for file in FILES}
-    assert needs["planwave.executor.driver.execution"] >= {"planwave.executor.driver.reducer"}
-    while free := [name for name, needed in needs.items() if not needed & needs.keys()]:
-        for name in free:
-            del needs[name]
-    assert needs == {}

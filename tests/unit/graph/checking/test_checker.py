@@ -48,11 +48,11 @@ def test_a_sound_graph_has_no_findings(graph: Graph) -> None:
     assert check(graph, FakeNodeCatalog(), Limits()) == []
 
 
-def test_a_graph_without_nodes_is_refused() -> None:
+def test_a_graph_without_nodes_is_an_error() -> None:
     assert found(Graph((), ()), Limits()) == [("empty-graph", "/nodes")]
 
 
-def test_an_unknown_type_is_named_with_the_known_ones_and_a_guess() -> None:
+def test_an_unknown_type_is_reported_with_the_known_ones_and_a_suggestion() -> None:
     diagnostic = only(parse_graph("a:STEP b", "a>b"))
     assert (diagnostic.code, diagnostic.pointer, diagnostic.node) == (
         "unknown-node-type", "/nodes/0/type", "a",
@@ -61,7 +61,7 @@ def test_an_unknown_type_is_named_with_the_known_ones_and_a_guess() -> None:
     assert diagnostic.hint == "did you mean 'step'?"
 
 
-def test_a_type_like_no_other_gets_no_guess() -> None:
+def test_an_unknown_type_unlike_any_other_gets_no_suggestion() -> None:
     assert only(parse_graph("a:os.system")).hint == "use one of the known types"
 
 
@@ -83,7 +83,7 @@ def test_a_second_node_of_an_entry_type_is_a_warning() -> None:
         ("ghost>a", "/edges/0/source", "name a node of this graph"),
     ],
 )
-def test_an_edge_to_nowhere_is_named_with_its_end(edge: str, pointer: str, hint: str) -> None:
+def test_a_dangling_edge_is_reported_at_its_end(edge: str, pointer: str, hint: str) -> None:
     diagnostic = only(parse_graph("a compare-all", edge))
     assert (diagnostic.code, diagnostic.pointer, diagnostic.edge) == (
         "dangling-edge",
@@ -93,27 +93,27 @@ def test_an_edge_to_nowhere_is_named_with_its_end(edge: str, pointer: str, hint:
     assert diagnostic.hint == hint
 
 
-def test_both_ends_of_an_edge_can_be_nowhere() -> None:
+def test_both_ends_of_an_edge_can_dangle() -> None:
     assert found(parse_graph("a", "x>y")) == [
         ("dangling-edge", "/edges/0/source"),
         ("dangling-edge", "/edges/0/target"),
     ]
 
 
-def test_an_edge_to_nowhere_still_has_its_other_end_checked() -> None:
+def test_the_other_end_of_a_dangling_edge_is_checked() -> None:
     assert found(parse_graph("a", "a.left>y")) == [
         ("dangling-edge", "/edges/0/target"),
         ("unknown-handle", "/edges/0/sourceHandle"),
     ]
 
 
-def test_a_flow_cycle_is_shown_as_a_path() -> None:
+def test_a_flow_cycle_is_reported_with_its_path() -> None:
     diagnostic = only(parse_graph("x a b c", "x>b", "a>b", "b>c", "c>a"))
     assert (diagnostic.code, diagnostic.path) == ("flow-cycle", ("a", "b", "c", "a"))
     assert "a -> b -> c -> a" in diagnostic.message
 
 
-def test_one_past_the_depth_limit_is_refused() -> None:
+def test_a_graph_deeper_than_the_limit_is_an_error() -> None:
     chain = parse_graph("a b c", "a>b", "b>c")
     assert found(chain, Limits(depth=3)) == []
     [diagnostic] = check(chain, FakeNodeCatalog(), Limits(depth=2))
@@ -121,7 +121,7 @@ def test_one_past_the_depth_limit_is_refused() -> None:
     assert "depth is 2, met 3" in diagnostic.message
 
 
-def test_too_many_nodes_or_edges_are_all_that_is_said() -> None:
+def test_a_graph_over_its_size_limits_has_no_further_findings() -> None:
     graph = parse_graph("a b:unheard-of", "a>b", "a>ghost")
     assert found(graph, Limits(nodes=1, edges=1)) == [
         ("limit-exceeded", "/nodes"),
@@ -129,13 +129,13 @@ def test_too_many_nodes_or_edges_are_all_that_is_said() -> None:
     ]
 
 
-def test_an_error_that_goes_nowhere_is_unhandled() -> None:
+def test_on_error_continue_without_an_error_edge_is_an_error() -> None:
     assert found(parse_graph("a b", "a>b", policies={"a": CONTINUE})) == [
         ("error-unhandled", "/nodes/0/policy/onError")
     ]
 
 
-def test_an_error_edge_of_a_node_that_does_not_continue_is_a_warning() -> None:
+def test_an_error_edge_without_on_error_continue_is_a_warning() -> None:
     graph = parse_graph("a b", "a.error>b", "a>b")
     diagnostic = only(graph)
     assert (diagnostic.code, diagnostic.severity) == ("unknown-handle", "warning")
@@ -143,12 +143,12 @@ def test_an_error_edge_of_a_node_that_does_not_continue_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("kinds", ["a:catcher b", "a:nope b:nope"])
-def test_an_error_is_handled_whatever_is_known_of_the_ends_of_its_edge(kinds: str) -> None:
+def test_an_error_edge_counts_as_handler_also_between_unknown_types(kinds: str) -> None:
     graph = parse_graph(kinds, "a.error>b", policies={"a": CONTINUE})
     assert "error-unhandled" not in [code for code, _ in found(graph)]
 
 
-def test_a_node_that_only_a_never_sent_error_reaches_cannot_start() -> None:
+def test_nodes_behind_an_error_that_is_never_sent_are_unreachable() -> None:
     graph = parse_graph("a b c d", "a.error>b", "b>c", "a>d", "c>d")
     assert found(graph) == [
         ("unreachable-node", "/nodes/1"),
@@ -157,7 +157,7 @@ def test_a_node_that_only_a_never_sent_error_reaches_cannot_start() -> None:
     ]
 
 
-def test_a_default_for_a_handle_that_is_not_there_is_refused() -> None:
+def test_a_default_for_an_undeclared_handle_is_an_error() -> None:
     bad = Policy(on_error="default", default={"handle": "nope", "value": 1})
     good = Policy(on_error="default", default={"handle": "output", "value": 1})
     graph = parse_graph("a b c:unheard-of", policies={"a": bad, "b": good, "c": bad})
@@ -165,7 +165,7 @@ def test_a_default_for_a_handle_that_is_not_there_is_refused() -> None:
     assert len(found(graph)) == 2
 
 
-def test_everything_is_said_at_once() -> None:
+def test_all_findings_are_reported_together() -> None:
     graph = parse_graph("a b:nope c d:strict", "a>a", "a.left>c", "c>ghost", "a~c")
     assert {code for code, _ in found(graph)} == {
         "flow-cycle", "unknown-node-type", "unknown-handle", "dangling-edge", "channel-mismatch",
@@ -173,14 +173,14 @@ def test_everything_is_said_at_once() -> None:
     }  # fmt: skip
 
 
-def test_findings_come_by_their_place() -> None:
+def test_findings_are_ordered_by_pointer() -> None:
     graph = parse_graph("a:nope b c:nope", "c>ghost", "b>a", "a>b", "b.left>c")
     assert [pointer for _, pointer in found(graph, Limits(depth=1))] == [
         "/nodes/0/type", "/nodes/0", "/nodes/2/type", "/edges/0/target", "/edges/3/sourceHandle",
     ]  # fmt: skip
 
 
-def test_a_graph_made_in_code_is_checked_as_it_is() -> None:
+def test_a_graph_object_is_checked_without_reading() -> None:
     graph = parse_graph("a b", "a>ghost")
     read, findings = read_and_check(graph, FakeNodeCatalog())
     assert read is graph
@@ -188,13 +188,13 @@ def test_a_graph_made_in_code_is_checked_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("source", ["{", '{"nodes": NaN}', "[]", '{"nodes": [], "nodes": []}'])
-def test_what_is_no_document_is_reported_alone(source: str) -> None:
+def test_text_that_is_no_document_has_one_finding(source: str) -> None:
     graph, findings = read_and_check(source, FakeNodeCatalog())
     assert graph is None
     assert len(findings) == 1
 
 
-def test_a_document_without_fault_is_read_whole() -> None:
+def test_a_valid_document_gives_its_graph() -> None:
     graph = parse_graph("a b", "a>b")
     document = graph.to_document()
     document["edges"] *= 2
@@ -203,7 +203,7 @@ def test_a_document_without_fault_is_read_whole() -> None:
     assert [(d.code, d.severity) for d in findings] == [("duplicate-edge", "info")]
 
 
-def test_what_the_types_say_is_placed_at_their_nodes() -> None:
+def test_findings_of_node_types_get_the_pointer_of_their_node() -> None:
     def says(node: Node, graph: Graph) -> list[Diagnostic]:
         assert node in graph.nodes
         return [Diagnostic("own-code", "warning", f"about {node.id}", "/data/x")]
@@ -248,7 +248,7 @@ def test_any_graph_can_be_checked_and_every_pointer_leads_somewhere(graph: Graph
             assert diagnostic.edge in (None, part["id"])
 
 
-def test_many_misspelt_names_stay_fast() -> None:
+def test_many_misspelt_names_are_checked_in_seconds() -> None:
     nodes = " ".join(f"node-number-{i}" for i in range(300))
     edges = [f"node-number-{i}>nod-nmber-{i}x" for i in range(300)]
     with cpu_within(2):
@@ -268,14 +268,15 @@ def layered(layers: int, width: int) -> Graph:
     return Graph(nodes, edges)
 
 
-def test_a_hundred_thousand_nodes_are_checked_in_seconds() -> None:
-    graph = layered(1000, 100)
-    with cpu_within(30):
+@pytest.mark.parametrize("layers", [200, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_many_thousand_nodes_are_checked_in_seconds(layers: int) -> None:
+    graph = layered(layers, 100)
+    with cpu_within(layers * 0.03):
         assert check(graph, FakeNodeCatalog()) == []
 
 
-def test_a_ring_of_fifty_thousand_is_one_cycle() -> None:
-    size = 50_000
+@pytest.mark.parametrize("size", [10_000, pytest.param(50_000, marks=pytest.mark.slow)])
+def test_a_long_ring_is_one_cycle(size: int) -> None:
     nodes = tuple(Node(f"n{i}", "step", "n") for i in range(size))
     edges = tuple(make_edge(f"n{i}", f"n{(i + 1) % size}") for i in range(size))
     diagnostic = only(Graph(nodes, edges))
@@ -284,15 +285,16 @@ def test_a_ring_of_fifty_thousand_is_one_cycle() -> None:
     assert len(diagnostic.message) < 300
 
 
-def test_many_thousand_faulty_entries_are_checked_in_seconds() -> None:
-    document = layered(200, 100).to_document()
+@pytest.mark.parametrize("layers", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_many_thousand_invalid_entries_are_checked_in_seconds(layers: int) -> None:
+    document = layered(layers, 100).to_document()
     for number, (node, edge) in enumerate(zip(document["nodes"], document["edges"], strict=False)):
         node.update([("label", 1), ("id", f"n{number // 2}"), ("type", None)][number % 3 :])
         edge.update([("label", 1), ("data", {}), ("target", 5)][number % 3 :])
-    with cpu_within(30):
+    with cpu_within(layers * 0.15):
         graph, findings = read_and_check(document, FakeNodeCatalog())
     assert graph is None
-    assert len(findings) > 20_000
+    assert len(findings) > layers * 100
 
 
 FROM_LATER_TYPES = {
@@ -342,7 +344,9 @@ BAD_GRAPHS = [line for line in bad_inputs() if line["target"] == "graph-json"]
 
 @pytest.mark.skipif(not BAD_GRAPHS, reason="no ../shared/bad_inputs.jsonl")
 @pytest.mark.parametrize("line", BAD_GRAPHS, ids=lambda line: line["id"])
-def test_a_bad_graph_is_refused_quickly_and_with_the_right_code(line: dict[str, Any]) -> None:
+def test_an_invalid_graph_of_the_shared_collection_is_found_quickly_with_its_code(
+    line: dict[str, Any],
+) -> None:
     name = line["id"]
     document = expanded(line["input"])
     limits = None if name == "GRF-047" else WIDE.get(name, Limits(string_bytes=200_000))

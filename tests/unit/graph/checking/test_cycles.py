@@ -68,7 +68,7 @@ def test_a_graph_without_cycles_has_no_findings(graph: Graph) -> None:
 
 
 @given(graphs())
-def test_components_are_the_nodes_that_reach_each_other(graph: Graph) -> None:
+def test_strongly_connected_components_are_nodes_that_reach_each_other(graph: Graph) -> None:
     topology = Topology(graph)
     adjacency = [topology.successors(n) for n in range(len(topology))]
     reach = [_reachable(adjacency, n) for n in range(len(topology))]
@@ -90,7 +90,7 @@ def test_a_node_that_feeds_itself_is_a_cycle() -> None:
     assert paths(parse_graph("a b", "a>b", "b>b")) == [("flow-cycle", ("b", "b"))]
 
 
-def test_each_group_gets_one_shortest_path_in_graph_order() -> None:
+def test_each_component_gets_one_shortest_path_in_graph_order() -> None:
     graph = parse_graph(
         "d a b c e", "b>c", "c>b", "c>a", "a>b", "e>d", "d>e", "b>e"
     )  # fmt: skip
@@ -105,17 +105,17 @@ def test_gates_that_link_to_each_other_are_a_link_cycle_only() -> None:
     assert paths(graph) == [("link-cycle", ("g", "h", "g"))]
 
 
-def test_a_flow_cycle_is_shown_with_a_flow_edge_in_it() -> None:
+def test_the_path_of_a_flow_cycle_contains_a_flow_edge() -> None:
     graph = parse_graph("g h u:user", "g~h", "h~g", "h~u", "u>g")
     assert ("flow-cycle", ("u", "g", "h", "u")) in paths(graph)
     assert ("link-cycle", ("g", "h", "g")) in paths(graph)
 
 
-def test_links_to_nowhere_are_no_cycle() -> None:
+def test_dangling_links_are_no_cycle() -> None:
     assert paths(parse_graph("a", "a~ghost", "ghost~a")) == []
 
 
-def test_a_long_cycle_is_shortened_in_words_only() -> None:
+def test_a_long_cycle_is_shortened_only_in_the_message() -> None:
     size = 1000
     graph = graph_from(size, [(i, (i + 1) % size, FLOW) for i in range(size)])
     [diagnostic] = cycle_diagnostics(Topology(graph))

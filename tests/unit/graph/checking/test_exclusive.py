@@ -67,14 +67,14 @@ def test_branches_that_can_both_be_taken_are_too_many(graph: Graph) -> None:
     assert codes(graph) == ["too-many-inputs"]
 
 
-def test_what_a_linked_node_waits_for_is_no_choice_of_its_consumers() -> None:
+def test_a_branch_into_a_gate_does_not_exclude_its_consumers() -> None:
     graph = parse_graph(
         "f:fork g:gear u:user c", "f.way-0>g", "g~u.motor", "u>c.only", "f.else>c.only"
     )
     assert "too-many-inputs" in codes(graph)
 
 
-def test_choices_beyond_the_memory_are_lost_and_the_nearest_kept() -> None:
+def test_beyond_the_bound_only_the_nearest_choices_are_tracked() -> None:
     forks = 70
     names = " ".join(f"f{n}:fork" for n in range(forks))
     chain = [f"f{n}.way-0>f{n + 1}" for n in range(forks - 1)]

@@ -42,11 +42,11 @@ def test_two_values_for_a_port_that_takes_one_are_too_many(graph: Graph) -> None
         parse_graph("a b c", "a>c", "b>c"),
     ],
 )
-def test_several_edges_are_fine_where_at_most_one_delivers(graph: Graph) -> None:
+def test_several_edges_are_valid_if_at_most_one_delivers(graph: Graph) -> None:
     assert errors(graph) == []
 
 
-def test_the_same_output_twice_is_too_many_even_of_a_chooser() -> None:
+def test_the_same_output_twice_is_too_many_even_from_a_choosing_node() -> None:
     graph = parse_graph("f:fork c", "f.else>c.only", "f.else>c.only")
     assert errors(graph) == [("too-many-inputs", "/edges/1")]
 
@@ -64,7 +64,7 @@ def test_a_required_port_needs_an_edge_or_a_value(data: dict[str, object]) -> No
 
 
 @pytest.mark.parametrize("value", ["1", 0, False, [0]])
-def test_a_value_in_the_data_is_enough(value: object) -> None:
+def test_a_value_in_the_data_fills_a_required_port(value: object) -> None:
     graph = parse_graph("x:strict")
     assert errors(Graph((graph.nodes[0]._replace(data={"need": value}),), ())) == []
 

@@ -264,13 +264,16 @@ def test_one_unsound_field_does_not_keep_the_others_of_the_data_from_being_check
 
 
 def test_places_are_those_of_the_document_also_behind_a_dropped_edge() -> None:
-    document = parse_graph("a b c", "a>b", "a>b", "b>c", "b>ghost").to_document()
+    document = parse_graph("a b c:nope", "a>b", "a>b", "b>c", "b>ghost").to_document()
     _, found = read_and_check(document, FakeNodeCatalog())
     assert [(d.code, d.pointer) for d in found] == [
-        ("duplicate-edge", "/edges/1"), ("dangling-edge", "/edges/3/target"),
-    ]  # fmt: skip
+        ("unknown-node-type", "/nodes/2/type"),
+        ("duplicate-edge", "/edges/1"),
+        ("dangling-edge", "/edges/3/target"),
+    ]
     document["edges"][2]["data"] = {}
     assert told(document) == [
+        ("unknown-node-type", "/nodes/2/type"),
         ("duplicate-edge", "/edges/1"),
         ("missing-channel", "/edges/2/data/channel"),
         ("dangling-edge", "/edges/3/target"),

@@ -1,4 +1,4 @@
-"""Policies are read strictly, every fault with its pointer."""
+"""Policies are read strictly, every error with its pointer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_every_field_is_read() -> None:
         "default": {"handle": "output", "value": None},
         "effect": "once",
     }
-    policy, faults = read_policy(document, "/p")
-    assert faults == []
+    policy, findings = read_policy(document, "/p")
+    assert findings == []
     default = {"handle": "output", "value": None}
     assert policy == Policy("any", Retry(10, 0), 0.5, "default", default, "once")
 
@@ -35,7 +35,7 @@ def test_every_field_is_read() -> None:
         {"retry": {"attempts": None, "backoffS": None}},
     ],
 )
-def test_what_is_left_out_or_null_has_its_default(document: dict[str, Any]) -> None:
+def test_missing_and_null_fields_have_their_defaults(document: dict[str, Any]) -> None:
     assert read_policy(document, "/p") == (DEFAULT_POLICY, [])
 
 
@@ -73,38 +73,40 @@ def test_what_is_left_out_or_null_has_its_default(document: dict[str, Any]) -> N
         ({"a/b": 1}, "unknown-field", "/p/a~1b"),
     ],
 )
-def test_a_fault_is_named_where_it_stands(
+def test_an_error_is_reported_with_code_and_pointer(
     document: dict[str, Any], code: str, pointer: str
 ) -> None:
-    _, faults = read_policy(document, "/p")
-    assert [(d.code, d.pointer) for d in faults] == [(code, pointer)]
+    _, findings = read_policy(document, "/p")
+    assert [(d.code, d.pointer) for d in findings] == [(code, pointer)]
 
 
-def test_what_is_at_fault_has_its_default_and_the_rest_is_kept() -> None:
+def test_invalid_fields_get_their_defaults_and_valid_ones_are_used() -> None:
     good = {"join": "any", "timeoutS": 3, "onError": "default", "effect": "read"}
     default, retry = {"handle": "output", "value": 1}, {"attempts": 2, "backoffS": 4}
-    kept, _ = read_policy({**good, "default": {"value": 1}, "retry": {**retry, "attempts": 0}}, "")
-    assert kept == Policy("any", Retry(1, 4), 3, "default", None, "read")
+    policy, _ = read_policy(
+        {**good, "default": {"value": 1}, "retry": {**retry, "attempts": 0}}, ""
+    )
+    assert policy == Policy("any", Retry(1, 4), 3, "default", None, "read")
     bad = {"join": 1, "timeoutS": "3", "onError": "drop", "effect": 1}
-    kept, _ = read_policy({**bad, "default": default, "retry": {**retry, "backoffS": -1}}, "")
-    assert kept == Policy(default=default, retry=Retry(2))
+    policy, _ = read_policy({**bad, "default": default, "retry": {**retry, "backoffS": -1}}, "")
+    assert policy == Policy(default=default, retry=Retry(2))
 
 
 @pytest.mark.parametrize("unsure", [{"onError": "defualt"}, {"on_error": "default"}])
-def test_a_default_is_no_fault_where_its_use_may_only_be_misspelt(unsure: dict[str, str]) -> None:
-    _, faults = read_policy({**unsure, "default": {"handle": "output", "value": 1}}, "")
-    assert [d.pointer for d in faults] == [f"/{name}" for name in unsure]
+def test_a_default_is_accepted_if_on_error_may_be_misspelt(unsure: dict[str, str]) -> None:
+    _, findings = read_policy({**unsure, "default": {"handle": "output", "value": 1}}, "")
+    assert [d.pointer for d in findings] == [f"/{name}" for name in unsure]
 
 
-def test_all_faults_are_named_at_once() -> None:
-    _, faults = read_policy({"join": 1, "timeoutS": -1, "effect": 2, "x": 3}, "")
-    assert {d.pointer for d in faults} == {"/join", "/timeoutS", "/effect", "/x"}
+def test_all_errors_are_reported_together() -> None:
+    _, findings = read_policy({"join": 1, "timeoutS": -1, "effect": 2, "x": 3}, "")
+    assert {d.pointer for d in findings} == {"/join", "/timeoutS", "/effect", "/x"}
 
 
-def test_without_limits_there_is_none() -> None:
+def test_without_limits_large_values_are_accepted() -> None:
     document = {"timeoutS": 1e9, "retry": {"attempts": 5_000, "backoffS": 1e9}}
-    policy, faults = read_policy(document, "/p")
-    assert (policy.timeout_s, policy.retry, faults) == (1e9, Retry(5_000, 1e9), [])
+    policy, findings = read_policy(document, "/p")
+    assert (policy.timeout_s, policy.retry, findings) == (1e9, Retry(5_000, 1e9), [])
 
 
 LIMITS = Limits(policy_timeout_s=60, policy_attempts=3, policy_backoff_s=5)
@@ -118,22 +120,22 @@ LIMITS = Limits(policy_timeout_s=60, policy_attempts=3, policy_backoff_s=5)
         (Policy(retry=Retry(2, 6)), "policy_backoff_s", "5", "6", "/policy/retry/backoffS"),
     ],
 )
-def test_what_passes_a_limit_is_named_with_limit_value_and_way_out(
+def test_a_value_over_a_limit_is_reported_with_limit_value_and_hint(
     policy: Policy, limit: str, most: str, met: str, pointer: str
 ) -> None:
-    (fault,) = policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS)
-    assert (fault.code, fault.severity, fault.pointer) == ("limit-exceeded", "error", pointer)
-    assert f"limit {limit} is {most}, met {met}" in fault.message
-    assert "'a'" in fault.message
+    (finding,) = policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS)
+    assert (finding.code, finding.severity, finding.pointer) == ("limit-exceeded", "error", pointer)
+    assert f"limit {limit} is {most}, met {met}" in finding.message
+    assert "'a'" in finding.message
     # These limits stand at their hard caps unless lowered: raising them is hardly ever a way out.
-    assert fault.hint == f"use at most {most}"
+    assert finding.hint == f"use at most {most}"
 
 
 @pytest.mark.parametrize("policy", [DEFAULT_POLICY, Policy(timeout_s=60, retry=Retry(3, 5))])
-def test_what_is_at_its_limit_is_fine(policy: Policy) -> None:
+def test_a_value_at_its_limit_is_accepted(policy: Policy) -> None:
     assert policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS) == []
 
 
-def test_the_limits_are_those_of_the_comparison() -> None:
+def test_the_default_limits_are_a_day_and_ten_attempts() -> None:
     limits = Limits()
     assert (limits.policy_timeout_s, limits.policy_attempts) == (24 * 3_600, 10)

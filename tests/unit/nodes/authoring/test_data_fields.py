@@ -72,7 +72,7 @@ def test_fields_are_named_as_in_json() -> None:
     assert fields_of(None) == ()
 
 
-def test_field_sockets_stand_between_fixed_and_open_ports_one_for_each_channel() -> None:
+def test_each_field_gets_a_port_per_channel_between_fixed_and_open_ports() -> None:
     declared = (Port("{name}"), Port("input"))
     ports = with_field_ports(declared, fields_of(_Data)[:1])
     assert ports == (
@@ -83,7 +83,7 @@ def test_field_sockets_stand_between_fixed_and_open_ports_one_for_each_channel()
     )
 
 
-def test_a_declared_port_beats_the_field_of_its_name() -> None:
+def test_a_declared_port_replaces_the_ports_of_the_field_with_its_name() -> None:
     assert with_field_ports((Port("prompt", "json"),), fields_of(_Data)[1:2]) == (
         Port("prompt", "json"),
     )
@@ -108,9 +108,7 @@ def test_the_coercion_table(target: str, source: str) -> None:
 @pytest.mark.parametrize("socket", ["text", "integer", "number", "boolean", "json", "any"])
 @pytest.mark.parametrize("value", ["x", "", 3, 2.5, True, None, [1], {"a": "é"}])
 @pytest.mark.parametrize("called", ["any", "text", "other"])
-def test_a_value_is_taken_by_what_it_is_not_by_what_it_was_called(
-    socket: str, value: Any, called: str
-) -> None:
+def test_coercion_uses_the_actual_type_of_a_value(socket: str, value: Any, called: str) -> None:
     content, refused = coerce(socket, DataValue(called, value))
     kind = value_type(value)
     if accepts(socket, kind):
@@ -120,19 +118,19 @@ def test_a_value_is_taken_by_what_it_is_not_by_what_it_was_called(
         assert refused == ("null" if value is None else kind)
 
 
-def test_a_socket_that_is_none_of_json_takes_what_is_called_so() -> None:
+def test_a_socket_type_outside_json_accepts_values_declared_with_it() -> None:
     assert coerce("date", DataValue("date", "2026-01-01")) == ("2026-01-01", None)
     assert coerce("date", DataValue("any", "2026-01-01")) == ("2026-01-01", None)
     assert coerce("date", DataValue("text", "2026-01-01"))[1] == "text"
 
 
-def test_null_fits_where_it_may_be_written() -> None:
+def test_null_is_accepted_by_nullable_fields() -> None:
     assert coerce("number", DataValue("json", None), nullable=True) == (None, None)
     assert coerce("text", DataValue("json", None), nullable=True) == (None, None)
     assert coerce("text", DataValue("json", None)) == ("", None)
 
 
-def test_a_declared_port_for_links_takes_the_place_of_the_link_socket_alone() -> None:
+def test_a_declared_link_port_replaces_only_the_link_port_of_its_field() -> None:
     ports = with_field_ports((Port("prompt", "special", channel=LINK),), fields_of(_Data)[1:2])
     assert ports == (
         Port("prompt", "special", channel=LINK),
@@ -147,7 +145,7 @@ class Data(NodeData):
     most: int | None = limited_field("loop_items")
 
 
-def test_what_a_field_is_stands_in_its_schema_and_is_read_from_there() -> None:
+def test_the_kind_of_a_field_is_stored_in_its_schema() -> None:
     marks = {field.json_name: field.extra for field in fields_of(Data)}
     assert marks == {
         "when": {"expression": True, "names": ["value"]},

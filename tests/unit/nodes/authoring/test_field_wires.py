@@ -30,12 +30,12 @@ PLAIN = FieldWires(fields_of(LampData), (INPUT,))
 KITTED = FieldWires(fields_of(LampData), (INPUT, KIT))
 
 
-def linked(**artefacts: Any) -> FlowContext:
+def linked_context(**artefacts: Any) -> FlowContext:
     """Return the context of a node with one link into each handle; a tuple makes several."""
     edges: list[Edge] = []
     links: dict[tuple[str, str], list[Any]] = {}
-    for handle, made in artefacts.items():
-        several = made if type(made) is tuple else (made,)
+    for handle, artifact in artefacts.items():
+        several = artifact if type(artifact) is tuple else (artifact,)
         links["n", handle] = list(several)
         edges += [
             make_edge(f"l{i}", "n", channel=LINK, target_handle=handle, edge_id=f"{handle}{i}")
@@ -44,16 +44,16 @@ def linked(**artefacts: Any) -> FlowContext:
     return context_for(Node("n", "lamp", "N"), edges=edges, links=links)
 
 
-async def fed(
-    sockets: FieldWires, data: dict[str, Any], inputs: Inputs, context: FlowContext
+async def read_wires(
+    wires: FieldWires, data: dict[str, Any], inputs: Inputs, context: FlowContext
 ) -> dict[str, WiredValue]:
-    assert sockets.has_wires(inputs, context)
-    return await sockets.read(data, inputs, context)
+    assert wires.has_wires(inputs, context)
+    return await wires.read(data, inputs, context)
 
 
-async def test_a_flow_wire_beats_what_is_written_and_a_link_beats_both() -> None:
+async def test_a_flow_wire_overrides_the_written_value_and_a_link_overrides_both() -> None:
     inputs = make_inputs("in", ("color", "red"), ("watts", 5))
-    found = await fed(PLAIN, {"color": "blue"}, inputs, linked(watts=7))
+    found = await read_wires(PLAIN, {"color": "blue"}, inputs, linked_context(watts=7))
     assert found == {
         "color": WiredValue("red", "flow", "e1", "s1", "color", ("inline",)),
         "watts": WiredValue(7, "link", "watts0", "l0", "watts", ("flow",)),
@@ -63,17 +63,17 @@ async def test_a_flow_wire_beats_what_is_written_and_a_link_beats_both() -> None
 
 
 @pytest.mark.parametrize("spelling", ["isOn", "lit", "burning"])
-async def test_a_wire_beats_a_field_however_it_was_written(spelling: str) -> None:
+async def test_a_wire_overrides_a_field_written_under_any_of_its_names(spelling: str) -> None:
     data = {spelling: False, "watts": 3}
-    found = await fed(PLAIN, data, make_inputs(("isOn", True)), linked())
+    found = await read_wires(PLAIN, data, make_inputs(("isOn", True)), linked_context())
     assert found["isOn"].overridden == ("inline",)
     assert PLAIN.apply(data, found) == {"isOn": True, "watts": 3}
 
 
-async def test_a_bundle_fills_several_fields_and_wires_into_the_others_beat_it() -> None:
+async def test_a_bundle_sets_several_fields_and_wires_into_them_override_it() -> None:
     bundle = FieldBundle("kit", {"color": "red", "watts": 5, "isOn": True})
     inputs = make_inputs(("color", "green"), ("watts", 6))
-    found = await fed(KITTED, {"isOn": False}, inputs, linked(color=bundle))
+    found = await read_wires(KITTED, {"isOn": False}, inputs, linked_context(color=bundle))
     assert found == {
         "color": WiredValue("red", "link", "color0", "l0", "color", ("flow",)),
         "watts": WiredValue(6, "flow", "e1", "s1", "watts", ("link",)),
@@ -81,19 +81,19 @@ async def test_a_bundle_fills_several_fields_and_wires_into_the_others_beat_it()
     }
 
 
-async def test_a_link_into_a_setting_beats_the_bundle() -> None:
-    context = linked(color=FieldBundle("kit", {"watts": 5}), watts=9)
-    found = await fed(KITTED, {}, Inputs(), context)
+async def test_a_link_into_a_field_overrides_the_bundle() -> None:
+    context = linked_context(color=FieldBundle("kit", {"watts": 5}), watts=9)
+    found = await read_wires(KITTED, {}, Inputs(), context)
     assert found == {"watts": WiredValue(9, "link", "watts0", "l0", "watts", ())}
 
 
-async def test_a_plain_value_over_the_link_of_a_bundle_is_the_field_itself() -> None:
-    found = await fed(KITTED, {}, Inputs(), linked(color=DataValue("any", "red")))
+async def test_a_plain_value_on_the_handle_of_a_bundle_sets_that_field() -> None:
+    found = await read_wires(KITTED, {}, Inputs(), linked_context(color=DataValue("any", "red")))
     assert found["color"] == WiredValue("red", "link", "color0", "l0", "color", ())
 
 
 @pytest.mark.parametrize(
-    ("sockets", "inputs", "artefacts", "words"),
+    ("wires", "inputs", "artefacts", "words"),
     [
         (
             PLAIN,
@@ -139,11 +139,11 @@ async def test_a_plain_value_over_the_link_of_a_bundle_is_the_field_itself() -> 
         ),
     ],
 )
-async def test_what_does_not_fit_is_refused_by_node_field_and_both_types(
-    sockets: FieldWires, inputs: Inputs, artefacts: dict[str, Any], words: str
+async def test_a_value_of_the_wrong_type_is_rejected_with_node_field_and_both_types(
+    wires: FieldWires, inputs: Inputs, artefacts: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(NodeError, match=re.escape(words)) as caught:
-        await fed(sockets, {}, inputs, linked(**artefacts))
+        await read_wires(wires, {}, inputs, linked_context(**artefacts))
     assert caught.value.code == "type-mismatch"
     assert caught.value.hint
 
@@ -155,25 +155,25 @@ async def test_what_does_not_fit_is_refused_by_node_field_and_both_types(
         (Inputs(), {"watts": (1, 2)}, "takes one link, 2 lead into it"),
     ],
 )
-async def test_several_wires_of_a_channel_into_one_field_are_refused(
+async def test_several_wires_of_one_channel_into_one_field_are_rejected(
     inputs: Inputs, artefacts: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(NodeError, match=words) as caught:
-        await fed(PLAIN, {}, inputs, linked(**artefacts))
+        await read_wires(PLAIN, {}, inputs, linked_context(**artefacts))
     assert caught.value.code == "too-many-inputs"
 
 
-def test_wires_to_other_handles_feed_nothing() -> None:
-    assert not PLAIN.has_wires(make_inputs("in", ("lit", True)), linked(tools=1))
-    assert not FieldWires((), (INPUT,)).has_wires(make_inputs("in"), linked(color="x"))
+def test_wires_to_other_handles_set_no_field() -> None:
+    assert not PLAIN.has_wires(make_inputs("in", ("lit", True)), linked_context(tools=1))
+    assert not FieldWires((), (INPUT,)).has_wires(make_inputs("in"), linked_context(color="x"))
 
 
-def test_the_event_says_where_each_field_came_from() -> None:
+def test_the_wired_event_names_the_source_of_each_field() -> None:
     found = {
         "color": WiredValue("red", "link", "e1", "kit", "color", ("flow", "inline")),
         "watts": WiredValue(5, "link", "e1", "kit", "color"),
     }
-    event = wired_event(found, "lamp", linked())
+    event = wired_event(found, "lamp", linked_context())
     assert event.event_type == "wired"
     assert event.data == {
         "fields": {
@@ -198,8 +198,8 @@ class Typed(NodeType):
 
 
 @pytest.mark.parametrize("value", [("n", 2), ("n", 2.5), ("item-3", 4), ("free", "x"), ("d", "x")])
-async def test_declared_ports_take_what_the_table_says(value: Any) -> None:
-    result, _ = await result_and_events(Typed().execute({}, make_inputs(value), linked()))
+async def test_declared_ports_accept_values_of_coercible_types(value: Any) -> None:
+    result, _ = await result_and_events(Typed().execute({}, make_inputs(value), linked_context()))
     assert result.outputs["output"].value == [list(value)]
 
 
@@ -210,15 +210,15 @@ async def test_declared_ports_take_what_the_table_says(value: Any) -> None:
         ("item-3", 2.5, "input 'item-3' takes integer, but the flow edge from 's0' brings number"),
     ],
 )
-async def test_declared_ports_refuse_what_the_table_does_not_say(
+async def test_declared_ports_reject_values_of_other_types(
     handle: str, value: Any, words: str
 ) -> None:
     with pytest.raises(NodeError, match=re.escape(f"node 'n': {words}")) as caught:
-        await result_and_events(Typed().execute({}, make_inputs((handle, value)), linked()))
+        await result_and_events(Typed().execute({}, make_inputs((handle, value)), linked_context()))
     assert caught.value.code == "type-mismatch"
 
 
-async def test_a_declared_text_port_reads_other_values_as_text() -> None:
+async def test_a_declared_text_port_converts_other_values_to_text() -> None:
     class Loud(NodeType):
         node_type = "loud"
         inputs = (Port("input", "text", multiple=True),)
@@ -228,7 +228,7 @@ async def test_a_declared_text_port_reads_other_values_as_text() -> None:
 
     named = Arrival("e", "s", "S", "output", "input", DataValue("date", "today"))
     inputs = Inputs((*make_inputs(5, {"a": 1}, None).arrivals, named))
-    result, _ = await result_and_events(Loud().execute({}, inputs, linked()))
+    result, _ = await result_and_events(Loud().execute({}, inputs, linked_context()))
     assert result.outputs["output"].value == [
         ["text", "5"], ["text", '{"a":1}'], ["text", ""], ["date", "today"],
     ]  # fmt: skip

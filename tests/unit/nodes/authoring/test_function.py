@@ -30,9 +30,9 @@ async def shout(input: str, times: int = 1) -> str:
 
 
 async def output(function: Any, inputs: Inputs, data: Any = None, **options: Any) -> DataValue:
-    made = function if isinstance(function, FunctionNode) else FunctionNode(function, "f")
+    node_type = function if isinstance(function, FunctionNode) else FunctionNode(function, "f")
     result, _ = await result_and_events(
-        made.execute(data or {}, inputs, context_for(NODE, **options))
+        node_type.execute(data or {}, inputs, context_for(NODE, **options))
     )
     return result.outputs["output"]
 
@@ -80,10 +80,10 @@ async def test_a_node_in_a_thread_is_cancelled_without_waiting_for_the_thread() 
 
 
 async def test_a_registered_function_can_still_be_called() -> None:
-    made = node("shout", registry=Registry())(shout)
-    assert await made("hi", times=2) == "HIHI"
-    assert made.__name__ == "shout"
-    assert repr(made) == "<node type 'shout': shout>"
+    node_type = node("shout", registry=Registry())(shout)
+    assert await node_type("hi", times=2) == "HIHI"
+    assert node_type.__name__ == "shout"
+    assert repr(node_type) == "<node type 'shout': shout>"
 
 
 async def test_parameters_are_filled_from_inputs_data_and_defaults() -> None:
@@ -91,7 +91,7 @@ async def test_parameters_are_filled_from_inputs_data_and_defaults() -> None:
     assert await output(shout, make_inputs("hi"), {"times": 2}) == DataValue("text", "HIHI")
 
 
-async def test_shapes_follow_annotations() -> None:
+async def test_the_annotation_of_input_decides_how_several_values_are_passed() -> None:
     async def text(input: str) -> Any:
         return input
 
@@ -115,13 +115,13 @@ async def test_shapes_follow_annotations() -> None:
         assert (await output(function, make_inputs(1, 2))).value == two
 
 
-async def test_context_and_all_inputs_can_be_asked_for() -> None:
+async def test_context_and_inputs_can_be_parameters() -> None:
     async def f(context: FlowContext, everything: Inputs) -> Any:
         return [context.node_id, [a.value.value for a in everything.arrivals]]
 
-    made = FunctionNode(f, "f")
-    assert made.inputs == (Port("{name}", multiple=True),)
-    assert (await output(made, make_inputs(("x", 1), ("y", 2)))).value == ["n", [1, 2]]
+    node_type = FunctionNode(f, "f")
+    assert node_type.inputs == (Port("{name}", multiple=True),)
+    assert (await output(node_type, make_inputs(("x", 1), ("y", 2)))).value == ["n", [1, 2]]
 
     async def g(context, input="-") -> Any:  # type: ignore[no-untyped-def]
         return [context.node_id, input]
@@ -158,10 +158,10 @@ async def test_named_inputs_make_all_other_parameters_data_fields() -> None:
     async def f(a: int, b: int, c: int = 3) -> int:
         return a * 100 + b * 10 + c
 
-    made = FunctionNode(f, "f", inputs=("a", Port("c", "number")))
-    assert made.inputs == (Port("a", "integer", required=True), Port("c", "number"))
-    assert (await output(made, make_inputs(("a", 1)), {"b": 2})).value == 123
-    (diagnostic,) = Registry([made]).check(NODE, Graph((NODE,), ()))
+    node_type = FunctionNode(f, "f", inputs=("a", Port("c", "number")))
+    assert node_type.inputs == (Port("a", "integer", required=True), Port("c", "number"))
+    assert (await output(node_type, make_inputs(("a", 1)), {"b": 2})).value == 123
+    (diagnostic,) = Registry([node_type]).check(NODE, Graph((NODE,), ()))
     assert (diagnostic.code, diagnostic.pointer) == ("missing-required-input", "/data/b")
 
 
@@ -169,35 +169,39 @@ async def test_template_fields_are_declared_and_read_as_text() -> None:
     async def f(input: str, prompt: str = "") -> str:
         return prompt
 
-    made = FunctionNode(f, "f", templates=["prompt"])
-    assert (await output(made, make_inputs("x"), {"prompt": {"a": 1}})).value == '{"a":1}'
-    facts = Registry([made]).type_info("f")
+    node_type = FunctionNode(f, "f", templates=["prompt"])
+    assert (await output(node_type, make_inputs("x"), {"prompt": {"a": 1}})).value == '{"a":1}'
+    facts = Registry([node_type]).type_info("f")
     assert facts is not None
     assert facts.template_fields == ("prompt",)
 
 
-async def test_names_that_pydantic_uses_itself_are_fine() -> None:
+async def test_parameter_names_used_by_pydantic_are_allowed() -> None:
     async def f(schema: str = "s", copy: int = 1, model_name: str = "m") -> Any:
         return [schema, copy, model_name]
 
     assert (await output(f, Inputs(), {"schema": "x", "copy": 2})).value == ["x", 2, "m"]
 
 
-async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_data() -> None:
+async def test_a_required_field_may_be_set_by_a_wire() -> None:
     async def f(input: Any, times: int, more: int = 2) -> Any:
         return [input, times, more]
 
-    made = FunctionNode(f, "f", inputs=["input"])
-    assert (await output(made, make_inputs("a", ("times", 3)), {"more": 4})).value == ["a", 3, 4]
-    assert (await output(made, make_inputs("a", ("times", 3)))).value == ["a", 3, 2]
+    node_type = FunctionNode(f, "f", inputs=["input"])
+    assert (await output(node_type, make_inputs("a", ("times", 3)), {"more": 4})).value == [
+        "a",
+        3,
+        4,
+    ]
+    assert (await output(node_type, make_inputs("a", ("times", 3)))).value == ["a", 3, 2]
     with pytest.raises(NodeError, match=r"data\.times is required"):
-        await output(made, make_inputs("a"), {"more": 4})
+        await output(node_type, make_inputs("a"), {"more": 4})
 
 
 @pytest.mark.parametrize(
     "returned", [DataValue, ExecutionResult, ExecutionResult | None, DataValue | str]
 )
-def test_an_envelope_says_nothing_about_the_type_inside(returned: Any) -> None:
+def test_a_return_annotation_of_an_envelope_gives_an_output_of_any_type(returned: Any) -> None:
     async def f(input: Any) -> Any: ...
 
     f.__annotations__["return"] = returned
@@ -208,8 +212,8 @@ async def test_a_plain_value_leaves_through_the_only_output() -> None:
     async def f(input: Any) -> Any:
         return input
 
-    made = FunctionNode(f, "f", outputs=("answer",))
-    result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
+    node_type = FunctionNode(f, "f", outputs=("answer",))
+    result, _ = await result_and_events(node_type.execute({}, make_inputs(1), context_for(NODE)))
     assert result.outputs == {"answer": DataValue("integer", 1)}
     several = FunctionNode(f, "f", outputs=("yes", "no"))
     with pytest.raises(NodeError, match="returned a plain value") as caught:
@@ -217,19 +221,21 @@ async def test_a_plain_value_leaves_through_the_only_output() -> None:
     assert caught.value.code == "invalid-result"
 
 
-async def test_other_handles_are_named_by_a_result() -> None:
+async def test_an_execution_result_names_other_handles() -> None:
     async def f(input: Any) -> ExecutionResult:
         return ExecutionResult({"yes": DataValue("any", input)})
 
-    made = FunctionNode(f, "f", outputs=("yes", Port("no", "text")))
-    assert made.outputs == (Port("yes"), Port("no", "text"))
-    result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
+    node_type = FunctionNode(f, "f", outputs=("yes", Port("no", "text")))
+    assert node_type.outputs == (Port("yes"), Port("no", "text"))
+    result, _ = await result_and_events(node_type.execute({}, make_inputs(1), context_for(NODE)))
     assert result.outputs == {"yes": DataValue("any", 1)}
 
 
 async def streamed(function: Any) -> tuple[Any, list[Any]]:
-    made = FunctionNode(function, "f")
-    result, events = await result_and_events(made.execute({}, make_inputs("x"), context_for(NODE)))
+    node_type = FunctionNode(function, "f")
+    result, events = await result_and_events(
+        node_type.execute({}, make_inputs("x"), context_for(NODE))
+    )
     return result.outputs["output"], [(e.event_type, e.data) for e in events]
 
 
@@ -270,14 +276,14 @@ async def test_the_first_other_value_is_the_result_and_ends_the_stream(
     assert closed == [True]
 
 
-def test_the_name_defaults_to_the_functions_and_the_process_has_one_registry() -> None:
+def test_the_type_name_defaults_to_the_function_name_in_the_default_registry() -> None:
     async def planwave_test_default_name() -> None: ...
 
-    made = node()(planwave_test_default_name)
-    assert default_registry().implementation("planwave_test_default_name") is made
+    node_type = node()(planwave_test_default_name)
+    assert default_registry().implementation("planwave_test_default_name") is node_type
     with pytest.raises(ValueError, match="registered already"):
         node()(planwave_test_default_name)
-    assert node(replace=True)(planwave_test_default_name) is not made
+    assert node(replace=True)(planwave_test_default_name) is not node_type
 
 
 def _generator(input: str) -> Any:
@@ -307,20 +313,20 @@ async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
         (shout, {"templates": ["input"]}, "called 'input'"),
     ],
 )
-def test_a_function_that_cannot_be_a_node_says_why(
+def test_a_function_that_cannot_be_a_node_is_rejected_with_the_reason(
     function: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(TypeError, match=message):
         node("f", registry=Registry(), **options)(function)
 
 
-def test_annotations_out_of_reach_count_as_absent() -> None:
+def test_unresolvable_annotations_count_as_absent() -> None:
     assert FunctionNode(_odd, "f").inputs == (Port("input", "text", multiple=True, required=True),)
     registry = Registry([FunctionNode(_odd, "f")])
     assert registry.schema("f")["properties"]["thing"] == {"default": 3, "title": "thing"}
 
 
-def test_a_function_may_say_which_version_of_its_type_it_is() -> None:
+def test_a_function_may_declare_the_version_of_its_type() -> None:
     registry = Registry()
 
     @node("second", version=2, registry=registry)

@@ -28,7 +28,7 @@ class Shout(NodeType):
 
 
 class Echo(NodeType):
-    """Returns whatever its test gave it."""
+    """Returns the value that the test passed in."""
 
     node_type = "echo"
 
@@ -49,7 +49,7 @@ async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("value", "given"),
+    ("value", "expected"),
     [
         ("x", DataValue("text", "x")),
         (True, DataValue("boolean", True)),
@@ -60,30 +60,30 @@ async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
         (DataValue("tools", 1), DataValue("tools", 1)),
     ],
 )
-async def test_a_plain_result_leaves_through_output_with_the_type_it_has(
-    value: Any, given: DataValue
+async def test_a_plain_result_leaves_through_output_with_its_own_type(
+    value: Any, expected: DataValue
 ) -> None:
     result, _ = await result_and_events(Echo(value).execute({}, Inputs(), context_for(NODE)))
-    assert result.outputs == {"output": given}
+    assert result.outputs == {"output": expected}
 
 
-async def test_results_and_suspensions_are_given_as_they_are() -> None:
+async def test_results_and_suspensions_are_returned_unchanged() -> None:
     for value in (ExecutionResult({"yes": DataValue("text", "x")}), Suspension("ask")):
         execution: Any = Echo(value).execute({}, Inputs(), context_for(NODE))
         assert await execution is value
 
 
-async def test_data_without_wires_are_what_was_written() -> None:
+async def test_data_without_wires_are_the_written_values() -> None:
     assert await _shout({"loudWord": "oi", "times": 2}, make_inputs("in")) == ["oi", 2, "in"]
 
 
-async def test_a_flow_wire_into_a_field_beats_the_value_written_and_is_no_other_input() -> None:
+async def test_a_flow_wire_into_a_field_overrides_the_written_value_and_is_no_input() -> None:
     inputs = make_inputs("in", ("loudWord", "wired"))
     assert await _shout({"loudWord": "written"}, inputs) == ["wired", 1, "in"]
 
 
 @pytest.mark.parametrize("artefact", [7, DataValue("integer", 7)])
-async def test_a_link_into_a_field_beats_the_value_written(artefact: Any) -> None:
+async def test_a_link_into_a_field_overrides_the_written_value(artefact: Any) -> None:
     edge = make_edge("src", "n", channel=LINK, target_handle="times")
     links = {("n", "times"): [artefact]}
     assert await _shout({"times": 2}, Inputs(), edges=[edge], links=links) == ["hey", 7, ""]
@@ -98,11 +98,11 @@ async def test_a_value_at_a_declared_port_is_an_input_and_not_the_field_of_that_
     assert result.outputs["output"].value == ["hey", 1, "7"]
 
 
-async def test_a_template_field_that_resolved_to_an_object_is_read_as_text() -> None:
+async def test_a_template_field_that_resolves_to_an_object_is_converted_to_text() -> None:
     assert await _shout({"loudWord": [1, "é"]}, Inputs()) == ['[1,"é"]', 1, ""]
 
 
-async def test_only_template_fields_are_turned_into_text() -> None:
+async def test_only_template_fields_are_converted_to_text() -> None:
     with pytest.raises(NodeError, match=r"data\.times"):
         await _shout({"times": "2"}, Inputs())
 
@@ -124,7 +124,7 @@ class Counting(NodeType):
             self.closed = True
 
 
-async def test_a_stream_gives_its_events_then_ends_at_its_result() -> None:
+async def test_a_stream_yields_its_events_and_is_closed_at_its_result() -> None:
     node_type = Counting()
     result, events = await result_and_events(node_type.execute({}, Inputs(), context_for(NODE)))
     assert [event.data for event in events] == [{"text": "a"}]

@@ -17,10 +17,10 @@ def leaving(*handles: str, channel: str = "flow") -> NodeView:
     return NodeView(NODE, GraphIndex(Graph((NODE,), edges), {}))
 
 
-def test_numbered_branches_end_with_the_last() -> None:
-    wiring = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
-    faults = list(check_numbered_handles("case-", 2, "default", "/data/cases", wiring))
-    assert [(f.code, f.message, f.pointer, f.hint) for f in faults] == [
+def test_an_edge_through_a_number_without_a_branch_is_an_error() -> None:
+    view = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
+    findings = list(check_numbered_handles("case-", 2, "default", "/data/cases", view))
+    assert [(f.code, f.message, f.pointer, f.hint) for f in findings] == [
         (
             "unknown-handle",
             f"edge {edge!r} leaves through {handle!r}, but there are only 2 branches",
@@ -31,16 +31,16 @@ def test_numbered_branches_end_with_the_last() -> None:
     ]
 
 
-def test_of_many_branches_the_first_are_named() -> None:
-    (fault,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
-    assert fault.hint is not None
-    assert fault.hint.startswith("use one of c-0, ")
-    assert fault.hint.endswith(", c-11, else")
+def test_the_hint_lists_only_the_first_of_many_branches() -> None:
+    (finding,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
+    assert finding.hint is not None
+    assert finding.hint.startswith("use one of c-0, ")
+    assert finding.hint.endswith(", c-11, else")
 
 
-def test_edges_leave_through_declared_names() -> None:
-    wiring = leaving("yes", "no", "error", "yess", "entirely different")
-    near, far = check_named_handles(["yes", "no"], "/data/names", wiring)
+def test_an_edge_through_an_undeclared_name_is_an_error() -> None:
+    view = leaving("yes", "no", "error", "yess", "entirely different")
+    near, far = check_named_handles(["yes", "no"], "/data/names", view)
     assert (near.code, near.pointer, near.hint) == (
         "unknown-handle", "/data/names", "did you mean 'yes'?",
     )  # fmt: skip
@@ -48,7 +48,7 @@ def test_edges_leave_through_declared_names() -> None:
     assert far.hint == 'give the edge a "sourceHandle" of yes, no'
 
 
-def test_links_choose_nothing() -> None:
-    wiring = leaving("case-9", "what", channel=LINK)
-    assert list(check_numbered_handles("case-", 1, "default", "", wiring)) == []
-    assert list(check_named_handles(["yes"], "", wiring)) == []
+def test_links_are_not_checked_against_branches() -> None:
+    view = leaving("case-9", "what", channel=LINK)
+    assert list(check_numbered_handles("case-", 1, "default", "", view)) == []
+    assert list(check_named_handles(["yes"], "", view)) == []

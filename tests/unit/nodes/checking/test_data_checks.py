@@ -55,7 +55,7 @@ def found(*args: Any, **options: Any) -> list[tuple[str, str]]:
 LLM = {"provider": "openai", "model": "m", "prompt": "p"}
 
 
-def test_a_good_node_has_no_faults() -> None:
+def test_a_valid_node_has_no_findings() -> None:
     assert check("llm", LLM) == []
     assert check("agent", {}, description="Do it") == []
     assert check("start", {}) == []
@@ -74,14 +74,14 @@ def test_a_good_node_has_no_faults() -> None:
         ({**LLM, "maxTokens": 0}, "invalid-data", "/data/maxTokens"),
     ],
 )
-def test_faulty_llm_data_are_found(data: dict[str, Any], code: str, pointer: str) -> None:
+def test_invalid_llm_data_are_found(data: dict[str, Any], code: str, pointer: str) -> None:
     (diagnostic,) = check("llm", data)
     assert (diagnostic.code, diagnostic.pointer) == (code, pointer)
     assert (diagnostic.severity, diagnostic.node) == ("error", "a")
     assert diagnostic.message.startswith("node 'a': ")
 
 
-def test_every_fault_of_the_data_is_found_at_once() -> None:
+def test_all_errors_of_the_data_are_reported_together() -> None:
     data = {"operator": 1, "conditions": [{"operator": "is", "value": "x"}, {"operator": "equal"}]}
     assert found("if", data) == [
         ("invalid-data", "/data/conditions/0/operator"),
@@ -101,16 +101,14 @@ def test_every_fault_of_the_data_is_found_at_once() -> None:
          "provider, model, temperature, reasoningEffort, maxTokens, tools"),
     ],
 )  # fmt: skip
-def test_an_unknown_field_says_what_may_be_meant(
-    node_type: str, name: str, hint: str | None
-) -> None:
+def test_an_unknown_field_gets_a_suggestion(node_type: str, name: str, hint: str | None) -> None:
     first = check(node_type, {name: 1, **({"text": "t"} if node_type == "text" else {})})[0]
     assert first.code == "invalid-data"
     assert first.pointer == "/data/" + name.replace("~", "~0").replace("/", "~1")
     assert first.hint == hint
 
 
-def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_guesses() -> None:
+def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_suggestions() -> None:
     nodes = [
         Node(f"n{i}", "text", "N", data={"text": f"{{{{ nodes.n{i}x.output }}}}"})
         for i in range(100)
@@ -122,7 +120,7 @@ def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_guesses() -> None
 
 
 @pytest.mark.parametrize("channel", ["flow", "link"])
-def test_a_required_field_may_be_fed_by_a_wire(channel: Any) -> None:
+def test_a_required_field_may_be_set_by_a_wire(channel: Any) -> None:
     assert found("text", {}) == [("missing-required-input", "/data/text")]
     wire = make_edge("s", "a", target_handle="text", channel=channel)
     assert check("text", {}, edges=[wire]) == []
@@ -135,7 +133,7 @@ def test_a_required_field_may_be_fed_by_a_wire(channel: Any) -> None:
     ("node_type", "prompt", "other"),
     [("agent", "userPrompt", "systemPrompt"), ("llm", "prompt", "system")],
 )
-def test_a_model_needs_something_to_be_asked(node_type: str, prompt: str, other: str) -> None:
+def test_a_model_call_needs_a_prompt_or_an_input(node_type: str, prompt: str, other: str) -> None:
     def codes(data: dict[str, Any], handle: str | None = None) -> list[str]:
         edges = [] if handle is None else [make_edge("s", "a", target_handle=handle)]
         return [code for code, _ in found(node_type, data, edges=edges)]
@@ -147,7 +145,7 @@ def test_a_model_needs_something_to_be_asked(node_type: str, prompt: str, other:
 
 
 @pytest.mark.parametrize("node_type", ["agent", "llm"])
-def test_more_tokens_than_a_call_may_ask_for_are_found(node_type: str) -> None:
+def test_more_tokens_than_the_limit_of_a_call_are_found(node_type: str) -> None:
     few = Registry(LIBRARY, limits=Limits(call_tokens=500))
     prompt = {"prompt": "p"} if node_type == "llm" else {"userPrompt": "p"}
     assert check(node_type, {**prompt, "maxTokens": 500}, catalogue=few) == []
@@ -161,7 +159,7 @@ def test_more_tokens_than_a_call_may_ask_for_are_found(node_type: str) -> None:
 
 
 @pytest.mark.parametrize("node_type", ["text", "end", "unheard-of"])
-def test_a_policy_past_the_limits_is_found_whatever_the_type(node_type: str) -> None:
+def test_a_policy_over_the_limits_is_found_for_any_type(node_type: str) -> None:
     policy = Policy(timeout_s=86_401, retry=Retry(11, 601))
     node = Node("a", node_type, "A", data={"text": "t"} if node_type == "text" else {})
     node = node._replace(policy=policy)
@@ -176,7 +174,7 @@ def test_a_policy_past_the_limits_is_found_whatever_the_type(node_type: str) -> 
     assert list(CATALOGUE.check(at_most, Graph((at_most,), ()))) == []
 
 
-def test_limits_go_along_to_a_registry_with_other_providers() -> None:
+def test_a_registry_with_other_providers_has_the_given_limits() -> None:
     other = Registry(LIBRARY).with_providers(PROVIDERS, limits=Limits(call_tokens=1))
     assert [d.code for d in check("llm", {**LLM, "maxTokens": 2}, catalogue=other)] == [
         "limit-exceeded"
@@ -188,7 +186,7 @@ def test_a_wired_provider_is_not_looked_up() -> None:
     assert check("llm", {**LLM, "provider": "gpt9000"}, edges=[wire]) == []
 
 
-def test_defaults_are_looked_up_for_nodes_that_name_nothing() -> None:
+def test_the_default_provider_is_checked_for_nodes_that_name_none() -> None:
     for default, codes in [("openai", []), ("anthropic", ["unavailable-provider"])]:
         catalogue = Registry(LIBRARY).with_providers(PROVIDERS, default_provider=default)
         diagnostics = check("agent", {}, description="d", catalogue=catalogue)
@@ -202,7 +200,7 @@ def test_without_providers_no_model_is_looked_up() -> None:
 @pytest.mark.parametrize(
     ("provider", "message"), [("local", "cannot use tools"), ("openai", "by this version")]
 )
-def test_tools_that_will_not_be_used_are_a_warning(provider: str, message: str) -> None:
+def test_unusable_tools_are_a_warning(provider: str, message: str) -> None:
     data = {"provider": provider, "tools": {"web_search": True, "subagents": False}}
     (diagnostic,) = check("agent", data, description="d")
     assert (diagnostic.code, diagnostic.severity) == ("tools-unavailable", "warning")
@@ -221,14 +219,14 @@ def test_tools_that_will_not_be_used_are_a_warning(provider: str, message: str) 
         ("{{ topic }}", "template-undefined"),
     ],
 )
-def test_faulty_templates_are_found_where_they_stand(text: str, code: str) -> None:
+def test_invalid_templates_are_found_with_their_pointer(text: str, code: str) -> None:
     assert found("parser", {"template": text})[0][0] == code
     nested = found("parser", {"template": {"k": ["fine", text]}})
     assert nested[0][0] == code
     assert nested[0][1].startswith("/data/template")
 
 
-def test_an_undefined_name_lists_what_a_template_may_use() -> None:
+def test_an_undefined_name_is_reported_with_the_available_names() -> None:
     edges = [make_edge("s", "a", target_handle="theme"), make_edge("s", "a")]
     (diagnostic,) = check("parser", {"template": "{{ topic }}"}, edges=edges)
     assert diagnostic.pointer == "/data/template"
@@ -246,7 +244,7 @@ def test_input_handles_are_variables() -> None:
     ]
 
 
-def test_a_node_whose_name_is_computed_is_left_to_the_run() -> None:
+def test_a_computed_node_id_is_not_checked() -> None:
     edges = [make_edge("s", "a")]
     assert check("parser", {"template": "{{ nodes[input].output }}"}, edges=edges) == []
 
@@ -263,7 +261,7 @@ def test_a_node_whose_name_is_computed_is_left_to_the_run() -> None:
         "{{ inputs }}",
     ],
 )
-def test_a_name_that_may_be_absent_is_no_fault(text: str) -> None:
+def test_a_guarded_name_is_no_error(text: str) -> None:
     assert check("parser", {"template": text}) == []
 
 
@@ -274,7 +272,7 @@ def test_a_guard_elsewhere_does_not_hide_an_undefined_name(text: str) -> None:
     assert found("parser", {"template": text}) == [("template-undefined", "/data/template")]
 
 
-def test_an_input_that_never_comes_is_found() -> None:
+def test_an_input_without_an_edge_is_found() -> None:
     assert found("text", {"text": "{{ input }}"}) == [("template-undefined", "/data/text")]
     link = make_edge("s", "a", channel=LINK)
     assert found("text", {"text": "{{ input }}"}, edges=[link])[0][0] == "template-undefined"
@@ -285,7 +283,7 @@ def test_an_input_that_never_comes_is_found() -> None:
     ]
 
 
-def test_an_entry_may_be_given_its_input() -> None:
+def test_an_entry_node_may_name_its_input() -> None:
     class Door(NodeType):
         node_type = "door"
         Data = TextData
@@ -297,7 +295,7 @@ def test_an_entry_may_be_given_its_input() -> None:
     assert check("door", {"text": "{{ input }}"}, catalogue=Registry([Door])) == []
 
 
-def test_braces_in_fields_that_are_no_templates_are_text() -> None:
+def test_braces_in_fields_without_templates_are_text() -> None:
     assert check("agent", {"systemPrompt": "{{ secrets"}, description="d") == []
 
 
@@ -308,7 +306,7 @@ def _chain(*ids: str) -> dict[str, Any]:
     }
 
 
-def test_a_template_reads_nodes_that_lead_to_it() -> None:
+def test_a_template_may_read_ancestors() -> None:
     for name in ("x", "y", "z"):
         data = {"text": f'{{{{ nodes["{name}"].output }}}}'}
         assert check("text", data, **_chain("x", "y", "z", "a")) == []
@@ -323,7 +321,7 @@ def test_a_template_reads_nodes_that_lead_to_it() -> None:
         ("qqq", "name a node that leads here"),
     ],
 )
-def test_a_template_cannot_read_other_nodes(name: str, hint: str) -> None:
+def test_a_template_that_reads_another_node_is_an_error(name: str, hint: str) -> None:
     data = {"text": f"{{{{ nodes.{name}.output }}}}"}
     (diagnostic,) = check("text", data, **_chain("before", "a", "after"))
     assert (diagnostic.code, diagnostic.hint) == ("not-an-ancestor", hint)
@@ -375,7 +373,7 @@ def _reads(text: str, source: Node) -> list[Diagnostic]:
          "give 'x' the policy \"onError\": \"continue\""),
     ],
 )  # fmt: skip
-def test_a_template_cannot_read_an_output_that_a_node_does_not_have(
+def test_a_template_that_reads_an_undeclared_output_is_an_error(
     source: Node, text: str, there_are: str, hint: str
 ) -> None:
     (diagnostic,) = _reads(text, source)
@@ -399,8 +397,15 @@ def test_a_template_cannot_read_an_output_that_a_node_does_not_have(
         (Node("x", "unheard-of", "X"), "{{ nodes.x.anything }}"),
     ],
 )
-def test_an_output_that_may_be_there_is_no_fault(source: Node, text: str) -> None:
+def test_a_template_that_reads_a_possible_output_is_no_error(source: Node, text: str) -> None:
     assert _reads(text, source) == []
+
+
+def test_the_search_for_ancestors_ends_in_a_cycle() -> None:
+    data = {"text": "{{ nodes.after.output }}"}
+    assert found("text", data, **_chain("x", "y", "x", "a", "after")) == [
+        ("not-an-ancestor", "/data/text")
+    ]
 
 
 def test_a_link_does_not_make_an_ancestor() -> None:
@@ -411,7 +416,7 @@ def test_a_link_does_not_make_an_ancestor() -> None:
     ]
 
 
-def test_what_flows_into_a_linked_node_is_an_ancestor_of_its_consumers() -> None:
+def test_the_flow_sources_of_a_linked_node_are_ancestors_of_its_consumers() -> None:
     edges = [make_edge("x", "tool"), make_edge("tool", "a", channel=LINK)]
     others = [Node(i, "text", i) for i in ("x", "tool", "y")]
     for name, codes in [("x", []), ("tool", ["not-an-ancestor"])]:
@@ -422,7 +427,7 @@ def test_what_flows_into_a_linked_node_is_an_ancestor_of_its_consumers() -> None
     assert found("text", data, edges=edges, others=others) == [("not-an-ancestor", "/data/text")]
 
 
-def test_ancestor_walks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_ancestors_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_view, "_MAX_WALK_STEPS", 2)
     data = {"text": '{{ nodes["far"].output }}'}
     others = _chain("x", "y", "z", "a")
@@ -430,47 +435,21 @@ def test_ancestor_walks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check("text", data, **others) == []
 
 
-class Counted(BaseModel):
-    built: int = 0
+def test_data_are_checked_again_after_their_type_was_replaced() -> None:
+    class OwnData(BaseModel):
+        built: int = 0
 
-    def model_post_init(self, context: Any) -> None:
-        Counting.reads += 1
+    class Before(Bare):
+        Data = OwnData
 
-
-class Counting:
-    node_type = "counting"
-    Data = Counted
-    reads = 0
-
-    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
-
-
-def test_equal_nodes_are_read_once_and_empty_ones_not_at_all() -> None:
-    Counting.reads = 0
-    catalogue = Registry([Counting()])
-    nodes = [Node(f"n{i}", "counting", "N", data={"built": 1}) for i in range(1_000)]
-    nodes += [Node(f"e{i}", "counting", "N") for i in range(1_000)]
-    graph = Graph(tuple(nodes), ())
-    assert [list(catalogue.check(node, graph)) for node in nodes] == [[]] * 2_000
-    assert Counting.reads == 1
+    catalogue = Registry([Before()])
+    data = {"built": "x"}
+    assert found("bare", data, catalogue=catalogue) == [("invalid-data", "/data/built")]
+    catalogue.register(Bare(), replace=True)
+    assert check("bare", data, catalogue=catalogue) == []
 
 
-def test_a_replaced_type_is_read_anew() -> None:
-    catalogue = Registry([Counting()])
-    assert found("counting", {"built": "x"}, catalogue=catalogue) == [
-        ("invalid-data", "/data/built")
-    ]
-
-    class Free:
-        node_type = "counting"
-
-        async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
-
-    catalogue.register(Free(), replace=True)
-    assert check("counting", {"built": "x"}, catalogue=catalogue) == []
-
-
-def test_many_different_nodes_do_not_fill_the_memory() -> None:
+def test_the_cache_of_checks_is_bounded() -> None:
     catalogue = Registry(LIBRARY)
     for i in range(5_000):
         assert check("text", {"text": str(i)}, catalogue=catalogue) == []
@@ -483,7 +462,7 @@ def test_many_different_nodes_do_not_fill_the_memory() -> None:
     ("node_type", "field", "wrong"),
     [("number", "value", "5"), ("boolean", "value", "yes"), ("switch", "cases", "a")],
 )
-def test_a_template_may_stand_where_no_text_is_wanted(
+def test_a_field_of_another_type_than_text_may_hold_a_template(
     node_type: str, field: str, wrong: str
 ) -> None:
     assert found(node_type, {field: "{{ goal }}"}) == []
@@ -493,7 +472,7 @@ def test_a_template_may_stand_where_no_text_is_wanted(
     assert found(node_type, {}) == [("missing-required-input", f"/data/{field}")]
 
 
-def test_where_no_template_is_resolved_none_may_stand() -> None:
+def test_a_field_without_templates_rejects_a_template() -> None:
     assert found("llm", {**LLM, "temperature": "{{ goal }}"}) == [
         ("invalid-data", "/data/temperature")
     ]

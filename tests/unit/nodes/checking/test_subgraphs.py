@@ -1,4 +1,4 @@
-"""Graphs in nodes are checked with the graph around them: every fault, and where it is."""
+"""Nested graphs are checked with the outer graph: every error with its pointer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loop(body: dict[str, Any], node_id: str = "n") -> dict[str, Any]:
     return node_document(node_id, "loop", items=[1], body=body)
 
 
-def test_every_fault_is_told_with_its_place_below_the_node() -> None:
+def test_errors_in_a_nested_graph_are_reported_with_pointers_below_the_node() -> None:
     inside = graph_document(
         node_document("a", "text", text="{{ itm }}", colour="red"), node_document("b", "nonsense"),
         edges=[("a", "ghost")],
@@ -40,7 +40,7 @@ def test_every_fault_is_told_with_its_place_below_the_node() -> None:
     ]
 
 
-def test_a_finding_names_the_node_of_the_graph_that_is_checked() -> None:
+def test_a_finding_in_a_nested_graph_names_the_outer_node() -> None:
     (found,) = diagnostics_of(graph_document(loop(loop_in_loop())))
     assert found.node == "n"
     assert found.pointer == "/nodes/0/data/body/nodes/0/data/body/nodes/0/type"
@@ -51,7 +51,7 @@ def loop_in_loop() -> dict[str, Any]:
     return graph_document(loop(graph_document(node_document("x", "nonsense")), "in"))
 
 
-def test_a_cycle_inside_is_found() -> None:
+def test_a_cycle_in_a_nested_graph_is_found() -> None:
     inside = graph_document(
         node_document("a", "end"), node_document("b", "end"), edges=[("a", "b"), ("b", "a")]
     )
@@ -60,7 +60,7 @@ def test_a_cycle_inside_is_found() -> None:
     assert "a -> b -> a" in found.message
 
 
-def test_a_graph_inside_sees_the_names_around_it_but_not_its_nodes() -> None:
+def test_a_nested_graph_sees_outer_variables_but_not_outer_nodes() -> None:
     deep = graph_document(
         node_document("t", "text", text="{{ item }}{{ index }}{{ goal }}{{ value | default(1) }}")
     )
@@ -75,7 +75,7 @@ def test_a_graph_inside_sees_the_names_around_it_but_not_its_nodes() -> None:
     ]
 
 
-def test_graphs_in_graphs_are_checked_down_to_the_limit_and_no_deeper() -> None:
+def test_nested_graphs_are_checked_down_to_the_depth_limit() -> None:
     def nested(levels: int) -> dict[str, Any]:
         graph = graph_document(node_document("x", "nonsense"))
         for _ in range(levels):
@@ -92,7 +92,7 @@ def test_graphs_in_graphs_are_checked_down_to_the_limit_and_no_deeper() -> None:
     assert "limit nested_depth is 2, met 3" in found.message
 
 
-def test_limits_hold_inside_too() -> None:
+def test_limits_apply_to_nested_graphs() -> None:
     wide = graph_document(*(node_document(f"t{n}", "text", text="x") for n in range(3)))
     assert errors_of(graph_document(loop(wide)), limits=Limits(nodes=3)) == []
     assert errors_of(graph_document(loop(wide)), limits=Limits(nodes=2)) == [
@@ -120,7 +120,7 @@ class Twice(NodeType):
     ("field", "name", "known"),
     [("first", "one", True), ("first", "two", False), ("second", "two", True), ("second", "one", False)],
 )  # fmt: skip
-def test_any_type_may_declare_graphs_and_what_they_may_name(
+def test_any_type_may_declare_graph_fields_and_their_variables(
     field: str, name: str, known: bool
 ) -> None:
     inside = graph_document(node_document("t", "text", text=f"{{{{ {name} }}}}"))
@@ -131,7 +131,7 @@ def test_any_type_may_declare_graphs_and_what_they_may_name(
     assert found == ([] if known else [("template-undefined", place)])
 
 
-def test_a_graph_that_cannot_be_read_at_all_is_told_once() -> None:
+def test_an_unreadable_nested_graph_is_reported_once() -> None:
     assert errors_of(
         graph_document(node_document("n", "loop", items=[1], body={"nodes": 5})), WorkNode()
     ) == [
@@ -141,6 +141,6 @@ def test_a_graph_that_cannot_be_read_at_all_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(("body", "kind"), [("text", "text"), (5, "a number"), ([1], "an array")])
-def test_a_body_that_is_no_object_is_told_in_words_of_json(body: Any, kind: str) -> None:
+def test_a_body_that_is_no_object_is_reported_with_its_json_type(body: Any, kind: str) -> None:
     (found,) = diagnostics_of(graph_document(loop(body)))
     assert found.message == f"node 'n': data.body has to be an object, not {kind}"

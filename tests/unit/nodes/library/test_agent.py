@@ -29,7 +29,9 @@ def hello(request: ModelRequest) -> list[str]:
     return ["Hel", "lo"]
 
 
-async def asked(node: Node, data: dict[str, Any], inputs: Inputs, **options: Any) -> ModelRequest:
+async def request_of(
+    node: Node, data: dict[str, Any], inputs: Inputs, **options: Any
+) -> ModelRequest:
     services, models = services_with(hello, **options)
     await result_and_events(Agent().execute(data, inputs, context_for(node, services=services)))
     return models.requests[0]
@@ -61,24 +63,26 @@ async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
 
 
 async def test_a_user_prompt_is_sent_exactly_even_by_a_planned_node() -> None:
-    request = await asked(PLANNED, {"userPrompt": " Say {{ hi }}\n"}, make_inputs("in"), goal="G")
+    request = await request_of(
+        PLANNED, {"userPrompt": " Say {{ hi }}\n"}, make_inputs("in"), goal="G"
+    )
     assert request.prompt == " Say {{ hi }}\n"
 
 
-async def test_a_planned_node_is_told_goal_task_and_inputs() -> None:
-    request = await asked(PLANNED, {}, make_inputs("x", {"k": 1}), goal="The goal")
+async def test_the_prompt_of_a_planned_node_has_goal_task_and_inputs() -> None:
+    request = await request_of(PLANNED, {}, make_inputs("x", {"k": 1}), goal="The goal")
     inputs = 'From Source 0 (s0):\nx\n\nFrom Source 1 (s1):\n{"k":1}'
     assert request.prompt == agent_prompt("The goal", "Compare the two", inputs)
     assert inputs in request.prompt
 
 
-async def test_a_single_input_of_a_planned_node_says_where_it_comes_from() -> None:
-    request = await asked(PLANNED, {}, make_inputs("x"))
+async def test_a_single_input_of_a_planned_node_is_labelled_with_its_source() -> None:
+    request = await request_of(PLANNED, {}, make_inputs("x"))
     assert "From Source 0 (s0):\nx" in request.prompt
 
 
 async def test_without_prompt_and_description_the_input_is_the_prompt() -> None:
-    assert (await asked(PLAIN, {}, make_inputs({"k": 1}))).prompt == '{"k":1}'
+    assert (await request_of(PLAIN, {}, make_inputs({"k": 1}))).prompt == '{"k":1}'
 
 
 async def test_data_become_the_request() -> None:
@@ -91,7 +95,7 @@ async def test_data_become_the_request() -> None:
         "reasoningEffort": "low",
         "maxTokens": 9,
     }
-    assert await asked(PLAIN, data, Inputs()) == ModelRequest(
+    assert await request_of(PLAIN, data, Inputs()) == ModelRequest(
         "openai", "n", "Hi", "Be kind", temperature=1.0, max_tokens=9, reasoning_effort="low"
     )
 
@@ -101,25 +105,25 @@ SMALL = ListedProviders(
 )
 
 
-async def test_a_small_model_is_asked_to_be_brief_unless_told_otherwise() -> None:
-    request = await asked(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
+async def test_a_small_model_gets_a_brief_system_prompt_unless_one_is_set() -> None:
+    request = await request_of(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
     assert (request.system, request.prompt) == (BRIEF_SYSTEM_PROMPT, "Hi")
     own = {"systemPrompt": "Long please", "maxTokens": 500}
-    request = await asked(PLANNED, own, Inputs(), providers=SMALL)
+    request = await request_of(PLANNED, own, Inputs(), providers=SMALL)
     assert (request.system, request.max_tokens) == ("Long please", 500)
 
 
-async def test_a_planned_step_on_a_small_model_gets_the_prompt_made_for_it() -> None:
+async def test_a_planned_step_on_a_small_model_gets_the_prompt_for_small_models() -> None:
     services, models = services_with(hello, providers=SMALL, goal="Choose a shed")
-    given = make_inputs("oak lasts")
-    await result_and_events(Agent().execute({}, given, context_for(PLANNED, services=services)))
+    inputs = make_inputs("oak lasts")
+    await result_and_events(Agent().execute({}, inputs, context_for(PLANNED, services=services)))
     request = models.requests[0]
     assert (request.system, request.prompt) == small_agent_prompt(
-        "Choose a shed", "Compare the two", labelled_arrivals(given.arrivals)
+        "Choose a shed", "Compare the two", labelled_arrivals(inputs.arrivals)
     )
 
 
-async def test_on_a_small_model_the_last_step_may_say_twice_as_much() -> None:
+async def test_on_a_small_model_the_last_step_gets_twice_the_tokens() -> None:
     services, models = services_with(hello, providers=SMALL)
     for edges in [(make_edge("a", "z"),), ()]:
         context = context_for(PLAIN, edges=edges, services=services)
@@ -127,7 +131,7 @@ async def test_on_a_small_model_the_last_step_may_say_twice_as_much() -> None:
     assert [request.max_tokens for request in models.requests] == [220, 440]
 
 
-async def test_a_node_that_names_no_model_uses_the_defaults_of_the_run() -> None:
+async def test_a_node_without_a_model_uses_the_defaults_of_the_run() -> None:
     table = ListedProviders({"openai": ["m"], "anthropic": ["c", "d"]})
     defaults = {"providers": table, "default_provider": "anthropic", "default_model": "d"}
     for data, chosen in [
@@ -136,14 +140,12 @@ async def test_a_node_that_names_no_model_uses_the_defaults_of_the_run() -> None
         ({"provider": "anthropic"}, ("anthropic", "d")),
         ({"provider": "openai"}, ("openai", "m")),
     ]:
-        request = await asked(PLAIN, {"userPrompt": "x", **data}, Inputs(), **defaults)
+        request = await request_of(PLAIN, {"userPrompt": "x", **data}, Inputs(), **defaults)
         assert (request.provider, request.model) == chosen
 
 
 @pytest.mark.parametrize(("answers", "first"), [(0, 0), (2, 2_000)])
-async def test_the_call_belongs_to_its_attempt_and_to_what_was_answered(
-    answers: int, first: int
-) -> None:
+async def test_the_scope_of_a_call_has_attempt_and_answer_count(answers: int, first: int) -> None:
     services, models = services_with(hello)
     context = replace(context_for(PLAIN, services=services), answers=answers)
     await result_and_events(Agent().execute({}, make_inputs("x"), context))
@@ -153,7 +155,7 @@ async def test_the_call_belongs_to_its_attempt_and_to_what_was_answered(
     assert scope.next_ordinal() == first
 
 
-async def test_a_cut_reply_keeps_its_text_and_warns() -> None:
+async def test_a_truncated_reply_gives_its_text_and_a_warning() -> None:
     reply = ModelReply("Half a sent", "openai", "m", "length", Usage(1, 4), recorded=True)
     services, _ = services_with(lambda _: [reply])
     context = context_for(PLAIN, services=services)
@@ -207,12 +209,12 @@ async def test_an_empty_prompt_is_not_sent() -> None:
     assert models.requests == []
 
 
-async def test_a_run_without_models_says_so() -> None:
+async def test_a_run_without_models_fails_the_node() -> None:
     error = await failure(Agent().execute({}, make_inputs("x"), context_for(PLAIN)))
     assert error.code == "no-models"
 
 
-async def test_leaving_a_stream_early_closes_the_call() -> None:
+async def test_closing_the_stream_early_closes_the_call() -> None:
     closed: list[bool] = []
 
     def long(request: ModelRequest) -> Any:

@@ -29,27 +29,27 @@ NODE = Node("ask", "approval", "Ask")
 FORM = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 
 
-async def waiting(
+async def suspend(
     data: Mapping[str, Any], inputs: Inputs, *edges: Edge, **links: Any
 ) -> Suspension:
     context = context_for(NODE, edges=edges, links={("ask", k): v for k, v in links.items()})
-    given = await last_item(Approval().execute(data, inputs, context))
-    assert isinstance(given, Suspension)
-    return given
+    result = await last_item(Approval().execute(data, inputs, context))
+    assert isinstance(result, Suspension)
+    return result
 
 
-async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionResult:
-    """Go on in what could be another process: nothing but JSON is left of the one that asked."""
-    state, answer = json.loads(json.dumps([asked.state, answer]))
+async def resume(suspension: Suspension, inputs: Inputs, answer: Any) -> ExecutionResult:
+    """Resume as another process does, which has only the JSON of the suspension."""
+    state, answer = json.loads(json.dumps([suspension.state, answer]))
     return await Approval().resume({}, inputs, context_for(NODE), state, answer)
 
 
 # -- the request
 
 
-async def test_the_request_says_all_that_a_person_needs() -> None:
-    asked = await waiting({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
-    assert asked.request == {
+async def test_the_request_has_prompt_actions_form_and_value() -> None:
+    suspension = await suspend({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
+    assert suspension.request == {
         "kind": "approval",
         "prompt": "Send it?",
         "actions": ["approve", "reject"],
@@ -57,48 +57,52 @@ async def test_the_request_says_all_that_a_person_needs() -> None:
         "value": {"to": "Ann"},
         "editable": True,
     }
-    assert (asked.timeout_s, asked.timeout_answer) == (None, None)
+    assert (suspension.timeout_s, suspension.timeout_answer) == (None, None)
 
 
-async def test_a_time_limit_comes_with_the_decision_that_is_then_taken() -> None:
+async def test_a_time_limit_has_its_default_decision() -> None:
     data = {"prompt": "?", "timeoutS": 90, "timeoutAction": "reject"}
-    asked = await waiting(data, make_inputs("x"))
-    assert (asked.request["timeoutS"], asked.request["timeoutAction"]) == (90, "reject")
-    assert asked.timeout_s == 90
-    assert asked.timeout_answer == {"decision": "reject", "note": ""}
-    assert validate_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
-    result = await decided(asked, make_inputs("x"), asked.timeout_answer)
+    suspension = await suspend(data, make_inputs("x"))
+    assert (suspension.request["timeoutS"], suspension.request["timeoutAction"]) == (90, "reject")
+    assert suspension.timeout_s == 90
+    assert suspension.timeout_answer == {"decision": "reject", "note": ""}
+    assert (
+        validate_answer(suspension.request, suspension.timeout_answer) == suspension.timeout_answer
+    )
+    result = await resume(suspension, make_inputs("x"), suspension.timeout_answer)
     assert result.outputs == {"reject": DataValue("any", "x")}
 
 
-async def test_several_arrivals_are_shown_and_passed_on_as_one_text() -> None:
+async def test_several_inputs_are_shown_and_passed_on_as_one_text() -> None:
     both = make_inputs("a", "b")
     block = "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
-    asked = await waiting({"prompt": "?"}, both)
-    assert asked.request["value"] == block
-    result = await decided(asked, both, {"decision": "approve", "note": ""})
+    suspension = await suspend({"prompt": "?"}, both)
+    assert suspension.request["value"] == block
+    result = await resume(suspension, both, {"decision": "approve", "note": ""})
     assert result.outputs == {"approve": DataValue("text", block)}
 
 
-async def test_without_input_there_is_an_empty_text_to_decide_on() -> None:
-    asked = await waiting({"prompt": "?"}, Inputs())
-    result = await decided(asked, Inputs(), {"decision": "approve", "note": ""})
+async def test_without_input_the_value_is_an_empty_text() -> None:
+    suspension = await suspend({"prompt": "?"}, Inputs())
+    result = await resume(suspension, Inputs(), {"decision": "approve", "note": ""})
     assert result.outputs == {"approve": DataValue("text", "")}
 
 
-async def test_wires_bring_the_prompt_and_the_actions_without_being_the_value() -> None:
+async def test_wired_prompt_and_actions_are_not_the_value() -> None:
     inputs = make_inputs("x", ("prompt", "Really?"), ("actions", ["go", "stay"]))
-    asked = await waiting({"prompt": "not this"}, inputs)
-    shown = asked.request
+    suspension = await suspend({"prompt": "not this"}, inputs)
+    shown = suspension.request
     assert (shown["prompt"], shown["actions"], shown["value"]) == ("Really?", ["go", "stay"], "x")
-    result = await decided(asked, inputs, {"decision": "stay", "note": ""})
+    result = await resume(suspension, inputs, {"decision": "stay", "note": ""})
     assert result.outputs == {"stay": DataValue("any", "x")}
 
 
-async def test_a_link_brings_the_form() -> None:
+async def test_a_link_may_set_the_form() -> None:
     edge = make_edge("f", "ask", channel=LINK, target_handle="form")
-    asked = await waiting({"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)])
-    assert asked.request["form"] == FORM
+    suspension = await suspend(
+        {"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)]
+    )
+    assert suspension.request["form"] == FORM
 
 
 @pytest.mark.parametrize(
@@ -112,11 +116,11 @@ async def test_a_link_brings_the_form() -> None:
         ("timeoutAction", "later", "'later' is none of the actions"),
     ],
 )
-async def test_what_wires_bring_is_checked_before_anybody_is_asked(
+async def test_wired_values_are_checked_before_the_request(
     handle: str, value: Any, words: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
-        await waiting({"prompt": "?"}, make_inputs((handle, value)))
+        await suspend({"prompt": "?"}, make_inputs((handle, value)))
     assert caught.value.code == "invalid-data"
     assert words in caught.value.message
 
@@ -125,20 +129,20 @@ async def test_what_wires_bring_is_checked_before_anybody_is_asked(
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_the_decision_is_the_handle_that_the_input_leaves_by(decision: str) -> None:
-    asked = await waiting({"prompt": "?"}, make_inputs([1, None]))
+async def test_the_decision_is_the_handle_the_input_leaves_through(decision: str) -> None:
+    suspension = await suspend({"prompt": "?"}, make_inputs([1, None]))
     answer = {"decision": decision, "note": "fine"}
-    result = await decided(asked, make_inputs([1, None]), answer)
+    result = await resume(suspension, make_inputs([1, None]), answer)
     assert result.outputs == {decision: DataValue("any", [1, None])}
 
 
 @pytest.mark.parametrize(
     ("value", "kind"), [("new", "text"), (None, "json"), ({"a": 1}, "json"), (4, "integer")]
 )
-async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: str) -> None:
-    asked = await waiting({"prompt": "?"}, make_inputs("old"))
+async def test_an_edited_value_replaces_the_input(value: Any, kind: str) -> None:
+    suspension = await suspend({"prompt": "?"}, make_inputs("old"))
     answer = {"decision": "approve", "note": "", "value": value}
-    result = await decided(asked, make_inputs("old"), answer)
+    result = await resume(suspension, make_inputs("old"), answer)
     assert result.outputs == {"approve": DataValue(kind, value)}
 
 
@@ -152,10 +156,10 @@ async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: st
         ({"decision": "approve", "value": 1}, "value-not-editable"),
     ],
 )
-async def test_an_answer_that_nobody_checked_fails_the_node(answer: Any, code: str) -> None:
-    asked = await waiting({"prompt": "?", "editable": False}, make_inputs("x"))
+async def test_an_invalid_answer_fails_the_node(answer: Any, code: str) -> None:
+    suspension = await suspend({"prompt": "?", "editable": False}, make_inputs("x"))
     with pytest.raises(NodeError) as caught:
-        await decided(asked, make_inputs("x"), answer)
+        await resume(suspension, make_inputs("x"), answer)
     assert caught.value.code == code
 
 
@@ -197,7 +201,7 @@ async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any],
         ({"decision": "approve", "form": {"days": 2}}, "sent: Dear Ann", ["kept"]),
     ],
 )
-async def test_a_run_goes_the_way_that_was_chosen(
+async def test_a_run_follows_the_chosen_branch(
     answer: dict[str, Any], text: str, skipped: list[str]
 ) -> None:
     form = {"form": FORM} if "form" in answer else {}
@@ -207,7 +211,7 @@ async def test_a_run_goes_the_way_that_was_chosen(
 
 
 @virtual_time
-async def test_a_run_that_nobody_answers_in_time_goes_the_way_that_was_set() -> None:
+async def test_a_run_without_an_answer_in_time_follows_the_default_branch() -> None:
     graph = asking(timeoutS=3_600, timeoutAction="reject")
     run = planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
     assert (await run).status == "paused"
@@ -222,13 +226,13 @@ def findings(graph: Mapping[str, Any]) -> list[Diagnostic]:
     return read_and_check(json.dumps(graph), Registry(LIBRARY))[1]
 
 
-def test_the_example_in_the_docs_can_be_run() -> None:
+def test_the_example_in_the_docs_is_valid() -> None:
     page = (ROOT / "docs/semantics.md").read_text("utf-8")
     _, _, example = page.partition("## Approvals")[2].partition("```json\n")
     assert findings(json.loads(example.partition("```")[0])) == []
 
 
-def test_a_question_between_two_ways_has_no_faults() -> None:
+def test_a_valid_approval_has_no_findings() -> None:
     assert findings(asking(form=FORM, timeoutS=0.5, timeoutAction="reject")) == []
     assert findings(asking(actions=["approve", "reject", "send back"])) == [], "unused is fine"
 
@@ -256,13 +260,13 @@ def test_a_question_between_two_ways_has_no_faults() -> None:
         ({"editable": "yes"}, "/editable"),
     ],
 )
-def test_what_cannot_be_asked_is_found_with_its_place(data: dict[str, Any], pointer: str) -> None:
+def test_invalid_data_are_found_with_their_pointer(data: dict[str, Any], pointer: str) -> None:
     (found,) = findings(asking(**data))
     assert (found.code, found.severity) == ("invalid-data", "error")
     assert found.pointer == f"/nodes/1/data{pointer}"
 
 
-def test_everything_wrong_with_a_question_is_told_at_once() -> None:
+def test_all_errors_of_an_approval_are_reported_together() -> None:
     data = {"prompt": "", "actions": ["error", "go", "go"], "timeoutS": 1, "form": {"type": 3}}
     found = {f.pointer.removeprefix("/nodes/1/data") for f in findings(asking(**data))}
     assert found == {
@@ -270,7 +274,7 @@ def test_everything_wrong_with_a_question_is_told_at_once() -> None:
     }  # fmt: skip
 
 
-def test_an_edge_that_leaves_by_no_action_is_found_with_those_there_are() -> None:
+def test_an_edge_through_no_action_is_an_error_with_the_actions() -> None:
     graph = asking()
     graph["edges"][1]["sourceHandle"] = "aprove"
     del graph["edges"][2]["sourceHandle"]
@@ -282,7 +286,7 @@ def test_an_edge_that_leaves_by_no_action_is_found_with_those_there_are() -> Non
         planwave.build(graph, registry=Registry(LIBRARY))
 
 
-def test_the_handle_for_errors_is_there_as_for_any_node() -> None:
+def test_the_error_handle_works_as_for_any_node() -> None:
     graph = asking()
     graph["edges"][2]["sourceHandle"] = "error"
     found = [(f.code, f.pointer) for f in findings(graph)]
@@ -291,7 +295,7 @@ def test_the_handle_for_errors_is_there_as_for_any_node() -> None:
     assert findings(graph) == []
 
 
-def test_a_decision_that_leads_nowhere_is_doubted() -> None:
+def test_an_action_without_an_edge_is_a_warning() -> None:
     graph = asking()
     del graph["edges"][1:], graph["nodes"][2:]
     (found,) = findings(graph)
@@ -299,7 +303,7 @@ def test_a_decision_that_leads_nowhere_is_doubted() -> None:
     assert '"sourceHandle": "approve"' in str(found.hint)
 
 
-def test_both_ways_may_meet_where_only_one_value_fits() -> None:
+def test_both_branches_may_meet_at_a_port_for_one_value() -> None:
     graph = asking()
     graph["nodes"][2:] = [{"id": "end", "type": "text", "data": {}}]
     for edge in graph["edges"][1:]:
@@ -307,7 +311,7 @@ def test_both_ways_may_meet_where_only_one_value_fits() -> None:
     assert findings(graph) == []
 
 
-def test_of_actions_that_a_wire_brings_nothing_is_known_beforehand() -> None:
+def test_wired_actions_are_not_checked_before_the_run() -> None:
     node = Node("ask", "approval", "Ask", data={"prompt": "?", "timeoutAction": "go"})
     edges = (make_edge("a", "ask", target_handle="actions"), make_edge("ask", "b"))
     registry = Registry(LIBRARY)

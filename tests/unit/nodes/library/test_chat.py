@@ -51,11 +51,11 @@ async def talk(inputs: Inputs, **data: Any) -> tuple[list[Any], list[Any]]:
 # -- what it is made of
 
 
-async def test_the_input_is_what_the_user_says() -> None:
+async def test_the_input_is_the_user_message() -> None:
     assert await talk(make_inputs("hi")) == (said("u:hi"), [])
 
 
-async def test_the_parts_come_in_their_order() -> None:
+async def test_the_parts_of_a_conversation_are_ordered() -> None:
     messages, _ = await talk(
         make_inputs("ignored"),
         system="Be brief.",
@@ -82,7 +82,7 @@ async def test_messages_replace_the_history_or_are_appended_to_it(
     assert messages == expected
 
 
-async def test_every_part_may_come_on_a_wire() -> None:
+async def test_every_part_may_be_wired() -> None:
     inputs = make_inputs(
         ("system", "Be brief."),
         ("message", "And now?"),
@@ -97,9 +97,7 @@ async def test_every_part_may_come_on_a_wire() -> None:
     ]
 
 
-async def test_a_user_input_brings_its_files_and_images_along_unless_the_data_have_their_own() -> (
-    None
-):
+async def test_files_and_images_of_a_user_input_are_used_unless_the_data_have_their_own() -> None:
     whole = {
         "message": "Look",
         "files": [file("a.txt", "text/plain", b"hello")],
@@ -118,17 +116,17 @@ async def test_a_user_input_brings_its_files_and_images_along_unless_the_data_ha
 
 
 @pytest.mark.parametrize("value", [{"text": "hi"}, {"message": "hi", "more": 1}])
-async def test_another_object_is_read_as_text(value: dict[str, Any]) -> None:
+async def test_any_other_object_is_converted_to_text(value: dict[str, Any]) -> None:
     ((message,), _) = await talk(make_inputs(value))
     assert message["content"].startswith("{")
 
 
-async def test_several_inputs_are_one_message_that_says_where_each_came_from() -> None:
+async def test_several_inputs_are_one_message_with_labelled_sources() -> None:
     ((message,), _) = await talk(make_inputs("a", "b"))
     assert message["content"] == "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
 
 
-async def test_without_anything_to_say_there_is_no_turn_of_the_user() -> None:
+async def test_without_a_message_there_is_no_user_turn() -> None:
     assert await talk(Inputs(), system="Be brief.") == (said("s:Be brief."), [])
     assert await talk(Inputs(), historyMessages=said("u:hi")) == (said("u:hi"), [])
 
@@ -139,13 +137,13 @@ async def test_without_anything_to_say_there_is_no_turn_of_the_user() -> None:
 @pytest.mark.parametrize(
     "mime", ["text/markdown", "application/json", "application/ld+json", "image/svg+xml"]
 )
-async def test_files_that_are_text_are_quoted(mime: str) -> None:
+async def test_text_files_are_quoted(mime: str) -> None:
     ((message,), logs) = await talk(make_inputs("Read"), files=[file("f", mime, "ü".encode())])
     assert (message["content"], logs) == ("Read\n\nFile f:\nü", [])
 
 
 @pytest.mark.parametrize(
-    ("attached", "told"),
+    ("attached", "quoted"),
     [
         (file("r.pdf", "application/pdf", b"%PDF"), "[File r.pdf (application/pdf)]"),
         (
@@ -154,14 +152,14 @@ async def test_files_that_are_text_are_quoted(mime: str) -> None:
         ),
     ],
 )
-async def test_other_files_are_named_and_that_is_told(attached: dict[str, str], told: str) -> None:
+async def test_other_files_are_only_named_and_logged(attached: dict[str, str], quoted: str) -> None:
     ((message,), (log,)) = await talk(make_inputs("Read"), files=[attached])
-    assert message["content"] == f"Read\n\n{told}"
+    assert message["content"] == f"Read\n\n{quoted}"
     assert log["level"] == "warning"
     assert repr(attached["name"]) in log["message"]
 
 
-async def test_a_file_that_says_it_is_text_and_is_not_fails_the_node() -> None:
+async def test_a_text_file_that_is_not_utf_8_fails_the_node() -> None:
     with pytest.raises(NodeError) as caught:
         await talk(make_inputs("Read"), files=[file("f", "text/plain", b"\xff\xfe")])
     assert caught.value.code == "invalid-data"
@@ -182,36 +180,29 @@ def window(max_tokens: int | None, *texts: str) -> list[str]:
     ]
 
 
+SIX = ("u:aa", "a:bb", "s:S", "u:c", "a:d", "u:e")
+
+
 @pytest.mark.parametrize(
-    ("max_tokens", "kept"),
+    ("max_tokens", "texts", "kept"),
     [
-        (None, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
-        (8, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
-        (7, ["s:S", "u:c", "a:d", "u:e"]),
-        (4, ["s:S", "u:c", "a:d", "u:e"]),
-        (3, ["s:S", "u:e"]),
-        (1, ["s:S", "u:e"]),
+        (None, SIX, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
+        (8, SIX, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
+        (7, SIX, ["s:S", "u:c", "a:d", "u:e"]),
+        (4, SIX, ["s:S", "u:c", "a:d", "u:e"]),
+        (3, SIX, ["s:S", "u:e"]),
+        (1, SIX, ["s:S", "u:e"]),
+        (5, ("u:aaaaaaaa", "a:b", "a:c", "u:d"), ["u:d"]),
+        (2, ("a:aa", "u:b", "a:c"), ["u:b", "a:c"]),
+        (4, ("a:aa", "u:b", "a:c"), ["a:aa", "u:b", "a:c"]),
+        (3, ("u:a", "u:bbbbb", "u:c"), ["u:c"]),
+        (1, (), []),
     ],
 )
-def test_the_oldest_whole_turns_go_first_and_system_and_the_last_turn_stay(
-    max_tokens: int | None, kept: list[str]
+def test_the_oldest_turns_are_dropped_and_system_messages_and_the_last_turn_stay(
+    max_tokens: int | None, texts: tuple[str, ...], kept: list[str]
 ) -> None:
-    assert window(max_tokens, "u:aa", "a:bb", "s:S", "u:c", "a:d", "u:e") == kept
-
-
-def test_an_answer_is_never_kept_without_its_question() -> None:
-    texts = ("u:aaaaaaaa", "a:b", "a:c", "u:d")
-    assert window(5, *texts) == ["u:d"]
-    assert window(11, *texts) == list(texts)
-
-
-def test_a_conversation_that_begins_with_an_answer_has_it_as_its_first_turn() -> None:
-    assert window(2, "a:aa", "u:b", "a:c") == ["u:b", "a:c"]
-    assert window(4, "a:aa", "u:b", "a:c") == ["a:aa", "u:b", "a:c"]
-
-
-def test_a_small_old_turn_is_not_kept_where_a_newer_one_was_left_out() -> None:
-    assert window(3, "u:a", "u:bbbbb", "u:c") == ["u:c"]
+    assert window(max_tokens, *texts) == kept
 
 
 conversations = st.lists(
@@ -246,11 +237,7 @@ def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
         assert found.dropped == begins[-1]
 
 
-def test_nothing_fits_into_anything() -> None:
-    assert fit_window([], 1) == ([], 0, 0)
-
-
-async def test_what_was_left_out_is_told() -> None:
+async def test_dropped_messages_are_logged() -> None:
     history = said("u:" + "a" * 40, "a:" + "b" * 40, "u:c", "a:d")
     messages, (log,) = await talk(make_inputs("hi"), historyMessages=history, maxInputTokens=10)
     assert messages == said("u:c", "a:d", "u:hi")
@@ -258,7 +245,7 @@ async def test_what_was_left_out_is_told() -> None:
     assert log["message"].startswith("2 of the oldest messages")
 
 
-async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -> None:
+async def test_a_last_turn_over_the_limit_is_sent_with_a_warning() -> None:
     messages, (log,) = await talk(make_inputs("a" * 400), maxInputTokens=10)
     assert len(messages) == 1
     assert log["level"] == "warning"
@@ -278,30 +265,30 @@ async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -
         {"memory": {}},
     ],
 )
-async def test_data_of_another_shape_fail_the_node(data: dict[str, Any]) -> None:
+async def test_invalid_data_fail_the_node(data: dict[str, Any]) -> None:
     with pytest.raises(NodeError) as caught:
         await talk(make_inputs("hi"), **data)
     assert caught.value.code == "invalid-data"
 
 
-def test_planners_are_told_of_what_a_plan_can_know() -> None:
+def test_the_planner_may_set_only_system_and_message() -> None:
     schema = ChatData.model_json_schema()["properties"]
     planned = [name for name, field in schema.items() if field.get("planned") is not False]
     assert planned == ["system", "message"]
 
 
-async def test_its_messages_reach_the_model_turn_by_turn() -> None:
-    asked: list[ModelRequest] = []
+async def test_the_messages_reach_the_model_as_turns() -> None:
+    requests: list[ModelRequest] = []
 
     def reply(request: ModelRequest) -> list[str]:
-        asked.append(request)
+        requests.append(request)
         return ["Seeds."]
 
     services, _ = services_with(reply)
     built = planwave.build(dict(spec_of(Chat()).example), registry=Registry(LIBRARY))
     result = await planwave.run(built, services=services)
     assert result.text == "Seeds."
-    (request,) = asked
+    (request,) = requests
     assert request.system == "You know all about birds."
     assert [(turn.role, turn.text) for turn in request.messages] == [
         ("user", "What do robins eat in summer?"),

@@ -39,7 +39,7 @@ async def chosen(data: dict[str, Any], *handles: str) -> str:
         ({"condition": "c", "outputHandles": ["a", "b"], "defaultHandle": "b"}, ["c"], "b"),
     ],
 )
-async def test_the_text_names_the_handle(
+async def test_the_condition_names_the_handle(
     data: dict[str, Any], handles: list[str], handle: str
 ) -> None:
     assert await chosen(data, *handles) == handle
@@ -60,7 +60,7 @@ async def test_the_text_names_the_handle(
         ({"condition": "c", "outputHandles": ["a"]}, ["c"], "names the handle 'c'; there are a"),
     ],
 )
-async def test_a_text_that_names_none_fails_with_those_there_are(
+async def test_a_condition_that_names_no_handle_fails_with_the_handles(
     data: dict[str, Any], handles: list[str], message: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
@@ -92,14 +92,14 @@ def test_edges_and_the_default_are_checked_against_the_declared_handles(
 
 
 @pytest.mark.parametrize("name", ["", " ", " a", "error", "{x}"])
-def test_names_that_no_handle_has_are_refused(name: str) -> None:
+def test_invalid_handle_names_are_errors(name: str) -> None:
     data = {"condition": "{{ goal }}", "outputHandles": ["a", name], "defaultHandle": name}
     found = locations(check_node("conditional", data))
     assert ("invalid-data", "/data/outputHandles/1") in found
     assert ("invalid-data", "/data/defaultHandle") in found
 
 
-async def test_its_handles_may_be_wired() -> None:
+async def test_the_handles_may_be_wired() -> None:
     node = Node("c", "conditional", "C")
     inputs = make_inputs("x", ("outputHandles", ["a"]), ("condition", "a"))
     result, _ = await result_and_events(Conditional().execute({}, inputs, context_for(node)))
@@ -118,13 +118,13 @@ def branching(*handles: str, **data: Any) -> dict[str, Any]:
     )
 
 
-async def test_its_result_follows_from_the_edges_where_these_decide_which_handle_it_is() -> None:
+async def test_the_result_key_contains_the_edges_if_they_decide_the_handle() -> None:
     there = await result_key_of(branching("a", "z", defaultHandle="z"), "c")
     assert there != await result_key_of(branching("z", defaultHandle="z"), "c")
     assert there == await result_key_of(branching("a", "b", "z", defaultHandle="z"), "c")
 
 
-async def test_where_no_edge_leads_on_there_is_no_result_to_be_had() -> None:
+async def test_without_a_matching_edge_there_is_no_result_key() -> None:
     with pytest.raises(NodeError) as refused:
         await result_key_of(branching("b"), "c")
     assert refused.value.code == "unknown-handle"

@@ -37,12 +37,12 @@ ECHO = graph_document(node_document("in", "start"), node_document("t", "end"), e
 
 
 @virtual_time
-async def test_an_entry_node_gets_the_input_as_it_is() -> None:
+async def test_an_entry_node_gets_the_input_unchanged() -> None:
     assert await values_of(around({"a": [1]}, graph=ECHO)) == {"output": {"a": [1]}}
 
 
 @virtual_time
-async def test_without_an_input_the_graph_begins_by_itself() -> None:
+async def test_without_an_input_the_entry_node_uses_its_own_value() -> None:
     inside = graph_document(
         node_document("in", "start", initialInput="own"),
         node_document("t", "end"),
@@ -54,7 +54,7 @@ async def test_without_an_input_the_graph_begins_by_itself() -> None:
 
 
 @virtual_time
-async def test_named_inputs_are_variables_everywhere_in_it() -> None:
+async def test_named_inputs_are_variables_of_the_nested_graph() -> None:
     inside = graph_document(
         node_document("a", "text", text="x"),
         node_document("b", "text", text="{{ who }}{{ input }}"),
@@ -65,7 +65,7 @@ async def test_named_inputs_are_variables_everywhere_in_it() -> None:
 
 
 @virtual_time
-async def test_without_an_input_an_entry_node_gets_the_named_ones() -> None:
+async def test_without_an_input_an_entry_node_gets_the_named_inputs() -> None:
     graph = around(5, "n_items", graph=ECHO, inputs={"n_items": "integer"})
     assert await values_of(graph) == {"output": {"n_items": 5}}
 
@@ -82,19 +82,21 @@ async def test_without_an_input_an_entry_node_gets_the_named_ones() -> None:
     ],
 )
 @virtual_time
-async def test_an_input_is_taken_as_the_type_it_is_declared_with(
+async def test_an_input_is_converted_to_its_declared_type(
     value: Any, kind: str, result: Any
 ) -> None:
     inside = graph_document(node_document("p", "parser", template="{{ x }}"))
-    given = await values_of(around(value, "x", graph=inside, inputs={"x": kind}))
-    assert given == {"output": result}
+    outputs = await values_of(around(value, "x", graph=inside, inputs={"x": kind}))
+    assert outputs == {"output": result}
 
 
 @pytest.mark.parametrize(
     ("value", "kind"), [("five", "number"), ([1], "boolean"), (1.5, "integer")]
 )
 @virtual_time
-async def test_a_value_of_another_type_is_refused_with_both(value: Any, kind: str) -> None:
+async def test_an_input_of_another_type_fails_the_node_with_both_types(
+    value: Any, kind: str
+) -> None:
     code, message = await values_of(around(value, "x", graph=ECHO, inputs={"x": kind}))
     assert code == "type-mismatch"
     assert f"input 'x' takes {kind}, but got" in message
@@ -110,14 +112,14 @@ SPLIT = graph_document(
 
 
 @virtual_time
-async def test_outputs_name_nodes_or_their_handles_and_carry_what_these_gave() -> None:
+async def test_outputs_name_nodes_or_handles_and_carry_their_values() -> None:
     outputs = {"start": "t", "taken": "which.condition-0", "other": "which.false", "no": "no"}
     graph = graph_document(node_document("n", "inner", graph=SPLIT, outputs=outputs))
     assert await values_of(graph) == {"output": "went", "start": "go", "taken": "go"}
 
 
 @virtual_time
-async def test_what_follows_an_output_without_a_value_is_skipped() -> None:
+async def test_nodes_after_an_output_without_a_value_are_skipped() -> None:
     graph = graph_document(
         node_document("n", "inner", graph=SPLIT, outputs={"no": "no", "yes": "yes"}),
         node_document("a", "end"), node_document("b", "end"),
@@ -129,21 +131,21 @@ async def test_what_follows_an_output_without_a_value_is_skipped() -> None:
 
 
 @virtual_time
-async def test_ids_with_dots_are_told_from_handles() -> None:
+async def test_ids_with_dots_are_distinguished_from_handles() -> None:
     inside = graph_document(
         node_document("a.b", "text", text="dotted"), node_document("a", "text", text="plain")
     )
     outputs = {"one": "a.b", "two": "a.b.output", "three": "a.output"}
     graph = graph_document(node_document("n", "inner", graph=inside, outputs=outputs))
-    given = await values_of(graph)
-    assert (given["one"], given["two"], given["three"]) == ("dotted", "dotted", "plain")
+    outputs = await values_of(graph)
+    assert (outputs["one"], outputs["two"], outputs["three"]) == ("dotted", "dotted", "plain")
 
 
 # -- flows
 
 
 @virtual_time
-async def test_a_stored_flow_is_run_in_the_version_named_or_its_newest() -> None:
+async def test_a_stored_flow_runs_in_the_named_or_the_newest_version() -> None:
     versions = [graph_document(node_document("t", "text", text=f"version {n}")) for n in range(2)]
     flows = FakeFlowStore(greet=versions)
     services, _ = services_with(lambda _: [], flows=flows)
@@ -155,7 +157,7 @@ async def test_a_stored_flow_is_run_in_the_version_named_or_its_newest() -> None
 
 
 @virtual_time
-async def test_a_flow_that_is_not_there_fails_the_node() -> None:
+async def test_an_unknown_flow_fails_the_node() -> None:
     services, _ = services_with(lambda _: [], flows=FakeFlowStore())
     graph = graph_document(node_document("n", "inner", flow={"id": "none"}))
     code, message = await values_of(graph, services=services)
@@ -163,7 +165,7 @@ async def test_a_flow_that_is_not_there_fails_the_node() -> None:
 
 
 @virtual_time
-async def test_a_run_that_knows_no_flows_says_so() -> None:
+async def test_a_run_without_stored_flows_fails_the_node() -> None:
     code, message = await values_of(
         graph_document(node_document("n", "inner", flow={"id": "greet"}))
     )
@@ -175,7 +177,7 @@ async def test_a_run_that_knows_no_flows_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "finding"),
     [
         ({}, ("missing-required-input", "/nodes/0/data/graph")),
         ({"graph": ECHO, "flow": {"id": "f"}}, ("conflicting-field", "/nodes/0/data/flow")),
@@ -188,11 +190,11 @@ async def test_a_run_that_knows_no_flows_says_so() -> None:
         ({"graph": ECHO, "outputs": {"error": "t"}}, ("invalid-data", "/nodes/0/data/outputs/error")),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str]) -> None:
-    assert errors_of(graph_document(node_document("n", "inner", **data))) == [fault]
+def test_invalid_data_are_found(data: dict[str, Any], finding: tuple[str, str]) -> None:
+    assert errors_of(graph_document(node_document("n", "inner", **data))) == [finding]
 
 
-def test_a_wire_into_no_input_is_found_and_names_are_known_inside() -> None:
+def test_a_wire_into_no_input_is_found_and_names_are_known_in_the_nested_graph() -> None:
     inside = graph_document(node_document("t", "text", text="{{ who }} {{ whom }}"))
     graph = around("Ada", "who", graph=inside, inputs={"who": "text"})
     (found,) = diagnostics_of(graph)
@@ -204,7 +206,7 @@ def test_a_wire_into_no_input_is_found_and_names_are_known_inside() -> None:
     assert (found.code, found.pointer) == ("unknown-handle", "/nodes/1/data/inputs")
 
 
-def test_an_edge_that_leaves_through_no_output_is_found() -> None:
+def test_an_edge_through_no_output_is_found() -> None:
     inner = node_document("n", "inner", graph=ECHO, outputs={"short": "t"})
     graph = graph_document(inner, node_document("x", "end"), edges=[("n", "x", "shrot", "input")])
     (found,) = diagnostics_of(graph)
@@ -217,7 +219,7 @@ def test_an_edge_that_leaves_through_no_output_is_found() -> None:
         assert diagnostics_of(graph) == []
 
 
-def test_names_that_cannot_be_read_are_not_missed_inside() -> None:
+def test_unreadable_inputs_cause_no_findings_in_the_nested_graph() -> None:
     inside = graph_document(node_document("t", "text", text="{{ who }}"))
     assert errors_of(graph_document(node_document("n", "inner", graph=inside, inputs=["who"]))) == [
         ("invalid-data", "/nodes/0/data/inputs")

@@ -29,7 +29,7 @@ async def run(text: str, data: dict[str, Any], inputs: Inputs = Inputs(), **opti
     return result.outputs["output"], events, models.requests[0]
 
 
-async def test_the_prompt_is_sent_as_it_stands_and_the_reply_is_text() -> None:
+async def test_the_prompt_is_sent_unchanged_and_the_reply_is_text() -> None:
     data = {"prompt": " p ", "system": "S", "temperature": 0.5, "maxTokens": 7, "model": "n"}
     value, events, request = await run("4", data)
     assert value == DataValue("text", "4")
@@ -44,14 +44,14 @@ async def test_without_a_prompt_the_input_is_the_prompt(data: dict[str, Any]) ->
     assert request.prompt == "ask this"
 
 
-async def test_without_stream_no_pieces_are_shown() -> None:
+async def test_without_stream_no_deltas_are_emitted() -> None:
     _, events, _ = await run("x", {"prompt": "p", "stream": False})
     assert [event.event_type for event in events] == ["prompt", "usage"]
 
 
 @pytest.mark.parametrize("text", ['{"a": [1]}', '```json\n{"a": [1]}\n```', '```\n{"a":[1]}```\n'])
 @pytest.mark.parametrize("name", ["jsonOutput", "json_mode"])
-async def test_json_output_gives_the_value(name: str, text: str) -> None:
+async def test_json_output_gives_the_parsed_value(name: str, text: str) -> None:
     value, _, request = await run(text, {"prompt": "p", "system": "S", name: True})
     assert value == DataValue("json", {"a": [1]})
     assert request.system == f"S\n\n{JSON_ONLY}"
@@ -65,7 +65,7 @@ async def test_a_reply_that_is_not_strict_json_fails_the_node(text: str) -> None
     assert caught.value.retryable
 
 
-async def test_json_that_was_cut_off_says_so() -> None:
+async def test_truncated_json_fails_the_node_with_a_hint() -> None:
     reply = ModelReply('{"a": ', "openai", "m", "length")
     services, _ = services_with(lambda _: [reply])
     execution = Llm().execute(
@@ -77,7 +77,7 @@ async def test_json_that_was_cut_off_says_so() -> None:
     assert not caught.value.retryable
 
 
-async def test_a_small_model_is_asked_to_be_brief_but_not_when_it_writes_json() -> None:
+async def test_a_small_model_gets_a_brief_system_prompt_except_for_json() -> None:
     small = ListedProviders(
         {"local": ["t"]}, profiles={"t": ModelProfile(small=True, max_output_tokens=220)}
     )

@@ -29,7 +29,7 @@ def body(**data: Any) -> dict[str, Any]:
 
 
 @virtual_time
-async def test_results_come_in_the_order_of_the_items_whoever_is_first() -> None:
+async def test_results_are_in_the_order_of_the_items() -> None:
     inside = body(value="{{ item.name }}", seconds="{{ item.takes }}")
     items = [
         {"name": "slow", "takes": 9},
@@ -42,7 +42,7 @@ async def test_results_come_in_the_order_of_the_items_whoever_is_first() -> None
 
 
 @virtual_time
-async def test_so_many_items_are_at_work_at_a_time_and_the_next_starts_with_the_first_end() -> None:
+async def test_parallel_items_run_at_once_and_the_next_starts_when_one_ends() -> None:
     work, began = WorkNode(), asyncio.get_running_loop().time()
     await run_node("loop", work, items=[5, 1, 1, 1, 1], parallel=2, body=body(seconds=ITEM))
     assert work.max_running == 2
@@ -50,26 +50,26 @@ async def test_so_many_items_are_at_work_at_a_time_and_the_next_starts_with_the_
 
 
 @virtual_time
-async def test_item_and_index_are_seen_in_all_of_the_body_and_in_graphs_in_it() -> None:
+async def test_item_and_index_are_variables_of_the_body_and_its_nested_graphs() -> None:
     inner = graph_document(node_document("deep", "text", text="{{ index }}{{ item }}"))
     inside = graph_document(node_document("in", "inner", graph=inner))
-    given = await run_node("loop", items=["a", "b"], body=inside)
-    assert given == {"output": ["0a", "1b"]}
+    outputs = await run_node("loop", items=["a", "b"], body=inside)
+    assert outputs == {"output": ["0a", "1b"]}
 
 
 @virtual_time
-async def test_a_loop_in_a_loop_has_names_of_its_own() -> None:
+async def test_a_nested_loop_has_its_own_item_and_index() -> None:
     inner = node_document(
         "each", "loop", items="{{ item }}", body=body(value="{{ index }}:{{ item }}")
     )
-    given = await run_node(
+    outputs = await run_node(
         "loop", WorkNode(), items=[["a", "b"], ["c"]], body=graph_document(inner)
     )
-    assert given == {"output": [["0:a", "1:b"], ["0:c"]]}
+    assert outputs == {"output": [["0:a", "1:b"], ["0:c"]]}
 
 
 @virtual_time
-async def test_an_entry_node_of_the_body_gets_the_item() -> None:
+async def test_the_entry_node_of_the_body_gets_the_item() -> None:
     inside = graph_document(
         node_document("in", "start"),
         node_document("t", "text", text="<{{ input }}>"),
@@ -80,9 +80,9 @@ async def test_an_entry_node_of_the_body_gets_the_item() -> None:
 
 @pytest.mark.parametrize("items", ["[1, 2]", " [1,\n2] ", "{{ '[1, 2]' }}"])
 @virtual_time
-async def test_the_json_text_of_a_list_is_read(items: str) -> None:
-    given = await run_node("loop", WorkNode(), items=items, body=body(value=ITEM))
-    assert given == {"output": [1, 2]}
+async def test_items_may_be_the_json_text_of_a_list(items: str) -> None:
+    outputs = await run_node("loop", WorkNode(), items=items, body=body(value=ITEM))
+    assert outputs == {"output": [1, 2]}
 
 
 def wired(*sources: dict[str, Any], handle: str = "input", **data: Any) -> dict[str, Any]:
@@ -135,13 +135,13 @@ async def test_items_that_are_no_list_fail_the_node(items: Any, shown: str) -> N
 async def test_no_items_give_an_empty_list() -> None:
     work = WorkNode()
     assert await run_node("loop", work, items=[], body=body()) == {"output": []}
-    given = await run_node("loop", work, items=[], body=body(), onItemError="skip")
-    assert given == {"output": [], "errors": []}
+    outputs = await run_node("loop", work, items=[], body=body(), onItemError="skip")
+    assert outputs == {"output": [], "errors": []}
     assert work.values == []
 
 
 @virtual_time
-async def test_a_failing_item_ends_the_others_and_the_loop() -> None:
+async def test_a_failing_item_cancels_the_others_and_fails_the_loop() -> None:
     work = WorkNode()
     inside = body(value="{{ item.n }}", fails="{{ item.bad }}", seconds="{{ item.takes }}")
     items = [{"n": n, "bad": n == 1, "takes": 1 if n == 1 else 60} for n in range(5)]
@@ -156,29 +156,29 @@ async def test_a_failing_item_ends_the_others_and_the_loop() -> None:
     ("on_error", "output"), [("skip", [0, 2, 4]), ("null", [0, None, 2, None, 4])]
 )
 @virtual_time
-async def test_failing_items_are_left_out_or_null_and_told(
+async def test_failing_items_are_skipped_or_null_and_listed_in_errors(
     on_error: str, output: list[Any]
 ) -> None:
     inside = body(value="{{ item.n }}", fails="{{ item.bad }}", seconds="{{ item.takes }}")
     items = [{"n": n, "bad": n % 2 == 1, "takes": 9 - n} for n in range(5)]
-    given = await run_node("loop", WorkNode(), items=items, body=inside, onItemError=on_error)
-    assert given["output"] == output
-    assert [error["index"] for error in given["errors"]] == [1, 3]
-    assert given["errors"][0]["error"]["code"] == "nested-run-failed"
-    assert "1 went wrong" in given["errors"][0]["error"]["message"]
+    outputs = await run_node("loop", WorkNode(), items=items, body=inside, onItemError=on_error)
+    assert outputs["output"] == output
+    assert [error["index"] for error in outputs["errors"]] == [1, 3]
+    assert outputs["errors"][0]["error"]["code"] == "nested-run-failed"
+    assert "1 went wrong" in outputs["errors"][0]["error"]["message"]
 
 
 @virtual_time
-async def test_people_may_be_asked_about_each_item() -> None:
+async def test_each_item_may_wait_for_an_approval() -> None:
     inside = graph_document(
         node_document("t", "text", text="{{ item }}"), node_document("ask", "approval", prompt="Keep {{ item }}?"),
         node_document("kept", "work", value="{{ input }}"), node_document("not", "work", value=None),
         edges=[("t", "ask"), ("ask", "kept", "approve"), ("ask", "not", "reject")],
     )  # fmt: skip
-    work, asked = WorkNode(), []
+    work, shown_values = WorkNode(), []
 
     def decide(request: Any) -> str:
-        asked.append(request["value"])
+        shown_values.append(request["value"])
         return "reject" if request["value"] == "b" else "approve"
 
     graph = graph_document(
@@ -187,7 +187,7 @@ async def test_people_may_be_asked_about_each_item() -> None:
     result = await run_with_answers(graph, decide, work)
     assert result.error is None
     assert result.outputs["n"]["output"].value == ["a", None, "c"]
-    assert asked == ["a", "b", "c"]
+    assert shown_values == ["a", "b", "c"]
     assert sorted(map(str, work.values)) == ["None", "a", "c"], "each item ran once"
 
 
@@ -224,10 +224,10 @@ async def test_a_body_from_a_wire_is_checked_before_the_first_item_runs(
 
 
 @virtual_time
-async def test_more_items_than_the_node_or_the_limits_allow_are_refused_before_any_runs() -> None:
+async def test_more_items_than_allowed_fail_the_loop_before_any_item_runs() -> None:
     work = WorkNode()
-    told = await run_node("loop", work, items=[1, 2, 3], maxItems=2, body=body())
-    assert told == ("limit-exceeded", "node 'n' failed: items of 'n': data.maxItems is 2, met 3")
+    result = await run_node("loop", work, items=[1, 2, 3], maxItems=2, body=body())
+    assert result == ("limit-exceeded", "node 'n' failed: items of 'n': data.maxItems is 2, met 3")
     services, _ = services_with(lambda _: [], limits=Limits(loop_items=2))
     result = await run_to_end(
         graph_document(node_document("n", "loop", items=[1, 2, 3], body=body())),
@@ -244,7 +244,7 @@ async def test_more_items_than_the_node_or_the_limits_allow_are_refused_before_a
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "finding"),
     [
         ({"items": [1]}, ("missing-required-input", "/nodes/0/data/body")),
         ({"body": body(), "flow": {"id": "f"}, "items": []}, ("conflicting-field", "/nodes/0/data/flow")),
@@ -256,11 +256,11 @@ async def test_more_items_than_the_node_or_the_limits_allow_are_refused_before_a
         ({"body": {}, "items": []}, ("missing-field", "/nodes/0/data/body/nodes")),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str]) -> None:
-    assert fault in errors_of(graph_document(node_document("n", "loop", **data)), WorkNode())
+def test_invalid_data_are_found(data: dict[str, Any], finding: tuple[str, str]) -> None:
+    assert finding in errors_of(graph_document(node_document("n", "loop", **data)), WorkNode())
 
 
-def test_a_good_loop_has_no_findings_and_an_edge_from_errors_needs_errors() -> None:
+def test_an_edge_from_errors_needs_an_error_policy_that_fills_it() -> None:
     def graph(on_error: str) -> dict[str, Any]:
         return graph_document(
             node_document("n", "loop", items=[1], body=body(value=ITEM), onItemError=on_error),
@@ -275,7 +275,7 @@ def test_a_good_loop_has_no_findings_and_an_edge_from_errors_needs_errors() -> N
     )  # fmt: skip
 
 
-def test_more_items_than_the_limits_allow_are_found_before_a_run() -> None:
+def test_a_maximum_over_the_limit_is_found_before_the_run() -> None:
     graph = graph_document(node_document("n", "loop", items=[1], body=body(), maxItems=7))
     assert errors_of(graph, WorkNode(), limits=Limits(loop_items=7)) == []
     assert errors_of(graph, WorkNode(), limits=Limits(loop_items=6)) == [

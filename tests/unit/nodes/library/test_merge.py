@@ -20,24 +20,24 @@ async def merged(data: dict[str, Any], inputs: Inputs) -> DataValue:
     ("values", "together"),
     [((), []), (("a",), ["a"]), (("a", {"k": 1}, None), ["a", {"k": 1}, None]), (([1],), [[1]])],
 )
-async def test_what_arrived_is_a_list_in_edge_order(values: Any, together: Any) -> None:
+async def test_the_inputs_become_a_list_in_edge_order(values: Any, together: Any) -> None:
     assert await merged({}, make_inputs(*values)) == DataValue("json", together)
 
 
-async def test_as_an_object_the_keys_are_the_nodes_it_came_from() -> None:
-    given = make_inputs("a", 2)
+async def test_in_object_mode_the_keys_are_the_source_nodes() -> None:
+    two = make_inputs("a", 2)
     again = Arrival("e9", "s0", "Source 0", "errors", "input", DataValue("json", []))
-    inputs = Inputs((*given.arrivals, again))
-    assert await merged({"mode": "object"}, given) == DataValue("json", {"s0": "a", "s1": 2})
+    inputs = Inputs((*two.arrivals, again))
+    assert await merged({"mode": "object"}, two) == DataValue("json", {"s0": "a", "s1": 2})
     assert await merged({"mode": "object"}, inputs) == DataValue("json", {"s0": ["a", []], "s1": 2})
     assert await merged({"mode": "object"}, Inputs()) == DataValue("json", {})
 
 
-async def test_a_wire_into_the_mode_is_no_value_to_merge() -> None:
+async def test_a_wire_into_the_mode_is_not_merged() -> None:
     assert await merged({}, make_inputs("a", ("mode", "object"))) == DataValue("json", {"s0": "a"})
 
 
-async def test_the_result_shares_nothing_with_what_arrived() -> None:
+async def test_the_result_is_a_copy_of_the_inputs() -> None:
     value = {"a": [1]}
     result = await merged({}, make_inputs(value))
     result.value[0]["a"].append(2)

@@ -54,14 +54,14 @@ def services() -> Any:
         (ClientModel(), {"provider": "own", "model": "big"}, {"provider": "own", "model": "big"}),
     ],
 )
-async def test_it_gives_the_model_and_all_that_is_set(
+async def test_a_model_node_gives_provider_model_and_settings(
     kind: Model, data: dict[str, Any], values: dict[str, Any]
 ) -> None:
     context = context_for(Node("g", "model", "G"), services=services()[0])
     assert await kind.materialize(data, "output", context) == FieldBundle("model", values)
 
 
-async def test_a_model_that_is_not_there_fails() -> None:
+async def test_an_unknown_model_fails_the_node() -> None:
     context = context_for(Node("g", "model", "G"), services=services()[0])
     with pytest.raises(NodeError) as caught:
         await Model().materialize({"model": "none"}, "output", context)
@@ -69,7 +69,7 @@ async def test_a_model_that_is_not_there_fails() -> None:
 
 
 @pytest.mark.parametrize("kind", [Agent(), Llm()])
-async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_beats_it(
+async def test_a_linked_model_overrides_the_data_and_a_wire_into_a_setting_overrides_it(
     kind: Agent | Llm,
 ) -> None:
     node_services, models = services()
@@ -90,12 +90,12 @@ async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_be
     _, events = await result_and_events(
         kind.execute(data, make_inputs("Hi", ("maxTokens", 7)), context)
     )
-    (asked,) = models.requests
-    assert isinstance(asked, ModelRequest)
-    assert (asked.provider, asked.model, asked.prompt) == ("own", "big", "Hi")
-    assert (asked.temperature, asked.max_tokens, asked.reasoning_effort) == (0.5, 7, "low")
-    fed = events[0].data["fields"]
-    assert {name: (each["source"], each["over"]) for name, each in fed.items()} == {
+    (request,) = models.requests
+    assert isinstance(request, ModelRequest)
+    assert (request.provider, request.model, request.prompt) == ("own", "big", "Hi")
+    assert (request.temperature, request.max_tokens, request.reasoning_effort) == (0.5, 7, "low")
+    wired_fields = events[0].data["fields"]
+    assert {name: (each["source"], each["over"]) for name, each in wired_fields.items()} == {
         "maxTokens": ("s1", ["link"]),
         "provider": ("g", ["inline"]),
         "model": ("g", ["inline"]),
@@ -107,9 +107,7 @@ async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_be
 REGISTRY = Registry(LIBRARY, providers=PROVIDERS)
 
 
-def test_an_unavailable_provider_is_reported_at_the_model_node_and_not_at_the_nodes_linked_to_it() -> (
-    None
-):
+def test_an_unavailable_provider_is_reported_at_the_model_node_only() -> None:
     unknown = {"provider": "nobody"}
     found = locations(check_node("model", unknown, registry=REGISTRY))
     assert found == [("unknown-provider", "/data/provider")]
@@ -121,7 +119,7 @@ def test_an_unavailable_provider_is_reported_at_the_model_node_and_not_at_the_no
     assert unlinked == [("unknown-provider", "/data/provider")]
 
 
-def test_it_never_runs_and_is_only_linked() -> None:
+def test_a_model_node_is_linked_and_never_executed() -> None:
     for name in ("model", "client"):
         facts = REGISTRY.type_info(name)
         assert facts is not None

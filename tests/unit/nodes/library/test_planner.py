@@ -44,18 +44,18 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
     assert outputs["output"] == "done: find it"
     assert (outputs["plan"]["goal"], outputs["plan"]["title"]) == ("find it", "Say it")
     assert [each["id"] for each in outputs["plan"]["nodes"]] == ["say"]
-    (asked,) = planner.requests
-    scope, _ = asked.pop("scope"), asked.pop("on_progress")
+    (request,) = planner.requests
+    scope, _ = request.pop("scope"), request.pop("on_progress")
     assert isinstance(scope, CallScope)
     assert (scope.execution_id, scope.path, scope.attempt) == (result.execution_id, "n", 1)
-    assert asked == {
+    assert request == {
         "prompt": "find it", "provider": "openai", "model": "n", "node_types": ["text"],
         "max_nodes": 3, "settings": CallSettings(0.5, 900, "low"),
     }  # fmt: skip
 
 
 @virtual_time
-async def test_a_linked_model_plans_as_it_is_set() -> None:
+async def test_a_linked_model_plans_with_its_settings() -> None:
     planner = OneStepPlanner()
     services, _ = services_with(lambda _: [], planner=planner)
     graph = graph_document(
@@ -67,9 +67,9 @@ async def test_a_linked_model_plans_as_it_is_set() -> None:
     ]
     result = await run_to_end(graph, services=services)
     assert result.outputs["n"]["output"].value == "done: g"
-    (asked,) = planner.requests
-    assert (asked["provider"], asked["model"]) == ("openai", "n")
-    assert asked["settings"] == CallSettings(temperature=0)
+    (request,) = planner.requests
+    assert (request["provider"], request["model"]) == ("openai", "n")
+    assert request["settings"] == CallSettings(temperature=0)
 
 
 PLANS = graph_document(node_document("n", "planner", goal="g"))
@@ -89,7 +89,7 @@ class WaitingPlanner:
         self.was_cancelled = False
 
     async def create_plan(
-        self, *asked: Any, on_progress: Callable[[PlanProgress], None], **more: Any
+        self, *request: Any, on_progress: Callable[[PlanProgress], None], **more: Any
     ) -> Any:
         on_progress(PlanProgress("delta", {"text": "Well. ", "reasoning": True}))
         on_progress(PlanProgress("delta", {"text": '{"title": "T"', "reasoning": False}))
@@ -99,7 +99,7 @@ class WaitingPlanner:
         except asyncio.CancelledError:
             self.was_cancelled = True
             raise
-        return await OneStepPlanner().create_plan(*asked, **more)
+        return await OneStepPlanner().create_plan(*request, **more)
 
 
 @virtual_time
@@ -213,7 +213,7 @@ async def test_calls_before_a_failed_call_are_reported_too() -> None:
 
 
 @virtual_time
-async def test_a_run_without_a_planner_says_so() -> None:
+async def test_a_run_without_a_planner_fails_the_node() -> None:
     services, _ = services_with(lambda _: [], planner=None)
     result = await run_to_end(PLANS, services=services)
     assert result.error is not None
@@ -221,7 +221,7 @@ async def test_a_run_without_a_planner_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "faults"),
+    ("data", "findings"),
     [
         ({}, [("missing-required-input", "/nodes/0/data/goal")]),
         ({"goal": " "}, [("missing-required-input", "/nodes/0/data/goal")]),
@@ -230,5 +230,5 @@ async def test_a_run_without_a_planner_says_so() -> None:
         ({"goal": "g"}, []),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
-    assert errors_of(graph_document(node_document("n", "planner", **data))) == faults
+def test_invalid_data_are_found(data: dict[str, Any], findings: list[tuple[str, str]]) -> None:
+    assert errors_of(graph_document(node_document("n", "planner", **data))) == findings

@@ -27,7 +27,7 @@ NODE = Node("s", "switch", "S")
         ({"cases": ["x"], "value": ""}, "x", "default"),
     ],
 )
-async def test_the_first_case_that_the_value_is_chooses_the_branch(
+async def test_the_first_case_equal_to_the_value_chooses_the_branch(
     data: dict[str, Any], value: Any, handle: str
 ) -> None:
     result, events = await result_and_events(
@@ -39,7 +39,7 @@ async def test_the_first_case_that_the_value_is_chooses_the_branch(
     assert event.data["handle"] == handle
 
 
-async def test_a_wire_brings_the_value() -> None:
+async def test_the_value_may_be_wired() -> None:
     inputs = make_inputs("passed on", ("value", 2))
     result, _ = await result_and_events(
         Switch().execute({"cases": [1, 2]}, inputs, context_for(NODE))

@@ -13,7 +13,7 @@ from tests.support.nodes.node_context import context_for, make_inputs, result_an
 NODE = Node("t", "transform", "T")
 
 
-async def given(data: dict[str, Any], *arrived: Any) -> DataValue:
+async def transformed(data: dict[str, Any], *arrived: Any) -> DataValue:
     result, _ = await result_and_events(
         Transform().execute(data, make_inputs(*arrived), context_for(NODE))
     )
@@ -31,28 +31,28 @@ async def given(data: dict[str, Any], *arrived: Any) -> DataValue:
         ({"fields": {}}, DataValue("json", {})),
     ],
 )
-async def test_what_the_expression_came_to_keeps_its_type(
+async def test_the_result_has_the_type_of_the_expression(
     data: dict[str, Any], value: DataValue
 ) -> None:
-    assert await given(data, "in") == value
+    assert await transformed(data, "in") == value
 
 
-async def test_a_wire_brings_either() -> None:
-    assert await given({"expression": "x"}, ("expression", 5)) == DataValue("integer", 5)
-    assert await given({}, ("fields", {"a": 1})) == DataValue("json", {"a": 1})
+async def test_expression_and_fields_may_be_wired() -> None:
+    assert await transformed({"expression": "x"}, ("expression", 5)) == DataValue("integer", 5)
+    assert await transformed({}, ("fields", {"a": 1})) == DataValue("json", {"a": 1})
 
 
-async def test_the_result_is_not_the_data_themselves() -> None:
+async def test_the_result_is_a_copy_of_the_data() -> None:
     data = {"expression": {"a": [1]}}
-    result = await given(data)
+    result = await transformed(data)
     result.value["a"].append(2)
     assert data == {"expression": {"a": [1]}}
 
 
 @pytest.mark.parametrize("data", [{}, {"expression": 1, "fields": {}}])
-async def test_it_takes_one_of_the_two(data: dict[str, Any]) -> None:
+async def test_exactly_one_of_expression_and_fields_is_required(data: dict[str, Any]) -> None:
     with pytest.raises(NodeError, match="one of the two") as caught:
-        await given(data)
+        await transformed(data)
     assert caught.value.code == "invalid-data"
     assert locations(check_node("transform", data)) == [("invalid-data", "/data")]
 

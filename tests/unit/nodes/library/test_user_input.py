@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 import planwave
-from planwave.cli.inputs import read_inputs, resolve_inputs
 from planwave.errors import InputError, NodeError
-from planwave.executor.inputs import validate_inputs
-from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Graph, Node
+from planwave.graph.model import Node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.user_input import UserInput
 from planwave.nodes.registry import Registry
@@ -26,22 +23,22 @@ CAT = "https://pictures.example/cat.png"
 REGISTRY = Registry(LIBRARY)
 
 
-async def given(chat_id: str | None = None, **data: Any) -> dict[str, Any]:
+async def outputs_of(chat_id: str | None = None, **data: Any) -> dict[str, Any]:
     context = context_for(NODE)
     context.chat_id = chat_id
     result, _ = await result_and_events(UserInput().execute(data, Inputs(), context))
     return {handle: value.value for handle, value in result.outputs.items()}
 
 
-def entered(**values: Any) -> dict[str, Any]:
-    made = dict(UserInput().adapt_inputs(values))
+def adapted(**values: Any) -> dict[str, Any]:
+    values = dict(UserInput().adapt_inputs(values))
     assert (
-        UserInput().adapt_inputs(json.loads(json.dumps(made))) == made
-    )  # as a fork gives it again
-    return made
+        UserInput().adapt_inputs(json.loads(json.dumps(values))) == values
+    )  # a fork passes adapted inputs again
+    return values
 
 
-def refused(**values: Any) -> InputError:
+def rejection_of(**values: Any) -> InputError:
     with pytest.raises(InputError) as caught:
         UserInput().adapt_inputs(values)
     return caught.value
@@ -50,56 +47,56 @@ def refused(**values: Any) -> InputError:
 # -- without inputs
 
 
-async def test_without_inputs_it_gives_what_stands_in_its_data() -> None:
+async def test_without_inputs_the_node_gives_its_data() -> None:
     whole = {"message": "hi", "files": [FILE], "images": [CAT], "extras": {"tone": "warm"}}
-    assert await given(**whole) == {"output": whole, **whole}
+    assert await outputs_of(**whole) == {"output": whole, **whole}
 
 
-async def test_nothing_at_all_is_an_empty_message() -> None:
+async def test_without_inputs_and_data_the_message_is_empty() -> None:
     whole = {"message": "", "files": [], "images": [], "extras": {}}
-    assert await given() == {"output": whole, **whole}
+    assert await outputs_of() == {"output": whole, **whole}
 
 
-async def test_chat_and_thread_are_handles_only_where_they_are_known() -> None:
-    assert (await given(chatId="c", threadId="t"))["threadId"] == "t"
-    assert (await given("of the run"))["chatId"] == "of the run"
-    assert (await given("of the run", chatId="c"))["chatId"] == "c"
-    assert not {"chatId", "threadId"} & (await given()).keys()
+async def test_chat_and_thread_have_a_value_only_if_they_are_set() -> None:
+    assert (await outputs_of(chatId="c", threadId="t"))["threadId"] == "t"
+    assert (await outputs_of("of the run"))["chatId"] == "of the run"
+    assert (await outputs_of("of the run", chatId="c"))["chatId"] == "c"
+    assert not {"chatId", "threadId"} & (await outputs_of()).keys()
 
 
-async def test_data_of_another_shape_fail_the_node() -> None:
+async def test_invalid_data_fail_the_node() -> None:
     with pytest.raises(NodeError) as caught:
-        await given(files=[{"name": "a.txt"}])
+        await outputs_of(files=[{"name": "a.txt"}])
     assert caught.value.code == "invalid-data"
 
 
 # -- given by an execution
 
 
-def test_what_is_left_out_is_empty() -> None:
+def test_omitted_parts_are_empty() -> None:
     whole = {"message": "hi", "files": [], "images": [], "extras": {}}
-    assert entered(message="hi") == {"output": whole, **whole}
+    assert adapted(message="hi") == {"output": whole, **whole}
 
 
 @pytest.mark.parametrize(
     ("output", "message"), [("hi", "hi"), (5, "5"), ([1, None], "[1,null]"), ("", "")]
 )
 def test_a_value_on_output_is_the_message(output: Any, message: str) -> None:
-    made = entered(output=output)
-    assert made["message"] == message
-    assert made["output"]["message"] == message
+    values = adapted(output=output)
+    assert values["message"] == message
+    assert values["output"]["message"] == message
 
 
-def test_an_object_on_output_is_all_of_it_and_others_may_add_to_it() -> None:
-    made = entered(output={"message": "hi", "chatId": "c"}, extras={"tone": "warm"})
-    assert (made["message"], made["chatId"], made["extras"]) == ("hi", "c", {"tone": "warm"})
-    assert entered(output="hi", images=[CAT])["images"] == [CAT]
+def test_an_object_on_output_sets_all_parts_and_other_handles_may_add_to_it() -> None:
+    values = adapted(output={"message": "hi", "chatId": "c"}, extras={"tone": "warm"})
+    assert (values["message"], values["chatId"], values["extras"]) == ("hi", "c", {"tone": "warm"})
+    assert adapted(output="hi", images=[CAT])["images"] == [CAT]
 
 
-def test_an_object_and_its_parts_share_nothing() -> None:
-    made = entered(extras={"list": [1]})
-    made["extras"]["list"].append(2)
-    assert made["output"]["extras"] == {"list": [1]}
+def test_output_and_parts_are_copies() -> None:
+    values = adapted(extras={"list": [1]})
+    values["extras"]["list"].append(2)
+    assert values["output"]["extras"] == {"list": [1]}
 
 
 @pytest.mark.parametrize(
@@ -115,14 +112,14 @@ def test_an_object_and_its_parts_share_nothing() -> None:
         ({"output": {"extras": {}}, "extras": {"a": 1}}, "'extras' is given twice"),
     ],
 )
-def test_another_shape_is_refused_with_a_way_out(values: dict[str, Any], words: str) -> None:
-    error = refused(**values)
+def test_invalid_inputs_are_rejected_with_a_hint(values: dict[str, Any], words: str) -> None:
+    error = rejection_of(**values)
     assert words in error.message
     assert error.hint
 
 
-def test_every_fault_is_told_at_once() -> None:
-    message = refused(message=5, extras=[], files={}).message
+def test_all_errors_of_the_inputs_are_reported_together() -> None:
+    message = rejection_of(message=5, extras=[], files={}).message
     assert all(f"{name} has to be " in message for name in ("message", "extras", "files"))
 
 
@@ -146,7 +143,7 @@ def graph_of(*handles: str) -> dict[str, Any]:
         {"ask": {"output": "hi", "images": [CAT]}},
     ],
 )
-async def test_every_handle_carries_what_the_execution_was_given(inputs: dict[str, Any]) -> None:
+async def test_every_handle_carries_the_inputs_of_the_execution(inputs: dict[str, Any]) -> None:
     graph = graph_of("message", "files", "images", "output")
     result = await planwave.run(planwave.build(graph, registry=REGISTRY), inputs=inputs)
     assert result.status == "completed"
@@ -156,29 +153,14 @@ async def test_every_handle_carries_what_the_execution_was_given(inputs: dict[st
     assert result.outputs["got_output"]["output"].value["message"] == "hi"
 
 
-async def test_a_run_without_inputs_begins_with_the_data() -> None:
+async def test_a_run_without_inputs_uses_the_data() -> None:
     result = await planwave.run(planwave.build(graph_of("message"), registry=REGISTRY))
     assert result.text == "from the data"
 
 
-async def test_a_run_is_refused_before_anything_of_it_when_its_input_is_no_user_input() -> None:
+async def test_a_run_with_invalid_inputs_is_rejected_before_it_starts() -> None:
     built = planwave.build(graph_of("message"), registry=REGISTRY)
     with pytest.raises(InputError) as caught:
         await planwave.run(built, inputs={"ask": {"files": ["a.txt"]}})
     assert caught.value.code == "invalid-inputs"
     assert caught.value.message.startswith("inputs['ask']: files.0")
-
-
-def test_pieces_from_a_command_line_come_together_before_they_are_read() -> None:
-    graph = Graph((NODE,), ())
-    written = read_inputs(["hi", '{"extras": {"tone": "warm"}}', "ask:chatId=c"])
-    made = resolve_inputs(written, graph, REGISTRY)
-    assert made == {"ask": {"output": "hi", "extras": {"tone": "warm"}, "chatId": "c"}}
-    settled = validate_inputs(Program(graph, REGISTRY), made)["ask"]
-    assert settled["output"] == {
-        "message": "hi",
-        "files": [],
-        "images": [],
-        "extras": {"tone": "warm"},
-        "chatId": "c",
-    }

@@ -16,7 +16,7 @@ from tests.support.nodes.node_context import context_for, make_inputs, result_an
 REGISTRY = Registry(LIBRARY)
 
 
-async def test_whatever_arrives_there_is_no_result() -> None:
+async def test_void_gives_no_outputs_and_no_events() -> None:
     context = context_for(Node("v", "void", "V"))
     result, events = await result_and_events(
         Void().execute({}, make_inputs("x", {"a": 1}), context)
@@ -24,7 +24,7 @@ async def test_whatever_arrives_there_is_no_result() -> None:
     assert (dict(result.outputs), events) == ({}, [])
 
 
-async def test_a_run_that_ends_in_it_completes_without_its_text() -> None:
+async def test_a_run_that_ends_in_void_completes_without_text() -> None:
     result = await planwave.run(
         planwave.build(dict(REGISTRY.spec("void").example), registry=REGISTRY)
     )
@@ -33,7 +33,7 @@ async def test_a_run_that_ends_in_it_completes_without_its_text() -> None:
     assert result.text == ""
 
 
-def test_nothing_can_follow_it() -> None:
+def test_an_edge_from_void_is_an_error() -> None:
     graph = graph_document(
         node_document("v", "void"), node_document("e", "end"), edges=[("v", "e")]
     )

@@ -30,14 +30,14 @@ WAIT = Wait(now=lambda: NOW)
 REGISTRY = Registry([Text, End, Wait(now=lambda: NOW)])
 
 
-async def given(data: Mapping[str, Any], inputs: Inputs) -> Any:
+async def result_of(data: Mapping[str, Any], inputs: Inputs) -> Any:
     return await last_item(WAIT.execute(data, inputs, context_for(NODE)))
 
 
-async def waiting(**data: Any) -> Suspension:
-    asked = await given(data, make_inputs("x"))
-    assert isinstance(asked, Suspension)
-    return asked
+async def suspend(**data: Any) -> Suspension:
+    suspension = await result_of(data, make_inputs("x"))
+    assert isinstance(suspension, Suspension)
+    return suspension
 
 
 # -- how long
@@ -54,33 +54,35 @@ async def waiting(**data: Any) -> Suspension:
         ({"until": " 2030-02-01 "}, 54_000, "2030-02-01T00:00:00+00:00"),
     ],
 )
-async def test_a_wait_is_a_request_that_the_time_answers(
+async def test_a_wait_is_a_timer_request_with_its_time_limit(
     data: dict[str, Any], seconds: float, until: str
 ) -> None:
-    asked = await waiting(**data)
-    assert asked.timeout_s == seconds
-    assert asked.request == {
+    suspension = await suspend(**data)
+    assert suspension.timeout_s == seconds
+    assert suspension.request == {
         "kind": "timer",
         "message": f"Waits until {until}.",
         "until": until,
         "actions": ["continue"],
     }
-    assert validate_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
+    assert (
+        validate_answer(suspension.request, suspension.timeout_answer) == suspension.timeout_answer
+    )
 
 
 @pytest.mark.parametrize(
     "data", [{"seconds": 0}, {"until": "2030-01-31T09:00:00Z"}, {"until": "2001-01-01"}]
 )
-async def test_what_has_come_already_is_not_waited_for(data: dict[str, Any]) -> None:
-    result = await given(data, make_inputs({"a": 1}))
+async def test_a_time_that_has_passed_is_not_waited_for(data: dict[str, Any]) -> None:
+    result = await result_of(data, make_inputs({"a": 1}))
     assert result == ExecutionResult({"output": DataValue("any", {"a": 1})})
 
 
-async def test_a_wire_brings_the_time() -> None:
-    asked = await given({}, make_inputs("x", ("seconds", 5)))
-    assert asked.timeout_s == 5
-    asked = await given({}, make_inputs("x", ("until", "2030-01-31T09:00:05Z")))
-    assert asked.timeout_s == 5
+async def test_the_time_may_be_wired() -> None:
+    suspension = await result_of({}, make_inputs("x", ("seconds", 5)))
+    assert suspension.timeout_s == 5
+    suspension = await result_of({}, make_inputs("x", ("until", "2030-01-31T09:00:05Z")))
+    assert suspension.timeout_s == 5
 
 
 @pytest.mark.parametrize(
@@ -96,17 +98,19 @@ async def test_a_wire_brings_the_time() -> None:
         ({"seconds": "5"}, "data.seconds"),
     ],
 )
-async def test_what_cannot_be_waited_for_fails_the_node(data: dict[str, Any], words: str) -> None:
+async def test_an_invalid_time_fails_the_node(data: dict[str, Any], words: str) -> None:
     with pytest.raises(NodeError) as caught:
-        await given(data, Inputs())
+        await result_of(data, Inputs())
     assert caught.value.code == "invalid-data"
     assert words in caught.value.message
 
 
-async def test_whoever_answers_the_input_goes_on_unchanged() -> None:
-    asked = await waiting(seconds=5)
-    answer = json.loads(json.dumps(asked.timeout_answer))
-    result = await WAIT.resume({}, make_inputs([1, None]), context_for(NODE), asked.state, answer)
+async def test_the_input_is_passed_on_unchanged_after_the_wait() -> None:
+    suspension = await suspend(seconds=5)
+    answer = json.loads(json.dumps(suspension.timeout_answer))
+    result = await WAIT.resume(
+        {}, make_inputs([1, None]), context_for(NODE), suspension.state, answer
+    )
     assert result.outputs == {"output": DataValue("any", [1, None])}
 
 
@@ -180,6 +184,6 @@ async def test_a_time_in_the_past_makes_no_pause() -> None:
 
 async def test_the_clock_of_the_machine_is_the_default() -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    waiting = await last_item(Wait().execute({"until": until}, Inputs(), context_for(NODE)))
-    assert isinstance(waiting, Suspension)
-    assert waiting.timeout_s == pytest.approx(3_600, abs=60)
+    suspend = await last_item(Wait().execute({"until": until}, Inputs(), context_for(NODE)))
+    assert isinstance(suspend, Suspension)
+    assert suspend.timeout_s == pytest.approx(3_600, abs=60)

@@ -32,13 +32,13 @@ def chain(rounds: int) -> Any:
 
 @pytest.mark.parametrize("rounds", [0, 1, 5])
 @virtual_time
-async def test_it_goes_on_while_the_condition_holds(rounds: int) -> None:
-    given = await run_node("while", condition="value.goes", initial=chain(rounds), body=NEXT)
-    assert given == {"output": {"goes": False, "left": "done"}, "iterations": rounds}
+async def test_rounds_run_while_the_condition_holds(rounds: int) -> None:
+    outputs = await run_node("while", condition="value.goes", initial=chain(rounds), body=NEXT)
+    assert outputs == {"output": {"goes": False, "left": "done"}, "iterations": rounds}
 
 
 @virtual_time
-async def test_each_round_is_given_the_value_before_it_and_its_number() -> None:
+async def test_each_round_gets_the_previous_value_and_its_index() -> None:
     work = WorkNode()
     inside = graph_document(
         node_document("b", "parser", template="{{ value.next }}"),
@@ -46,15 +46,15 @@ async def test_each_round_is_given_the_value_before_it_and_its_number() -> None:
     )
     inside["nodes"].append(node_document("e", "end"))
     inside["edges"] = graph_document(edges=[("b", "e")])["edges"]
-    given = await run_node(
+    outputs = await run_node(
         "while", work, condition="{{ value.goes }}", initial=chain(3), body=inside
     )
-    assert given["iterations"] == 3
+    assert outputs["iterations"] == 3
     assert work.values == [0, 1, 2]
 
 
 @virtual_time
-async def test_an_entry_node_of_the_body_gets_the_value_and_the_input_is_the_first() -> None:
+async def test_the_entry_node_of_the_body_gets_the_value_and_the_input_is_the_first() -> None:
     inside = graph_document(
         node_document("in", "start"),
         node_document("b", "parser", template="{{ input.next }}"),
@@ -71,13 +71,13 @@ async def test_an_entry_node_of_the_body_gets_the_value_and_the_input_is_the_fir
 
 
 @virtual_time
-async def test_without_input_it_begins_with_the_empty_text() -> None:
-    given = await run_node("while", condition="'false'", body=NEXT)
-    assert given == {"output": "", "iterations": 0}
+async def test_without_input_the_first_value_is_the_empty_text() -> None:
+    outputs = await run_node("while", condition="'false'", body=NEXT)
+    assert outputs == {"output": "", "iterations": 0}
 
 
 @virtual_time
-async def test_the_condition_may_read_what_reached_the_node() -> None:
+async def test_the_condition_may_read_the_input_of_the_node() -> None:
     graph = graph_document(
         node_document("s", "start", initialInput={"go": False}),
         node_document("n", "while", condition="input.go", body=NEXT, initial="kept"),
@@ -91,15 +91,15 @@ async def test_the_condition_may_read_what_reached_the_node() -> None:
     ("value", "rounds"), [(True, 1), (False, 0), ("true", 1), (" False ", 0), ("TRUE\n", 1)]
 )
 @virtual_time
-async def test_true_and_false_may_come_as_text(value: Any, rounds: int) -> None:
+async def test_true_and_false_may_be_text(value: Any, rounds: int) -> None:
     initial = {"goes": value, "next": {"goes": False}}
-    given = await run_node("while", condition="value.goes", initial=initial, body=NEXT)
-    assert given["iterations"] == rounds
+    outputs = await run_node("while", condition="value.goes", initial=initial, body=NEXT)
+    assert outputs["iterations"] == rounds
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "yes", "", [], {"a": 1}, 0.5])
 @virtual_time
-async def test_anything_else_is_no_condition(value: Any) -> None:
+async def test_a_condition_of_another_type_fails_the_node(value: Any) -> None:
     code, message = await run_node(
         "while", condition="value.goes", initial={"goes": value}, body=NEXT
     )
@@ -107,16 +107,16 @@ async def test_anything_else_is_no_condition(value: Any) -> None:
     assert "the condition of 'n' gives neither true nor false, but" in message
 
 
-async def test_a_condition_may_compare() -> None:
+async def test_a_condition_may_use_comparisons_and_filters() -> None:
     twice = graph_document(node_document("t", "text", text="{{ value }}{{ value }}"))
-    given = await run_node(
+    outputs = await run_node(
         "while", condition="value | length < 10 and index < 9", initial="ab", body=twice
     )
-    assert given == {"output": "ab" * 8, "iterations": 3}
+    assert outputs == {"output": "ab" * 8, "iterations": 3}
 
 
 @virtual_time
-async def test_a_failing_round_ends_it() -> None:
+async def test_a_failing_round_fails_the_node() -> None:
     inside = graph_document(node_document("b", "work", fails=True, value="it"))
     code, message = await run_node("while", WorkNode(), condition="'true'", body=inside)
     assert code == "nested-run-failed"
@@ -124,7 +124,7 @@ async def test_a_failing_round_ends_it() -> None:
 
 
 @virtual_time
-async def test_more_rounds_than_the_node_or_the_limits_allow_end_it() -> None:
+async def test_more_rounds_than_allowed_fail_the_node() -> None:
     data = {"condition": "value.goes", "initial": chain(3), "body": NEXT}
     assert (await run_node("while", **data, maxIterations=3))["iterations"] == 3
     assert await run_node("while", **data, maxIterations=2) == (
@@ -140,7 +140,7 @@ async def test_more_rounds_than_the_node_or_the_limits_allow_end_it() -> None:
 
 
 @virtual_time
-async def test_without_any_limit_it_ends_after_a_hundred_rounds() -> None:
+async def test_the_default_maximum_is_a_hundred_rounds() -> None:
     work = WorkNode()
     code, message = await run_node(
         "while", work, condition="'true'", body=graph_document(node_document("b", "work"))
@@ -150,7 +150,7 @@ async def test_without_any_limit_it_ends_after_a_hundred_rounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "finding"),
     [
         ({"body": NEXT}, ("missing-required-input", "/nodes/0/data/condition")),
         ({"condition": "value"}, ("missing-required-input", "/nodes/0/data/body")),
@@ -163,14 +163,14 @@ async def test_without_any_limit_it_ends_after_a_hundred_rounds() -> None:
         ({"condition": "value.x and index < 3 and goal", "body": NEXT}, None),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str] | None) -> None:
+def test_invalid_data_are_found(data: dict[str, Any], finding: tuple[str, str] | None) -> None:
     assert errors_of(graph_document(node_document("n", "while", **data))) == (
-        [] if fault is None else [fault]
+        [] if finding is None else [finding]
     )
 
 
 @virtual_time
-async def test_a_condition_that_a_wire_brings_and_is_none_is_told_with_its_field() -> None:
+async def test_an_invalid_wired_condition_fails_the_node_with_its_field() -> None:
     graph = graph_document(
         node_document("g", "text", text="value <"),
         node_document("n", "while", initial=1, body=NEXT),
@@ -191,7 +191,7 @@ async def test_a_condition_that_a_wire_brings_and_is_none_is_told_with_its_field
         ("value < 3", set[str]()),
     ],
 )
-async def test_its_result_follows_from_the_nodes_that_its_condition_names(
+async def test_the_result_key_contains_the_nodes_that_the_condition_names(
     condition: str, counts: set[str]
 ) -> None:
     body = graph_document(node_document("n", "text", text="{{ value }}"))
@@ -200,8 +200,8 @@ async def test_its_result_follows_from_the_nodes_that_its_condition_names(
         node_document("w", "while", initial=1, condition=condition, body=body),
         edges=[("x", "m"), ("y", "m"), ("m", "w", "output", "nowhere")],
     )  # fmt: skip
-    gave: dict[str, Any] = {"x": 1, "y": 1}
-    before = await result_key_of(graph, "w", **gave, m=1)
+    results: dict[str, Any] = {"x": 1, "y": 1}
+    before = await result_key_of(graph, "w", **results, m=1)
     for node_id in ("x", "y"):
-        changed = await result_key_of(graph, "w", **{**gave, node_id: 2}, m=1)
+        changed = await result_key_of(graph, "w", **{**results, node_id: 2}, m=1)
         assert (changed != before) is (node_id in counts)

@@ -12,6 +12,7 @@ from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -71,6 +72,7 @@ def answer(
     form: FormOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Answer what an execution waits for; it goes on at once.
 
@@ -83,7 +85,7 @@ def answer(
     * `planwave answer 0199c3a1 r17 --decision approve --note "well done"`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     given = _answer_from_options(decision, note, value, form)
 
     async def tell(

@@ -28,6 +28,7 @@ from planwave.cli.options import (
     MAX_LISTED,
     CommandContext,
     IdArgument,
+    ImportOption,
     JsonFlag,
     LimitOption,
     NodeOption,
@@ -55,6 +56,7 @@ def ls(
     status: StatusOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """List executions, and plans that did not run, newest first.
 
@@ -63,7 +65,7 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
@@ -104,6 +106,7 @@ def show(
     node: NodeOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Show an execution (steps, results, usage) or a plan.
 
@@ -112,7 +115,7 @@ def show(
     * `planwave show last`
     * `planwave show 0199c3a1 --node compare`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> _StoredPlan | _StoredExecution:

@@ -23,7 +23,7 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import JsonFlag, StorageOption, command_context
+from planwave.cli.options import ImportOption, JsonFlag, StorageOption, command_context
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -52,6 +52,7 @@ def diff(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Compare two executions: status, time, tokens, cost, and what each step gave.
 
@@ -60,7 +61,7 @@ def diff(
     * `planwave diff 0199c3a1 last`
     * `planwave diff 0199c3a1 0199c3b2 --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> dict[str, Any]:

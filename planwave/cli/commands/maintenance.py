@@ -11,7 +11,13 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
-from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    CommandContext,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.errors import InputError, StoreError
 from planwave.storage.files import ARTIFACT_DIR
 
@@ -35,6 +41,7 @@ def backup(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Write everything that is stored into one file, also while a server runs.
 
@@ -48,7 +55,7 @@ def backup(
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.backup import back_up
 
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     made = back_up(settings.storage_dir, file)
     if console.json:
@@ -82,6 +89,7 @@ def prune(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Remove executions that ended long ago: events, results, recorded calls, JSON documents.
 
@@ -92,7 +100,7 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:

@@ -58,3 +58,12 @@ def test_unknown_embedded_model_is_rejected() -> None:
     assert "qwen2.5-coder-1.5b" in str(caught.value.hint)
     own = CommandContext(fake_factories(), provider="local", model="./my.gguf").settings()
     assert own.local_model == "./my.gguf"
+
+
+def test_import_options_add_to_the_configured_modules() -> None:
+    ctx = SimpleNamespace(
+        obj=CommandContext(fake_factories(node_modules=["a"]), node_modules=["b"])
+    )
+    combined = command_context(cast(Any, ctx), False, node_modules=["c"])
+    assert combined.settings().node_modules == ["a", "b", "c"]
+    assert combined.command_hint("show last") == "planwave show last --import b --import c"

@@ -60,6 +60,8 @@ async def test_execution_is_created_then_started() -> None:
             "starting",
             {"a": "pending", "b": "pending"},
         )
+        state = await calls.get_json(f"/api/executions/{created['execution_id']}")
+        assert state["wave"] == {"current": 1, "total": 2}
         path = f"/api/execute/{created['execution_id']}/start"
         assert (await calls.post_json(path, status=202))["execution_id"] == created["execution_id"]
         await calls.service.wait(created["execution_id"])
@@ -124,6 +126,40 @@ async def test_unavailable_provider_is_rejected_and_nothing_is_created(start: bo
         assert (problem["code"], problem["hint"]) == ("unavailable-provider", "set OFF_KEY")
         assert (await calls.get_json("/api/plans"))["plans"] == []
         assert (await calls.get_json("/api/executions"))["executions"] == []
+
+
+@pytest.mark.parametrize(
+    ("retry", "message"),
+    [
+        ({"attempts": 2}, "ValueError: it broke (attempt 2 of 2)"),
+        ({"attempts": 2, "on": ["ValueError"]}, "ValueError: it broke (attempt 2 of 2)"),
+        (
+            {"attempts": 2, "notOn": ["ValueError"]},
+            "ValueError: it broke (attempt 1 of 2, not retried: retry.notOn names 'ValueError')",
+        ),
+    ],
+)
+async def test_failure_is_retried_as_the_policy_says(retry: Any, message: str) -> None:
+    broken = {"id": "b", "type": "broken"}
+    in_graph = {"graph": {"nodes": [{**broken, "policy": {"retry": retry}}], "edges": []}}
+    in_options = {
+        "graph": {"nodes": [broken], "edges": []},
+        "options": {"policies": {"b": {"retry": retry}}},
+    }
+    async with in_process_client(dependencies(types=[FailingNode()])) as calls:
+        for body in (in_graph, in_options):
+            execution_id = await execute_to_end(calls, body)
+            shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
+            assert shown["error"]["message"] == f"node 'b' failed: {message}"
+
+
+async def test_retry_that_can_never_happen_is_a_warning() -> None:
+    step = {**GRAPH["nodes"][0], "policy": {"retry": {"attempts": 2}}}
+    async with in_process_client(dependencies()) as calls:
+        found = await calls.post_json("/api/check", {"graph": {"nodes": [step], "edges": []}})
+        assert [(issue["code"], issue["severity"]) for issue in found["diagnostics"]] == [
+            ("unused-retry", "warning")
+        ]
 
 
 async def test_options_and_policies_apply_to_the_execution_only() -> None:

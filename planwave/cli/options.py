@@ -49,7 +49,7 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         metavar="DIR",
-        help="Where plans, executions and JSON results are kept. [default: ./storage]",
+        help="The directory of plans, executions and JSON results. [default: ./storage]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -58,7 +58,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
-        help="openai, anthropic, local, or one from planwave.toml. [default: the first there is]",
+        help="openai, anthropic, local, or a name in planwave.toml. [default: the first available]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -67,7 +67,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="A model of that provider. [default: the provider's own]",
+        help="A model of that provider. [default: the provider's default]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -81,14 +81,14 @@ class Scheduling(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What happens to the rest when a node fails."""
+    """What happens to the other nodes when a node fails."""
 
     CONTINUE = "continue"
     STOP = "stop"
 
 
 class StatusFilter(StrEnum):
-    """What an execution can be."""
+    """The status of an execution."""
 
     STARTING = "starting"
     EXECUTING = "executing"
@@ -101,14 +101,16 @@ class StatusFilter(StrEnum):
 GoalArgument = Annotated[
     str,
     typer.Argument(
-        metavar="GOAL", help="What you want, in your own words; - is stdin.", show_default=False
+        metavar="GOAL",
+        help="The goal, in your own words; - reads it from stdin.",
+        show_default=False,
     ),
 ]
 FileArgument = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - is stdin.",
+        help="A graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - for stdin.",
         show_default=False,
     ),
 ]
@@ -116,7 +118,7 @@ IdArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="An execution or plan, by its id, the unique start of its id, or: last.",
+        help="An execution or plan, by its id, a unique part of its id, or: last.",
         show_default=False,
     ),
 ]
@@ -124,26 +126,28 @@ SchedulingOption = Annotated[
     Scheduling,
     typer.Option(
         "--scheduling",
-        help="eager: a step starts when what it needs is there. waves: one wave after the other.",
+        help="eager: a step starts as soon as its inputs are there. waves: one wave after the other.",
     ),
 ]
 OnFailureOption = Annotated[
     OnFailure,
     typer.Option(
         "--on-failure",
-        help="continue: finish everything that does not depend on the failure. stop: end early.",
+        help="continue: run all steps that do not depend on the failed step. stop: end early.",
     ),
 ]
 MaxParallelOption = Annotated[
     int | None,
-    typer.Option("--max-parallel", min=1, metavar="N", help="Steps at work at the same time."),
+    typer.Option(
+        "--max-parallel", min=1, metavar="N", help="Steps that run at the same time, at most."
+    ),
 ]
 RunToOption = Annotated[
     list[str] | None,
     typer.Option(
         "--run-to",
         metavar="NODE",
-        help="Run only this step and what it needs. May be given several times.",
+        help="Run only this step and the steps that it depends on. Can be repeated.",
     ),
 ]
 RunFromOption = Annotated[
@@ -151,8 +155,8 @@ RunFromOption = Annotated[
     typer.Option(
         "--run-from",
         metavar="NODE",
-        help="Run only this step and what follows it, with what that needs. May be given several "
-        "times.",
+        help="Run only this step, the steps after it, and the steps that these depend on. Can be "
+        "repeated.",
     ),
 ]
 InputOption = Annotated[
@@ -160,23 +164,25 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="INPUT",
-        help="What an entry step gives: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, or a JSON object "
-        "{node: {handle: value}}. May be given several times.",
+        help="The value of an entry step: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, a JSON object "
+        "{node: {handle: value}}, or - to read a text from stdin. Can be repeated.",
     ),
 ]
 LimitOption = Annotated[
     int,
     typer.Option(
-        "--limit", "-n", min=1, max=MAX_LISTED, metavar="N", help="At most so many of each."
+        "--limit", "-n", min=1, max=MAX_LISTED, metavar="N", help="The largest number of entries."
     ),
 ]
 StatusOption = Annotated[
-    StatusFilter | None, typer.Option("--status", help="Only executions that are so.")
+    StatusFilter | None, typer.Option("--status", help="Only executions with this status.")
 ]
 NodeOption = Annotated[
     str | None,
     typer.Option(
-        "--node", metavar="NODE", help="The whole text of one step, by its id, path or name."
+        "--node",
+        metavar="NODE",
+        help="Print the whole result of one step, by its id, path or name.",
     ),
 ]
 
@@ -344,7 +350,7 @@ ExecutionArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="An execution, by its id, the unique start of its id, or: last.",
+        help="An execution, by its id, a unique part of its id, or: last.",
         show_default=False,
     ),
 ]

@@ -142,6 +142,11 @@ def test_status_reason_of_every_status() -> None:
     assert status_reason("blocked", {"cause": {"node": "a", "error": {}}}) == "because a failed"
     assert status_reason("skipped", {"reason": "not chosen"}) == "not chosen"
     assert status_reason("cancelled", {"cause": "stopped"}) == "stopped"
-    assert status_reason("waiting", {}) == "waits for an answer"
-    assert status_reason("waiting", {"request": {"prompt": "Go?"}}) == "waits for an answer: Go?"
+    assert status_reason("waiting", {}) == "for an answer"
+    assert status_reason("waiting", {"request": {"prompt": "Go?"}}) == "for an answer: Go?"
+    asked = {"request_id": "r9", "request": {"prompt": "Go?"}}
+    assert status_reason("waiting", asked) == "for an answer to r9: Go?"
+    timer = {"request_id": "r9", "request": {"kind": "timer", "until": "soon"}}
+    assert status_reason("waiting", timer) == "until soon"
+    assert status_reason("reused", {"reused": {"execution_id": "x0"}}) == "from x0"
     assert status_reason("completed", {"reason": None, "cause": None, "error": None}) == ""

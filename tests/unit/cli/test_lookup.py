@@ -83,7 +83,7 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
         for name in (built.flow_id, "Täglich", built.flow_id[:-1]):
             assert await find_flow_id(service, name) == built.flow_id
         with pytest.raises(NotFound):
-            await find_flow_id(service, built.flow_id[:-1], by_prefix=False)
+            await find_flow_id(service, built.flow_id[:-1], by_part=False)
         for name in ("", "Tägli", "nobody"):
             with pytest.raises(NotFound):
                 await find_flow_id(service, name)

@@ -22,7 +22,7 @@ run: $(VENV)/.run ## Plan GOAL="…", show the plan, run it, print the result
 serve: $(VENV)/.run ## Serve plans and executions over HTTP on 127.0.0.1:8000; ARGS="--port 9000"
 	@exec $(BIN)/planwave serve $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (< 5 minutes)
+test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (about three minutes)
 	@$(PYTEST) -n 2 -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.dev ## Run the slow tests: the real embedded model, long loops

@@ -155,7 +155,9 @@ class DocumentNode(TypedDict):
     """As text; null where there is none."""
     outputs: dict[str, Any] | None
     """`{handle: {type, value}}`."""
-    error: ErrorInfo | None
+    error: str | None
+    """Why it failed, as text."""
+    error_detail: ErrorInfo | None
     handled: bool
     """Its failure was caught by its policy."""
     reason: str | None

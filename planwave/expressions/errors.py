@@ -15,6 +15,7 @@ FAILED = "template-error"
 UNAVAILABLE = "template-unavailable"
 
 LITERAL_HINT = 'to write literal braces use {{ "{{" }} or {% raw %}…{% endraw %}'
+NUMBER_HINT = "pass a number, or give a default: | float(0)"
 
 HINTS = {
     SYNTAX: LITERAL_HINT,
@@ -40,10 +41,10 @@ def too_large(what: str, limit: int, actual: int, setting: str) -> TemplateError
     )
 
 
-def at_pointer(error: TemplateError, pointer: str) -> TemplateError:
-    """Return the same error with the pointer of its field at the start of the message."""
+def at_field(error: TemplateError, name: str) -> TemplateError:
+    """Return the same error with the name of its field at the start of the message."""
     return TemplateError(
-        f"{pointer or '/'}: {error.message}",
+        f"{name}: {error.message}" if name else error.message,
         code=error.code,
         hint=error.hint,
         retryable=error.retryable,

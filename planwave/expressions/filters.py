@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
 from planwave.errors import TemplateError
-from planwave.expressions.errors import FAILED, TOO_LARGE, UNDEFINED
+from planwave.expressions.errors import FAILED, NUMBER_HINT, TOO_LARGE, UNDEFINED
 from planwave.expressions.json_text import Json, to_text
+from planwave.validation import json_type
 
 MAX_TEXT = 8 * 1024 * 1024
 """The limit in characters of a filter's result: the hard cap of template output."""
@@ -77,10 +78,18 @@ def apply_filters(value: Json, calls: tuple[FilterCall, ...]) -> Json:
 
 def wrong_type(name: str, value: Json, expected: str) -> TemplateError:
     """Return the error of a filter that was applied to a value of another type."""
-    kind = "null" if value is None else type(value).__name__
     return TemplateError(
-        f"filter {name} needs {expected}, met {kind}", code=FAILED, hint="convert the value first"
+        f"filter {name} needs {expected}, not {json_type(value)}",
+        code=FAILED,
+        hint="convert the value first",
     )
+
+
+def not_a_number(value: Json) -> TemplateError:
+    """Return the error of a value that a filter cannot read as a number."""
+    text = value if isinstance(value, str) else None
+    shown = json_type(value) if text is None else repr(text[:60] + "…" * (len(text) > 60))
+    return TemplateError(f"{shown} is not a number", code=FAILED, hint=NUMBER_HINT)
 
 
 def _check_length(length: int) -> None:
@@ -148,21 +157,19 @@ def _split(value: Json, separator: str | None = None) -> list[str]:
     if not isinstance(value, str):
         raise wrong_type("split", value, "text")
     if separator == "":
-        raise wrong_type("split", value, "a separator that is not empty")
+        raise TemplateError("filter split needs a separator that is not empty", code=FAILED)
     return value.split(separator)
 
 
 def _int(value: Json, default: Json = UNDEFINED_VALUE) -> Json:
-    return _number("int", value, default, lambda number: int(number))
+    return _number(value, default, lambda number: int(number))
 
 
 def _float(value: Json, default: Json = UNDEFINED_VALUE) -> Json:
-    return _number("float", value, default, lambda number: float(number))
+    return _number(value, default, lambda number: float(number))
 
 
-def _number(
-    name: str, value: Json, default: Json, convert: Callable[[int | float], int | float]
-) -> Json:
+def _number(value: Json, default: Json, convert: Callable[[int | float], int | float]) -> Json:
     try:
         if value is None and default is UNDEFINED_VALUE:
             return convert(0)
@@ -174,7 +181,7 @@ def _number(
         pass
     if default is not UNDEFINED_VALUE:
         return default
-    raise wrong_type(name, value, "a number or text that holds one")
+    raise not_a_number(value)
 
 
 def _read_number(text: str) -> int | float:

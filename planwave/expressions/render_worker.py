@@ -12,29 +12,38 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from minijinja import Environment
 from minijinja import TemplateError as EngineError
 
 from planwave.expressions import errors
+from planwave.expressions.filters import not_a_number
 from planwave.expressions.json_text import Json, to_text
 
 EXIT_MEMORY = 77
 """Exit status after a ``MemoryError`` that Python could still catch."""
 _READABLE_ATTRIBUTES = frozenset(("__class__", "keys", "values", "items", "get", "count", "index"))
 
+_NUMBER_FAULTS = ("invalid float literal", "cannot parse float", "cannot convert")
+"""How the engine begins its messages on values that the filters int and float cannot read."""
+_CANNOT_CALCULATE = "unable to calculate "
+_FAILED_OPERATION = re.compile(_CANNOT_CALCULATE + r"\S+ (\S+) (\S+)")
+
 
 class RenderError(Exception):
     """An error of a request, sent to the parent with its code."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.hint = hint
 
 
 class _Sealed:
@@ -117,14 +126,19 @@ class RenderEnvironment:
 
     def __init__(self, output_bytes: int, fuel: int) -> None:
         self._budget = OutputBudget(output_bytes)
-        self._engine = Environment(
+        self._fuel = fuel
+        self._engine = self._new_engine()
+
+    def _new_engine(self) -> Environment:
+        engine = Environment(
             undefined_behavior="strict",
-            fuel=fuel,
+            fuel=self._fuel,
             finalizer=self._as_text,
             keep_trailing_newline=True,
         )
         for name in ("cycler", "joiner", "debug", "lipsum"):
-            self._engine.remove_global(name)
+            engine.remove_global(name)
+        return engine
 
     def _as_text(self, value: Any) -> str:
         if isinstance(value, str):
@@ -136,6 +150,37 @@ class RenderEnvironment:
     def answer(self, request: dict[str, Any]) -> Json:
         """Return the result of a request."""
         variables = {name: seal(value) for name, value in request["variables"].items()}
+        try:
+            return self._run(request, variables)
+        except EngineError as error:
+            if (error.detail or "").startswith(_NUMBER_FAULTS):
+                self._name_bad_number(request, variables)
+            raise
+
+    def _name_bad_number(self, request: dict[str, Any], variables: dict[str, Any]) -> None:
+        """Run a request that failed in the filter int or float again, to name the value.
+
+        The engine does not tell it, and filters in Python cannot tell null from undefined.
+        """
+        usual, self._engine = self._engine, self._new_engine()
+
+        def convert(value: Json, *default: Json, name: str, **options: Json) -> Json:
+            default = (*default, *options.values())
+            expression = f"value | {name}(default[0])" if default else f"value | {name}"
+            try:
+                return usual.eval_expr(expression, value=value, default=default)
+            except EngineError:
+                fault = not_a_number(value)
+                raise RenderError(fault.code, fault.message, fault.hint) from None
+
+        for name in ("int", "float"):
+            self._engine.add_filter(name, partial(convert, name=name))
+        try:
+            self._run(request, variables)
+        finally:
+            self._engine = usual
+
+    def _run(self, request: dict[str, Any], variables: dict[str, Any]) -> Json:
         self._budget.start()
         if request["op"] == "render":
             text = self._engine.render_str(request["source"], **variables)
@@ -168,16 +213,17 @@ _CODES = {
 
 def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
     """Return the reply to one request; every error in a template becomes an error reply."""
+    hint: str | None = None
     try:
         reply = {"value": answer(json.loads(payload))}
         return json.dumps(reply, separators=(",", ":"), default=_not_json).encode()
     except MemoryError:
         os._exit(EXIT_MEMORY)
     except RenderError as error:
-        code, message = error.code, str(error)
+        code, message, hint = error.code, str(error), error.hint
     except EngineError as error:
         code = _CODES.get(error.kind, errors.FAILED)
-        message = error.detail or error.message
+        message = _describe(error.detail or error.message)
         if code == errors.TIMEOUT:
             message = "the template does too much work"
         line = f" (line {error.line})" if error.line and error.line > 1 else ""
@@ -188,7 +234,17 @@ def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
         code, message = errors.FAILED, "a value is nested too deep"
     except Exception as error:  # noqa: BLE001 - a callback of the engine may raise anything
         code, message = errors.FAILED, f"{type(error).__name__}: {str(error)[:500]}"
-    return json.dumps({"error": {"code": code, "message": message}}).encode()
+    error = {"code": code, "message": message, "hint": hint or errors.HINTS.get(code)}
+    return json.dumps({"error": error}).encode()
+
+
+def _describe(message: str) -> str:
+    """Return a message of the engine, or a plainer one for an operation without a result."""
+    if (failed := _FAILED_OPERATION.fullmatch(message)) is None:
+        return message
+    by_zero = failed[1] in ("/", "//", "%") and float(failed[2]) == 0
+    reason = "division by zero" if by_zero else "the result is too large"
+    return f'{reason} in "{message.removeprefix(_CANNOT_CALCULATE)}"'
 
 
 def read_exactly(size: int) -> bytes | None:

@@ -160,8 +160,8 @@ class Renderer:
                 self._discard()
                 raise
         if "error" in reply:
-            code = reply["error"]["code"]
-            raise TemplateError(reply["error"]["message"], code=code, hint=errors.HINTS.get(code))
+            error = reply["error"]
+            raise TemplateError(error["message"], code=error["code"], hint=error["hint"])
         return reply["value"]
 
     def _lock_of_loop(self) -> asyncio.Lock:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
@@ -61,6 +62,7 @@ _ENGINE_NAMES = ("range", "dict", "namespace", "loop", "super", "caller", "self"
 _COMMON_STRING = re.compile(r"(?:[^\\\x0b]|\\[\\nt'\"])*")
 """A text literal with the escapes that Jinja2 and MiniJinja read alike."""
 _ESCAPE = re.compile(r"(\\[\\nt'\"])|\\")
+_CLOSINGS = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _TRIM = re.compile(r"\{[{%#][-+]|-[}%#]\}")
 _JINJA = jinja2.Environment(
     extensions=["jinja2.ext.loopcontrols"],
@@ -104,6 +106,8 @@ def _parse(text: str) -> ParsedTemplate:
         # Python warns of escapes such as \d; where there is one, no text literal of the tree is used.
         tree = _JINJA.parse(_ESCAPE.sub(lambda found: found[1] or "_", readable))
     except jinja2.TemplateSyntaxError as error:
+        if unclosed := _unclosed(readable):
+            raise syntax_error(unclosed) from None
         line = f" (line {error.lineno})" if error.lineno > 1 else ""
         raise syntax_error(f"{(error.message or '')[:500]}{line}") from None
     except RecursionError:
@@ -123,6 +127,29 @@ def _parse(text: str) -> ParsedTemplate:
 
 
 _parse_cached = lru_cache(_MAX_CACHED)(_parse)
+
+
+def _unclosed(text: str) -> str | None:
+    """Return a message that locates the delimiter that is opened and never closed, or None."""
+    begin = None
+    end = 0
+    with suppress(jinja2.TemplateSyntaxError):
+        for _, kind, value in _JINJA.lex(text):
+            start = text.index(value, end)  # before it, white space may have been trimmed
+            end = start + len(value)
+            if kind.endswith("_begin"):
+                begin = start, value
+            elif kind.endswith("_end"):
+                begin = None
+    if begin is None:
+        return None
+    start, delimiter = begin
+    closing = "endraw" if "raw" in delimiter else _CLOSINGS[delimiter[:2]]
+    if closing in text[start + len(delimiter) :]:
+        return None
+    before = _show_returns(text[:start])
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return f"{delimiter.strip()} in line {line}, column {column} is never closed"
 
 
 def _hide_returns(text: str) -> str:
@@ -167,7 +194,7 @@ class _Tokens:
             else:
                 self.parts.append(_Part(value if kind == "data" else ""))
         if kind in ("raw_begin", "comment_begin"):
-            raise syntax_error(f"{value} at the end is never closed")
+            raise jinja2.TemplateSyntaxError(f"{value} is never closed", 1)
 
     def _until(self, end: str, tokens: Iterator[tuple[int, str, str]]) -> list[tuple[str, str]]:
         """Return kind and text of the tokens of one expression or tag, after checking them."""

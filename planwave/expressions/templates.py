@@ -11,7 +11,7 @@ from planwave.errors import TemplateError
 from planwave.expressions.errors import (
     FAILED,
     UNAVAILABLE,
-    at_pointer,
+    at_field,
     byte_length,
     syntax_error,
     too_large,
@@ -88,7 +88,7 @@ class Template:
         Results are not rendered again: ``{{`` inside a result is unchanged.
 
         Raises:
-            TemplateError: The message starts with the JSON pointer of the field.
+            TemplateError: The message starts with the name of the field, as in ``data.text``.
         """
         cache: dict[str, Json] = {}
         resolved = copy_json(self._value)
@@ -96,12 +96,12 @@ class Template:
             try:
                 value = await _run(field.program, _CachedVariables(variables, cache), engine)
             except TemplateError as error:
-                raise at_pointer(error, field.pointer) from error
+                raise at_field(error, _name(field.keys)) from error
             except (TypeError, ValueError, RecursionError) as error:
-                raise TemplateError(
-                    f"{field.pointer or '/'}: a value in the expression is not JSON: {error}",
-                    code=FAILED,
-                ) from error
+                fault = TemplateError(
+                    f"a value in the expression is not JSON: {error}", code=FAILED
+                )
+                raise at_field(fault, _name(field.keys)) from error
             if not field.keys:
                 return value
             parent = resolved
@@ -191,7 +191,7 @@ def compile_template(
 
     Raises:
         TemplateError: ``template-syntax``, ``template-forbidden`` or ``template-too-large``; the
-            message starts with the JSON pointer of the field.
+            message starts with the name of the field, as in ``data.text``.
     """
     if isinstance(value, dict):
         items = cast("dict[str, Json]", value).values()
@@ -210,7 +210,7 @@ def compile_template(
                 continue
             program = _parse(text)
         except TemplateError as error:
-            raise at_pointer(error, pointer) from error
+            raise at_field(error, _name(keys)) from error
         found.append(_Field(keys, pointer, program))
         for each in program.references:
             references[VariableRef(each.name, each.key, pointer, each.guarded, each.handle)] = None
@@ -235,7 +235,7 @@ def _texts(value: Json, fields: tuple[str, ...] | None) -> Iterator[tuple[tuple[
         if not isinstance(item, (dict, list)):
             continue
         if len(keys) >= MAX_DEPTH:
-            raise syntax_error(f"{_pointer(keys[:8])}…: nested deeper than {MAX_DEPTH}", hint=None)
+            raise syntax_error(f"{_name(keys[:8])}…: nested deeper than {MAX_DEPTH}", hint=None)
         children = _children(cast("dict[str, Json] | list[Json]", item))
         chosen = [
             ((*keys, key), child)
@@ -247,6 +247,11 @@ def _texts(value: Json, fields: tuple[str, ...] | None) -> Iterator[tuple[tuple[
 
 def _children(item: dict[str, Json] | list[Json]) -> list[tuple[Key, Json]]:
     return list(item.items()) if isinstance(item, dict) else list(enumerate(item))
+
+
+def _name(keys: tuple[Key, ...]) -> str:
+    """Return the name of a field in messages, as in ``data.items.0``; empty for the value itself."""
+    return ".".join(("data", *map(str, keys))) if keys else ""
 
 
 def _pointer(keys: tuple[Key, ...]) -> str:

@@ -53,7 +53,7 @@ class Service:
         self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
         self._plans = PlannerService(dependencies)
         self._flows = FlowQueries(dependencies.store)
-        self._streaming = StreamingService(dependencies)
+        self._streaming = StreamingService(dependencies, self._document_writer.wait_written)
         self._commands = ExecutionCommands(dependencies, self._streaming, self._document_writer)
         self._bind_plans_and_flows()
         self._bind_executions()

@@ -14,13 +14,14 @@ from planwave.errors import InputError
 from planwave.events import Event, ExecutionState, NodeState, execution_logs, fold
 from planwave.events.node_inputs import NodeInputs
 from planwave.events.timeline import TimelineEntry, answers, reentries, timelines
+from planwave.events.types import error_message
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 from planwave.ids import UUID_PATTERN
 from planwave.storage.files import replace_atomically, sync_directory
 from planwave.storage.records import ExecutionRecord
 
-DOCUMENT_VERSION: Final = 1
+DOCUMENT_VERSION: Final = 2
 
 _Document = dict[str, Any]
 
@@ -31,8 +32,9 @@ def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Documen
     ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a
     node is text or null; ``node_results`` has the results that are not null. ``inputs`` are
     ``{handle: {"type", "value"}}`` from flow edges; ``dependencies`` are the paths of the sources of
-    these edges. ``reused`` is ``{"execution_id", "path"}`` of the node whose result
-    was taken in place of a run. A failure is ``handled`` if the policy of the node handled it, or if the node around
+    these edges. ``reused`` is ``{"execution_id", "path"}`` of the node whose result was taken in
+    place of a run. The ``error`` of a node is the message, ``error_detail`` the error as an object
+    (``{"code", "message", "hint"?}``). A failure is ``handled`` if the policy of the node handled it, or if the node around
     a nested node completed. ``requests`` are the open ones; ``answers`` are those a node received;
     ``reentries`` counts its repetitions after a crash. ``parent`` is the execution that was forked;
     ``flow_id`` and ``flow_version`` name the flow, if any.
@@ -102,6 +104,14 @@ def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Except
     return failed
 
 
+def document_seq(path: Path) -> int:
+    """Return the sequence number of the last event that a written document shows; 0 without one."""
+    try:
+        return int(orjson.loads(path.read_bytes())["last_seq"])
+    except FileNotFoundError:
+        return 0
+
+
 def _path_of(directory: Path, execution_id: str) -> Path:
     if not UUID_PATTERN.fullmatch(execution_id):
         raise InputError(f"{execution_id!r} is not an execution id", code="invalid-execution-id")
@@ -155,7 +165,8 @@ def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -
         "status": node.status,
         "result": result_text(outputs_from_json(node.outputs)) if has_result else None,
         "outputs": node.outputs,
-        "error": node.error,
+        "error": None if node.error is None else error_message(node.error),
+        "error_detail": node.error,
         "handled": node.handled,
         "reason": node.reason,
         "cause": node.cause,

@@ -94,12 +94,7 @@ async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
 
 
 def _node_result(node: dict[str, Any]) -> dict[str, Any]:
-    error: dict[str, Any] | None = node["error"]
     return {
         "node_id": node["path"],
-        "name": node["name"],
-        "status": node["status"],
-        "result": node["result"],
-        "error": None if error is None else error["message"],
-        "execution_time": node["execution_time"],
+        **{name: node[name] for name in ("name", "status", "result", "error", "execution_time")},
     }

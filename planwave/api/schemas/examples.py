@@ -202,6 +202,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
         "result": result,
         "outputs": {"output": {"type": "text", "value": result}},
         "error": None,
+        "error_detail": None,
         "handled": False,
         "reason": None,
         "cause": None,
@@ -220,7 +221,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
 
 
 DOCUMENT: Final[_Json] = {
-    "schema_version": 1,
+    "schema_version": 2,
     **_ENDED_FIELDS,
     "plan_hash": HASH,
     "flow_id": None,

@@ -20,6 +20,7 @@ from planwave.service.plans.documents import (
     plan_of,
     raise_for_graph,
 )
+from planwave.storage.documents import document_seq
 from planwave.storage.records import (
     ExecutionRecord,
     FlowRecord,
@@ -40,7 +41,7 @@ RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
 _POLL_INTERVAL_S: Final = 0.02
 _DOCUMENT_POLLS: Final = 250
-"""A service writes a document right after an execution's end."""
+"""A service writes a document within a second after an execution pauses or ends."""
 _MAX_PAGE_SIZE: Final = 200
 
 
@@ -261,10 +262,11 @@ class RemoteBackend:
                 yield event
 
     async def wait(self, execution_id: str) -> None:
-        """Wait until the service has written the document of an execution that is idle."""
+        """Wait until the service has written the present document of an execution that is idle."""
         path = self.document_path(execution_id)
+        last_seq = (await self._client.execution(execution_id))["last_seq"]
         for _ in range(_DOCUMENT_POLLS):
-            if path.is_file():
+            if await asyncio.to_thread(document_seq, path) >= last_seq:
                 return
             await asyncio.sleep(_POLL_INTERVAL_S)
 

@@ -97,7 +97,8 @@ def _root_failures(document: Document) -> list[Mapping[str, Any]]:
     return [
         node
         for node in failed
-        if _path(node) not in around or json_object(node.get("error")).get("code") != NESTED_FAILED
+        if _path(node) not in around
+        or json_object(node.get("error_detail")).get("code") != NESTED_FAILED
     ]
 
 
@@ -108,7 +109,7 @@ def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
     why = one_line(status_reason(status, node)) or status_text(status)
     style = "yellow" if node.get("handled") else status_style(status).style
     console.text(Text.assemble((f"{console.glyph(status)} {name}: ", style), why))
-    hint = json_object(node.get("error")).get("hint")
+    hint = json_object(node.get("error_detail")).get("hint")
     if hint:
         console.text(Text(f"  {console.symbol('→', '->')} {one_line(str(hint))}", style="dim"))
 

@@ -24,14 +24,14 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from planwave.errors import NodeError
 from planwave.expressions.json_text import to_text
-from planwave.graph.diagnostics import Severity
+from planwave.graph.diagnostics import Severity, short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
@@ -273,6 +273,15 @@ def stringify(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[s
     return data
 
 
+_NUMBERS: Final = {
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+}
+"""What pydantic's errors of a number expected."""
+
+
 def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
     """Read ``data`` into its model.
 
@@ -287,8 +296,12 @@ def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel
 
 
 def data_error_text(error: Any) -> str:
-    """Describe a pydantic error in a node's data."""
-    return describe_error(".".join(str(part) for part in ("data", *error["loc"])), error)
+    """Describe a pydantic error in a node's data; text in place of a number is quoted."""
+    where = ".".join(str(part) for part in ("data", *error["loc"]))
+    expected = _NUMBERS.get(error["type"])
+    if expected and isinstance(error["input"], str):
+        return f"{where}: {short_repr(error['input'])} is not {expected}"
+    return describe_error(where, error)
 
 
 def default_output(outputs: Sequence[Port]) -> str | None:

@@ -146,7 +146,7 @@ class DataChecks:
                 compiled = compile_template({name: value}, max_bytes=self._template_bytes)
             except TemplateError as error:
                 here = f"/data/{pointer_part(name)}"
-                findings.append(NodeFinding(error.code, f"data{error.message}", here, error.hint))
+                findings.append(NodeFinding(error.code, error.message, here, error.hint))
                 continue
             for found in compiled.references if compiled else ():
                 if found.root not in own:

@@ -167,7 +167,7 @@ def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Dia
             message = "no form is asked for here"
             yield _answer_error("invalid-form", message, "/form", "leave out form")
         return
-    # Lazy: test_the_checker_is_loaded_only_where_there_is_a_form
+    # Lazy: test_the_schema_library_is_loaded_only_for_forms
     from planwave.nodes.json_schema import validate
 
     for fault in validate(asked["form"], given.get("form", {})):

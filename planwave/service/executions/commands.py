@@ -228,7 +228,6 @@ class ExecutionCommands:
         self.runner.publish(live, events)
         live.error = None
         self._answer_deadlines.forget(live.execution_id)
-        self._document_writer.schedule(live.execution_id)
         live.mark_finished()
 
     def _cancel_events(self, state: ExecutionState, cause: str) -> list[Event]:

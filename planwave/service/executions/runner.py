@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
-from planwave.events import Event
+from planwave.events import TERMINAL, Event
 from planwave.events.types import SET_ASIDE
 from planwave.events.unreadable import guard_stored
 from planwave.executor.driver.execution import Execution
@@ -34,6 +34,8 @@ Command = Callable[["Execution"], "asyncio.Future[None] | None"]
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
 """The Retry-After of a full queue; how long executions take is unknown."""
+_DOCUMENTED: Final = frozenset({"execution.paused"}) | TERMINAL
+"""Events after which the document of an execution is written."""
 _LIGHT_BYTES: Final = 65_536
 """Executions with larger results are released from memory at once, not in a batch."""
 
@@ -393,5 +395,5 @@ class ExecutionRunner:
         live.publish(events)
         if self.observer is not None:
             self.observer.published(events)
-        if any(event.type == "execution.paused" for event in events):
+        if any(event.type in _DOCUMENTED for event in events):
             self._document_writer.schedule(live.execution_id)

@@ -9,7 +9,7 @@ puts pieces at their offsets has every character once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
@@ -284,10 +284,19 @@ class StreamingService:
 
     Attributes:
         live_executions: The projections of the executions that run or are watched.
+
+    Args:
+        dependencies: The store.
+        wait_written: Waits until the document of an execution that ended is written.
     """
 
-    def __init__(self, dependencies: ServiceDependencies) -> None:
+    def __init__(
+        self,
+        dependencies: ServiceDependencies,
+        wait_written: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._store = dependencies.store
+        self._wait_written = wait_written
         self.live_executions = LiveExecutions(dependencies.store)
         self._streams_closed = False
 
@@ -336,7 +345,7 @@ class StreamingService:
         """Yield ``{status, node_states, logs, wave}`` as JSON now, then at an interval, to the end.
 
         ``logs`` are the last 10 sentences, ``wave`` is ``{current, total}``. The last one has the
-        final status and comes at once.
+        final status and comes as soon as the document of the execution is written.
 
         Raises:
             NotFound, ShuttingDown: As in :meth:`follow`.
@@ -346,7 +355,8 @@ class StreamingService:
             live.polls += 1
             try:
                 while True:
-                    is_over = live.is_over
+                    if is_over := live.is_over:
+                        await self._wait_written(execution_id)
                     yield live.status_summary()
                     if is_over:
                         return

@@ -161,7 +161,7 @@ def test_failed_node_is_named_and_the_document_stored(
     assert error["message"].endswith("refused the request (HTTP 400): this will not do")
     assert error["hint"] == "change what the message names, or choose another model"
     (node,) = shown["nodes"]
-    assert (node["status"], node["error"]["code"]) == ("failed", "bad-request")
+    assert (node["status"], node["error_detail"]["code"]) == ("failed", "bad-request")
     assert Path(shown["document_path"]).is_file()
 
 

@@ -68,8 +68,8 @@ async def test_unknown_flow_fails_its_node(service: Service) -> None:
     document = await executed(service, running(nobody))
     assert document["status"] == "failed"
     (failed,) = [node for node in document["nodes"] if node["status"] == "failed"]
-    assert (failed["id"], failed["error"]["code"]) == ("run", "not-found")
-    assert nobody in failed["error"]["message"]
+    assert (failed["id"], failed["error_detail"]["code"]) == ("run", "not-found")
+    assert nobody in failed["error"]
 
 
 async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
@@ -79,7 +79,7 @@ async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
     assert document["status"] == "failed"
     runs = [node for node in document["nodes"] if node["id"] == "run"]
     assert len(runs) == DEPTH + 1, "one in the graph itself, one on each level below"
-    errors = [node["error"] for node in runs]
+    errors = [node["error_detail"] for node in runs]
     assert "limit-exceeded" in {error["code"] for error in errors}
     assert any("nested_depth" in error["message"] for error in errors)
 

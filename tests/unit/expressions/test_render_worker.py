@@ -68,6 +68,22 @@ def test_each_fault_has_its_code(source: str, expected: str) -> None:
     assert code(source, x={"a": 1}) == expected
 
 
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("10 / 0", 'division by zero in "10 / 0"'),
+        ("x % 0.0", 'division by zero in "7 % 0.0"'),
+        ("2 ** 200", 'the result is too large in "2 ** 200"'),
+        ("1 + ('foo' ~ '=bar') | float", "'foo=bar' is not a number"),
+        ("'7' | int + 'y' | float(3) + '' | int", "'' is not a number"),
+        ("{} | int", "an object is not a number"),
+        ("'a' | float if y.z else 1", "`y` is undefined"),
+    ],
+)
+def test_a_failed_calculation_names_its_values(expression: str, message: str) -> None:
+    assert reply(expression, "evaluate", x=7)["error"]["message"] == message
+
+
 def test_values_that_are_not_json_are_refused() -> None:
     assert code("x.get", "evaluate", x={}) == "template-error"
     assert code("1e308 * 10", "evaluate") == "template-error"
@@ -79,7 +95,9 @@ def test_an_error_in_a_callback_is_an_answer_too() -> None:
         raise KeyError(request["op"])
 
     failed = json.loads(respond(answer, b'{"op": "odd"}'))
-    assert failed == {"error": {"code": "template-error", "message": "KeyError: 'odd'"}}
+    assert failed == {
+        "error": {"code": "template-error", "message": "KeyError: 'odd'", "hint": None}
+    }
 
 
 def test_deep_values_are_an_answer_too() -> None:
@@ -91,11 +109,12 @@ def test_deep_values_are_an_answer_too() -> None:
 
 def test_refusals_carry_their_code() -> None:
     def answer(request: dict[str, Any]) -> Any:
-        raise RenderError("template-forbidden", "no")
+        raise RenderError("template-forbidden", "no", "ask for less")
 
     assert json.loads(respond(answer, b"{}"))["error"] == {
         "code": "template-forbidden",
         "message": "no",
+        "hint": "ask for less",
     }
 
 

@@ -29,6 +29,25 @@ def code(text: str) -> str:
     return caught.value.code
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\n b {# c", "{# in line 2, column 4 is never closed"),
+        ("a\r\nb {#", "{# in line 2, column 3 is never closed"),
+        ("{{ a }}\n\n  {{- b", "{{- in line 3, column 3 is never closed"),
+        ("{{ a }", "{{ in line 1, column 1 is never closed"),
+        ("é {% if a", "{% in line 1, column 3 is never closed"),
+        ("{% raw %} {{ a }}", "{% raw %} in line 1, column 1 is never closed"),
+        ("{% raw %}", "{% raw %} in line 1, column 1 is never closed"),
+        ("{{ 'a }}", 'unexpected char "\'" at 3'),
+    ],
+)
+def test_a_delimiter_that_is_never_closed_is_located(text: str, message: str) -> None:
+    with pytest.raises(TemplateError) as caught:
+        parse_template(text)
+    assert caught.value.message == message
+
+
 def test_text_and_plain_paths_are_the_parts_of_a_template() -> None:
     assert parts("a {{ b }} c\r\n{{d.e}}") == ["a ", "b", " c\r\n", "d.e"]
     text = "{% raw %}{{ f }}{% endraw %}{{ b }}{# d #}"

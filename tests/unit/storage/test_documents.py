@@ -129,7 +129,7 @@ def test_document_has_request_and_outcome() -> None:
         "timestamp": AT,
         "status": "failed",
     }
-    assert (created["schema_version"], created["last_seq"], created["plan_hash"]) == (1, 12, "h")
+    assert (created["schema_version"], created["last_seq"], created["plan_hash"]) == (2, 12, "h")
     assert created["graph"] == GRAPH
     assert created["waves"] == {"current": 1, "total": 2}
     assert created["usage"]["input_tokens"] == 1
@@ -166,7 +166,8 @@ def test_node_has_inputs_prompt_and_model() -> None:
         0.25,
     )
     assert c["inputs"] == {"input": {"type": "text", "value": "one"}}
-    assert c["error"] == {"code": "x", "message": "boom"}
+    assert (c["error"], c["error_detail"]) == ("boom", {"code": "x", "message": "boom"})
+    assert (a["error"], a["error_detail"]) == (None, None)
     assert (a["inputs"], a["started_at"], a["path"]) == ({}, AT, "a")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,23 @@ async def test_flow_is_found_by_name_and_id_prefix() -> None:
                 await find_flow_id(queries, name)
         with pytest.raises(InputError):
             await find_flow_id(queries, "0000")
+
+
+async def test_wait_ends_with_the_document_that_shows_the_last_event(tmp_path: Path) -> None:
+    path = tmp_path / f"{IDS[0]}.json"
+    path.write_text('{"last_seq": 7}')  # of the pause before
+
+    def service(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json={"last_seq": 9})
+
+    async with (
+        RemoteBackend(AsyncClient(transport=httpx2.MockTransport(service)), tmp_path) as backend,
+        asyncio.TaskGroup() as tasks,
+    ):
+        waiting = tasks.create_task(backend.wait(IDS[0]))
+        await asyncio.wait([waiting], timeout=0.1)
+        assert not waiting.done()
+        path.write_text('{"last_seq": 9}')
 
 
 async def test_flow_is_loaded_with_graph_of_version() -> None:

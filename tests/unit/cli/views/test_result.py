@@ -23,8 +23,13 @@ def edge(source: str, target: str, channel: str = "flow") -> dict[str, Any]:
     return {"source": source, "target": target, "data": {"channel": channel}}
 
 
-def node(node_id: str, status: str = "completed", **more: Any) -> dict[str, Any]:
-    return {"id": node_id, "path": node_id, "name": node_id.title(), "status": status, **more}
+def node(
+    node_id: str, status: str = "completed", error: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    told = {"error": None if error is None else error["message"], "error_detail": error}
+    return {
+        "id": node_id, "path": node_id, "name": node_id.title(), "status": status, **told, **more
+    }  # fmt: skip
 
 
 DOCUMENT: dict[str, Any] = {
@@ -116,7 +121,7 @@ def test_failures_have_reason_and_hint() -> None:
 
 def test_nested_nodes_are_named_by_path_and_not_counted() -> None:
     def inner(number: int) -> dict[str, Any]:
-        failed = {"id": "x", "name": "x", "status": "failed", "error": {"message": "no luck"}}
+        failed = {"id": "x", "name": "x", "status": "failed", "error": "no luck"}
         return {**failed, "path": f"loop[{number}]/x"}
 
     nodes = [node("loop", result="done"), *map(inner, range(23))]

@@ -178,7 +178,7 @@ async def test_an_invalid_wired_condition_fails_the_node_with_its_field() -> Non
     )
     result = await run_to_end(graph)
     assert result.error is not None
-    assert result.error["message"].startswith("node 'n' failed: /condition: ")
+    assert result.error["message"].startswith("node 'n' failed: data.condition: ")
 
 
 @pytest.mark.parametrize(

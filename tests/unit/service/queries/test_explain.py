@@ -103,7 +103,7 @@ def test_every_interrupted_node_has_an_explanation(seed: int) -> None:
     async def plays() -> None:
         stored = [created_event(scene.graph, scene.options)]
         for cut in [*scene.cuts, None]:
-            stored = await scene.life(stored, cut)
+            stored = await scene.run_once(stored, cut)
             check_all(stored)
             if fold(stored).is_over:
                 break

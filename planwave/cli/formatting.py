@@ -40,6 +40,7 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "completed": StatusStyle("✓", "+", "green"),
     "reused": StatusStyle("✓", "+", "green"),
     "given": StatusStyle("✓", "+", "green"),
+    "changed": StatusStyle("✓", "+", "green"),
     "failed": StatusStyle("✗", "x", "red"),
     "skipped": StatusStyle("→", "-", "dim"),
     "blocked": StatusStyle("⊘", "!", "red"),
@@ -47,6 +48,8 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "linked": StatusStyle("∞", "&", "dim"),
     "not_reached": StatusStyle("·", ".", "dim"),
 }
+DID_NOT_RUN: Final = ("reused", "given", "changed")
+"""What is shown as the status of a completed node that got its result without a run."""
 _UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
 STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
 EXECUTION_STATUS_WIDTH: Final = len("completed")
@@ -68,7 +71,7 @@ def shown_status(status: str, facts: Mapping[str, Any]) -> str:
         facts: The data of the node's event, or the node in an execution's document.
     """
     if status == "completed":
-        return next((each for each in ("reused", "given") if facts.get(each)), status)
+        return next((each for each in DID_NOT_RUN if facts.get(each)), status)
     return status
 
 

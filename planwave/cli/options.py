@@ -19,6 +19,7 @@ from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, loc
 from planwave.cli.console import CommandConsole
 from planwave.errors import StoreError
 from planwave.providers.local.catalog import is_path, model_file
+from planwave.settings import unknown_variables
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
@@ -226,6 +227,7 @@ class CommandContext:
     storage: str | None = None
     provider: str | None = None
     model: str | None = None
+    _has_warned: bool = field(default=False, init=False, repr=False)
     _running_services: dict[Path, LockOwner | None] = field(
         default_factory=dict[Path, "LockOwner | None"], init=False, repr=False
     )
@@ -240,13 +242,14 @@ class CommandContext:
         return f"planwave {words}{option}"
 
     def settings(self) -> Settings:
-        """Read the settings and apply the options of this command.
+        """Read the settings and apply the options of this command; warn of unknown variables.
 
         Raises:
             InputError: A setting is unusable.
             UnknownModel: No embedded model has the name given by ``--model``.
         """
         settings = self.factories.settings()
+        self._warn_of_unknown_variables(settings)
         changes: dict[str, object] = {}
         if self.storage is not None:
             changes["storage_dir"] = Path(os.path.expanduser(self.storage))
@@ -257,6 +260,14 @@ class CommandContext:
         elif self.model is not None:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
+
+    def _warn_of_unknown_variables(self, settings: Settings) -> None:
+        """Write a warning for each environment variable with the name of no setting, once."""
+        unknown = {} if self._has_warned else unknown_variables(os.environ, settings)
+        self._has_warned = True
+        for name, near in unknown.items():
+            suggestion = "" if near is None else f"; did you mean {near}?"
+            self.console().note(f"{name} in the environment is no setting{suggestion}")
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Return the service that owns the storage directory; None if none responds. Cached."""

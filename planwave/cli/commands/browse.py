@@ -206,7 +206,7 @@ def _parent_fact(parent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> None:
-    node = _node_of(document, name)
+    node = find_node(document, name)
     if console.json:
         console.result(node)
     elif node.get("result") is not None:
@@ -215,7 +215,13 @@ def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> 
         show_failure(console, node)
 
 
-def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
+def find_node(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the node of an execution's document by its path, id or name.
+
+    Raises:
+        NotFound: No node has the name.
+        InputError: ``ambiguous-step``: several nodes have it.
+    """
     nodes = nodes_of(document)
     for field in ("path", "id", "name"):
         found = [node for node in nodes if node.get(field) == name]

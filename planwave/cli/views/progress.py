@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planwave.cli.formatting import (
+    DID_NOT_RUN,
     awaited,
     counted,
     duration,
@@ -41,7 +42,7 @@ from planwave.graph.shape import measure
 
 NODE_END_STATUSES = frozenset(
     {
-        "completed", "reused", "given", "failed", "skipped", "blocked", "cancelled", "linked",
+        "completed", *DID_NOT_RUN, "failed", "skipped", "blocked", "cancelled", "linked",
         "not_reached",
     }
 )  # fmt: skip
@@ -300,7 +301,7 @@ class RunProgress:
             node.warning = str(event.data.get("message", ""))
 
     def _seconds(self, node: NodeLine, event: Event) -> float | None:
-        if node.status in ("reused", "given"):
+        if node.status in DID_NOT_RUN:
             return None
         took = event.data.get("duration_s")
         if took is not None:
@@ -375,7 +376,7 @@ def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
     if path in progress.nodes or _parent_of(path) not in progress.nodes:
         return progress.nodes.get(path)
     status = shown_status(event.type.removeprefix("node."), data)
-    took = None if status == "reused" else data.get("duration_s")
+    took = None if status in DID_NOT_RUN else data.get("duration_s")
     note = status_reason(status, data)
     if event.type == "node.answered":
         note = answer_text(data.get("answer"))

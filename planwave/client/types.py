@@ -41,12 +41,50 @@ class DiagnosticResponse(TypedDict):
     """What was changed, where the meaning was certain."""
 
 
+class NodeDocument(TypedDict):
+    """One step."""
+
+    id: str
+    type: str
+    """A node type; `GET /api/node-types` lists them."""
+    name: NotRequired[str]
+    description: NotRequired[str]
+    data: NotRequired[dict[str, Any]]
+    """What the type asks for; see its schema."""
+    policy: NotRequired[dict[str, Any]]
+    """`{join, retry: {attempts, backoffS}, timeoutS, onError, default, effect}`, all optional."""
+    ui: NotRequired[dict[str, Any]]
+    """Kept for editors, never read."""
+
+
+class EdgeDocument(TypedDict):
+    """One wire."""
+
+    id: NotRequired[str]
+    source: str
+    sourceHandle: NotRequired[str]
+    target: str
+    targetHandle: NotRequired[str]
+    type: NotRequired[str]
+    data: dict[str, Any]
+    """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
+
+
+class GraphDocument(TypedDict):
+    """Nodes and edges, as they are stored and drawn."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+
+
 class CheckResponse(TypedDict):
     """The result of checking a graph."""
 
     valid: bool
     """Whether it can run here, now."""
     diagnostics: list[DiagnosticResponse]
+    graph: GraphDocument | None
+    """As it is stored and run, with every handle and channel; null if a part cannot be read."""
 
 
 class UsageResponse(TypedDict):
@@ -321,42 +359,6 @@ class ExplainResponse(TypedDict):
     error: NotRequired[ErrorInfo]
     requests: NotRequired[list[OpenRequestResponse]]
     """What it waits for."""
-
-
-class NodeDocument(TypedDict):
-    """One step."""
-
-    id: str
-    type: str
-    """A node type; `GET /api/node-types` lists them."""
-    name: NotRequired[str]
-    description: NotRequired[str]
-    data: NotRequired[dict[str, Any]]
-    """What the type asks for; see its schema."""
-    policy: NotRequired[dict[str, Any]]
-    """`{join, retry: {attempts, backoffS}, timeoutS, onError, default, effect}`, all optional."""
-    ui: NotRequired[dict[str, Any]]
-    """Kept for editors, never read."""
-
-
-class EdgeDocument(TypedDict):
-    """One wire."""
-
-    id: NotRequired[str]
-    source: str
-    sourceHandle: NotRequired[str]
-    target: str
-    targetHandle: NotRequired[str]
-    type: NotRequired[str]
-    data: dict[str, Any]
-    """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
-
-
-class GraphDocument(TypedDict):
-    """Nodes and edges, as they are stored and drawn."""
-
-    nodes: list[NodeDocument]
-    edges: list[EdgeDocument]
 
 
 class FlowResponse(TypedDict):

@@ -278,6 +278,7 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     state.inputs = data.get("inputs")
     state.options = data.get("options")
     state.parent = data.get("parent")
+    state.waves_total = data.get("waves") or 0
     for node in (state.graph or {}).get("nodes", ()):
         state.node(node["id"])
 

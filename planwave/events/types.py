@@ -179,6 +179,7 @@ class CreatedData(TypedDict):
     graph: NotRequired[GraphDocument | None]
     inputs: NotRequired[dict[str, dict[str, Json]] | None]
     options: NotRequired[OptionsDocument | None]
+    waves: NotRequired[int]
     trigger: NotRequired[Json]
     parent: NotRequired[ParentDocument | None]
 

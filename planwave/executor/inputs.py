@@ -9,6 +9,7 @@ from typing import Any, cast
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import BoundNode, Program
+from planwave.executor.scheduling.waves import WaveBarrier
 from planwave.expressions.json_text import copy_json
 from planwave.graph.json_values import (
     MAX_VALUE_DEPTH,
@@ -39,6 +40,12 @@ class InputPlan:
     preset: Mapping[int, Mapping[str, Json]]
     dropped: frozenset[int]
     part: frozenset[int] | None
+
+
+def wave_count(program: Program, entry: InputPlan) -> int:
+    """Return the number of waves of a run of that part of a program."""
+    topology, preset = program.topology, {node: () for node in entry.preset}
+    return WaveBarrier(topology, preset, entry.part, entry.dropped, barrier=False).total
 
 
 def plan_inputs(

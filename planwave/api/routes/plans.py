@@ -162,7 +162,7 @@ async def check_graph(
 
 def _checked(report: CheckReport) -> dict[str, Any]:
     found = [diagnostic.as_json() for diagnostic in report.diagnostics]
-    return {"valid": report.can_run, "diagnostics": found}
+    return {"valid": report.can_run, "diagnostics": found, "graph": report.graph_document()}
 
 
 def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:

@@ -72,6 +72,7 @@ CHECK: Final[_Json] = {
             "hint": "did you mean 'text'?",
         }
     ],
+    "graph": {**GRAPH, "nodes": [{**GRAPH["nodes"][0], "type": "txt"}, *GRAPH["nodes"][1:]]},
 }
 FORECAST: Final[_Json] = {
     "waves": 2,

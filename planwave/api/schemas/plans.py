@@ -44,6 +44,8 @@ class CheckResponse(ResponseModel):
     valid: bool
     """Whether it can run here, now."""
     diagnostics: list[DiagnosticResponse]
+    graph: GraphDocument | None
+    """As it is stored and run, with every handle and channel; null if a part cannot be read."""
 
 
 class Span(ResponseModel):

@@ -42,7 +42,7 @@ def check(
         console.text(f"{console.glyph('completed')} {source.name} can run: {size}, no errors{also}")
     if console.json:
         found = [each.as_json() for each in report.diagnostics]
-        console.result({"ok": not errors, "diagnostics": found})
+        console.result({"ok": not errors, "diagnostics": found, "graph": report.graph_document()})
     if errors:
         only_providers = all(map(is_provider_error, errors))
         raise typer.Exit(ExitCode.NO_PROVIDER if only_providers else ExitCode.INVALID_PLAN)

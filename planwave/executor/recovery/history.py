@@ -84,11 +84,11 @@ class StoredGraphRuns:
 
     def mark_failed_for_restart(self, path: str) -> None:
         """Mark the failed nested runs of a node, so that its next attempt restarts them."""
-        for run in self._latest_in(path):
-            if any(_is_unsuccessful(event) for event in run.events):
+        for run in self.latest_in(path):
+            if any(is_unsuccessful(event) for event in run.events):
                 self._mark_for_restart(run.prefix)
 
-    def _latest_in(self, path: str) -> list[StoredGraphRun]:
+    def latest_in(self, path: str) -> list[StoredGraphRun]:
         """Return the newest runs inside a node that it has not opened again."""
         runs = self._children.get(path, ())
         return [run for run in runs if not run.is_resumed and self.latest_run(run.prefix) is run]
@@ -169,7 +169,7 @@ class StoredNestedRuns(StoredGraphRuns):
     def unfinished_inside(self, path: str) -> list[TypedEvent]:
         """Return the last event of each unfinished node inside a node, innermost first."""
         unfinished: list[TypedEvent] = []
-        for run in self._latest_in(path):
+        for run in self.latest_in(path):
             for inner, event in run.latest().items():
                 unfinished += self.unfinished_inside(inner)
                 if event.type not in _ENDS:
@@ -185,7 +185,8 @@ class StoredNestedRuns(StoredGraphRuns):
             self._runs.pop(run.prefix, None)
 
 
-def _is_unsuccessful(event: TypedEvent) -> bool:
+def is_unsuccessful(event: TypedEvent) -> bool:
+    """Return whether an event says that a node failed or was cancelled, and no policy handled it."""
     if event.type == "node.failed":
         return not event.data.get("handled")
     return event.type == "node.cancelled"

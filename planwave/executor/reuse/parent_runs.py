@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from planwave.events import Event
 from planwave.events.types import UsageData, typed_events
-from planwave.executor.recovery.history import StoredGraphRuns
+from planwave.executor.recovery.history import StoredGraphRuns, is_unsuccessful
 from planwave.executor.state import StoredGraphRun
 from planwave.graph.model import Json
 
@@ -45,6 +45,18 @@ class ParentHistory(StoredGraphRuns):
                     yield node["type"], 1
             for deeper in inner.latest():
                 yield from self.types_used(inner, deeper)
+
+    def has_failed_inside(self, path: str) -> bool:
+        """Return whether a node of the newest nested graphs of a completed node failed.
+
+        A loop that skips failed items completes without them.
+        """
+        return any(
+            is_unsuccessful(event)
+            or (event.type == "node.completed" and self.has_failed_inside(inner))
+            for run in self.latest_in(path)
+            for inner, event in run.latest().items()
+        )
 
     def consume_usage(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
         """Return whether an attempt of a node has reported a call with this usage, once for each.

@@ -104,6 +104,7 @@ class Reuse:
     ) -> None:
         self.execution_id, self._parents = execution_id, parents
         self._rerun, self._preset = frozenset(rerun), preset
+        self._is_retry = is_retry
         self._restarted = frozenset[str]() if is_retry else self._rerun
         self._programs: dict[str, Program] = {}
         self._continued: dict[str, int] = {}
@@ -268,8 +269,12 @@ class Reuse:
     def _has_result(self, attempt: Attempt, candidate: _Candidate) -> bool:
         """Return whether an earlier node has a result.
 
-        For a node of ``rerun``, the direct parent does not count; older executions do.
+        For a node of ``rerun``, the direct parent does not count; older executions do. For a retry,
+        a result without what failed inside the node does not count.
         """
+        history = self._parents[candidate.parent_run.generation].history
+        if self._is_retry and history.has_failed_inside(attempt.path):
+            return False
         if not candidate.parent_run.generation and attempt.graph_run.nested_run is None:
             node_id = attempt.graph_run.program.topology.ids[attempt.node]
             if node_id in self._rerun:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from planwave.errors import Conflict, ShuttingDown
 from planwave.events import Event
-from planwave.executor.inputs import plan_inputs, validate_inputs
+from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.diagnostics import Diagnostic
@@ -246,7 +246,7 @@ class ExecutionService:
         program = Program(fork.graph, self._dependencies.catalogue)
         inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
         chosen = before.options if options is None else self._within_limits(options)
-        plan_inputs(program, inputs, chosen)
+        waves = wave_count(program, plan_inputs(program, inputs, chosen))
         is_same = fork.graph is before.graph and state.plan_hash is not None
         plan = Plan(
             plan_id=state.plan_id or "",
@@ -268,6 +268,7 @@ class ExecutionService:
                 is_checked=True,
             ),
             new_id,
+            waves,
             queued=queued,
             flow=FlowRef(state.flow_id, state.flow_version if is_same else None)
             if state.flow_id
@@ -291,7 +292,7 @@ class ExecutionService:
         chosen = self._within_limits(options)
         program = Program(graph, self._dependencies.catalogue)
         given = validate_inputs(program, inputs)
-        plan_inputs(program, given, chosen)
+        waves = wave_count(program, plan_inputs(program, given, chosen))
         order = RunSpec(
             graph=graph,
             goal=made.plan.user_prompt,
@@ -304,6 +305,7 @@ class ExecutionService:
             replace(made.plan, graph=graph),
             order,
             execution_id,
+            waves,
             queued=queued,
             flow=made.flow,
             plan_to_store=made.plan_to_store,
@@ -352,6 +354,7 @@ class ExecutionService:
         plan: Plan,
         spec: RunSpec,
         execution_id: str | None,
+        waves: int,
         *,
         queued: bool,
         flow: FlowRef | None = None,
@@ -365,6 +368,7 @@ class ExecutionService:
         record, created = new_execution(
             plan,
             spec,
+            waves,
             execution_id or new_id(),
             self._dependencies.timestamp(),
             queued=queued,
@@ -408,6 +412,7 @@ def _lower_of(asked: _Amount | None, limit: _Amount) -> _Amount:
 def new_execution(
     plan: Plan,
     spec: RunSpec,
+    waves: int,
     execution_id: str,
     at: str,
     *,
@@ -419,12 +424,13 @@ def new_execution(
     Args:
         plan: The plan; of a flow one without an id.
         spec: With what it is to be run.
+        waves: How many waves it will have.
         execution_id: Its id.
         at: When it is made, UTC, ISO 8601.
         queued: Its start is accepted with it.
         flow: Which version of which flow it is.
     """
-    facts = _created_data(plan, spec)
+    facts = _created_data(plan, spec, waves)
     if flow is not None:
         facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
     record = ExecutionRecord(
@@ -442,7 +448,7 @@ def new_execution(
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 
 
-def _created_data(plan: Plan, spec: RunSpec) -> dict[str, Any]:
+def _created_data(plan: Plan, spec: RunSpec, waves: int) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "goal": plan.user_prompt,
         "title": plan.title,
@@ -450,6 +456,7 @@ def _created_data(plan: Plan, spec: RunSpec) -> dict[str, Any]:
         "plan_hash": plan.hash,
         "graph": plan.graph.document,
         "options": spec.options.as_json(),
+        "waves": waves,
     }
     if spec.inputs:
         facts["inputs"] = spec.inputs

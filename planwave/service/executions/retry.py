@@ -6,6 +6,7 @@ from typing import Final
 
 from planwave.errors import Conflict
 from planwave.events import ENDED_NODE, ExecutionState
+from planwave.events.paths import ancestor_paths
 from planwave.service.executions.fork import require_settled
 
 _FAILED: Final = frozenset({"failed", "cancelled"})
@@ -13,6 +14,8 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 
 def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
     """Return the nodes that a retry runs again: all that failed or were cancelled.
+
+    So does a node that completed without what failed inside it, such as a loop that skips failed items.
 
     Nodes that were blocked or never started have no result and run in any case. If there are only
     such nodes, the result is empty.
@@ -23,7 +26,10 @@ def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
     require_settled(parent)
     own = [node["id"] for node in (parent.graph or {}).get("nodes", ())]
     statuses = {node_id: parent.nodes[node_id].status for node_id in own}
-    again = tuple(node_id for node_id, status in statuses.items() if status in _FAILED)
+    around = _completed_around_failures(parent)
+    again = tuple(
+        node_id for node_id, status in statuses.items() if status in _FAILED or node_id in around
+    )
     is_unfinished = parent.is_over and any(s not in ENDED_NODE for s in statuses.values())
     if not (again or is_unfinished):
         raise Conflict(
@@ -32,3 +38,16 @@ def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
             hint="fork it to run some of its nodes again, or to change something",
         )
     return again
+
+
+def _completed_around_failures(parent: ExecutionState) -> set[str]:
+    """Return the nodes that contain a node that completed although a node directly in it failed."""
+    return {
+        around[0]
+        for path, node in parent.nodes.items()
+        if node.status in _FAILED
+        and not node.handled
+        and (around := ancestor_paths(path))
+        and (outer := parent.nodes.get(around[-1])) is not None
+        and outer.status == "completed"
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 from planwave.events import Event, ExecutionState, fold
 from planwave.executor.driver.execution import utc_now
-from planwave.executor.inputs import plan_inputs, validate_inputs
+from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
@@ -87,7 +87,7 @@ def _create(
     trigger: Json = None,
     parent: Mapping[str, Json] | None = None,
 ) -> LoadedRun:
-    plan_inputs(program, inputs, options)
+    waves = wave_count(program, plan_inputs(program, inputs, options))
     execution_id, at = new_id(), utc_now()
     facts: dict[str, Any] = {"goal": goal, "title": title, "options": options.as_json()}
     facts |= {
@@ -95,7 +95,7 @@ def _create(
         for name, value in (("inputs", inputs), ("trigger", trigger), ("parent", parent))
         if value
     }
-    facts["graph"] = program.graph.document
+    facts |= {"graph": program.graph.document, "waves": waves}
     record = ExecutionRecord(execution_id, None, goal, title, "starting", at)
     created = Event(execution_id, 1, at, "execution.created", None, None, facts)
     return LoadedRun(

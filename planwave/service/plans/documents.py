@@ -61,6 +61,10 @@ class CheckReport:
         """Whether nothing found stops it from running here."""
         return self.graph is not None and not errors_in(self.diagnostics)
 
+    def graph_document(self) -> dict[str, Json] | None:
+        """Return the graph as it would be stored: with every handle and channel filled in."""
+        return None if self.graph is None else self.graph.to_document()
+
 
 class CheckedPlan(NamedTuple):
     """A plan that was read and checked just now; executed at once, it is not checked again.

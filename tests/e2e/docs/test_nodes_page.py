@@ -6,37 +6,15 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from tests.support.cli.doc_page import LEFT_OUT, Command, blocks, commands
 from tests.support.nodes.node_packages import install_entry_points, run_command
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "nodes.md").read_text("utf-8")
-BLOCK = re.compile(
-    r"(?:^`(?P<file>[^`\n]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
-)
-LEFT_OUT = "…"
-
-
-class Command(NamedTuple):
-    """A command line of the page, and what it says comes of it."""
-
-    line: str
-    answer: str
-
-
-def blocks() -> list[re.Match[str]]:
-    return list(BLOCK.finditer(PAGE))
-
-
-def commands(text: str) -> Iterator[Command]:
-    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
-        line, _, answer = part.partition("\n")
-        yield Command(line, answer)
 
 
 def follow(command: Command, where: Path) -> None:
@@ -46,14 +24,14 @@ def follow(command: Command, where: Path) -> None:
         return
     done = run_command(shlex.split(command.line), where, where / "site")
     assert done.returncode == 0, (command.line, done.stdout, done.stderr)
-    pattern = ".*?".join(map(re.escape, command.answer.strip().split(LEFT_OUT)))
+    pattern = ".*?".join(map(re.escape, command.output.strip().split(LEFT_OUT)))
     assert re.fullmatch(pattern, done.stdout.strip(), re.S), (command.line, done.stdout)
 
 
 @pytest.mark.timeout(600)
 def test_every_block_runs_and_prints_its_output(tmp_path: Path) -> None:
     followed: list[str] = []
-    for block in blocks():
+    for block in blocks(PAGE):
         if block["kind"] == "console":
             for command in commands(block["text"]):
                 follow(command, tmp_path)
@@ -64,28 +42,23 @@ def test_every_block_runs_and_prints_its_output(tmp_path: Path) -> None:
 
 
 def test_every_block_is_a_file_or_a_command() -> None:
-    assert len(blocks()) * 2 == len(re.findall(r"^```", PAGE, re.M))
-    for block in blocks():
+    assert len(blocks(PAGE)) * 2 == len(re.findall(r"^```", PAGE, re.M))
+    for block in blocks(PAGE):
         assert (block["kind"] == "console") == (block["file"] is None), block[0]
         assert block["kind"] in ("python", "console", "toml", "json")
 
 
 def test_every_try_file_is_run() -> None:
-    files = [block["file"] for block in blocks() if (block["file"] or "").startswith("try_")]
-    lines = [c.line for b in blocks() if b["kind"] == "console" for c in commands(b["text"])]
+    files = [block["file"] for block in blocks(PAGE) if (block["file"] or "").startswith("try_")]
+    lines = [c.line for b in blocks(PAGE) if b["kind"] == "console" for c in commands(b["text"])]
     assert [f"python {file}" for file in files] == [x for x in lines if x.startswith("python ")]
 
 
 def test_package_has_the_files_of_the_page() -> None:
-    written = {block["file"]: block["text"] for block in blocks() if block["file"]}
+    written = {block["file"]: block["text"] for block in blocks(PAGE) if block["file"]}
     build = tomllib.loads(written["pyproject.toml"])["tool"]["hatch"]["build"]
     assert set(build["targets"]["wheel"]["only-include"]) <= written.keys()
     assert {node["type"] for node in json.loads(written["flow.json"])["nodes"]} > {"explain"}
-
-
-def test_linked_files_exist() -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)", PAGE) if "://" not in link]
-    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
 
 
 def test_false_block_is_detected(tmp_path: Path) -> None:

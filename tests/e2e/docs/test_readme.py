@@ -6,6 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,37 @@ from typer.main import get_command
 
 import planwave
 from planwave.cli.app import app
+from tests.support.cli.doc_page import PageReader, commands
+from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 from tests.support.paths import ROOT
+from tests.support.processes.forked_process import run_forked
 from tests.support.server.running_server import RunningServer
 
 README = (ROOT / "README.md").read_text("utf-8")
+STORES = {
+    "relational": ("Relational", "Describe storing time series in a relational database."),
+    "columnar": ("Columnar files", "Describe storing time series in Parquet files."),
+    "dedicated": ("Time series database", "Describe storing them in a time series database."),
+    "recommend": ("Recommend", "Recommend one of the three, with the reason."),
+}
+PLAN = planner_reply(
+    *(
+        {**reply_node(node_id), "name": name, "description": task}
+        for node_id, (name, task) in STORES.items()
+    ),
+    edges=[reply_edge(node_id, "recommend") for node_id in STORES if node_id != "recommend"],
+    title="Three ways to store time series data",
+)
+REPLIES = {
+    "Recommend one of the three": (
+        "Use a time series database. It needs the least code for retention and roll-ups, and at "
+        "this size\nthe extra service costs less than the work it saves."
+    ),
+    "Describe storing": "It works.",
+    "Answer with one word": "Refund.",
+    "confirms the refund": "You will have your money in five days.",
+    "the money is on its way": "Your money is on its way.",
+}
 
 
 def blocks(language: str) -> list[str]:
@@ -42,38 +72,49 @@ def named_after(program: str) -> list[list[str]]:
     return found
 
 
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageReader]:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    with ExitStack() as resources:
+        yield PageReader(tmp_path, monkeypatch, resources, plan=PLAN, replies=REPLIES)
+
+
+def lines_without_numbers(output: str) -> Counter[str]:
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", output)
+    return Counter(re.sub(r" *\d[\d.,]*", " N", text).splitlines())
+
+
+def test_shown_run_is_a_real_run(reader: PageReader) -> None:
+    (run,) = commands(blocks("console")[0])
+    received = lines_without_numbers(reader.run(run.line))
+    assert lines_without_numbers(run.output) - received == Counter()
+
+
+def test_commands_work_in_their_order(reader: PageReader) -> None:
+    (session,) = (block for block in blocks("console") if "planwave flow save" in block)
+    output = [reader.run(command.line) for command in commands(session)]
+    assert "Your money is on its way." in output[-3], "the fork"
+    assert "Your money is on its way." in reader.run("planwave answer last --decision send")
+
+
+def test_service_answers_the_calls(reader: PageReader) -> None:
+    (calls,) = (block for block in blocks("console") if "planwave serve" in block)
+    serve, run, *others = commands(calls)
+    reader.run(serve.line)
+    reader.ids["$ID"] = json.loads(reader.run(run.line))["execution_id"]
+    status, events, result = (reader.run(each.line) for each in others)
+    assert json.loads(status)["user_prompt"] == "Compare three ways to store time series data"
+    assert "event: execution.completed" in events
+    assert "Use a time series database." in json.loads(result)["node_results"]["recommend"]
+
+
 def test_python_blocks_run_and_print_their_output(tmp_path: Path) -> None:
-    first, *others = blocks("python")
-    promised = re.findall(r"^print\(.*\)  # (.*)$", first, re.MULTILINE)
-    assert promised
-    assert [block for block in others if "async def watch" in block]
-    assert [block for block in others if "def send" in block]
-    watch = (
-        "import asyncio, io, contextlib, json\n"
-        "said = io.StringIO()\n"
-        "with contextlib.redirect_stdout(said):\n"
-        "    watched = asyncio.run(watch())\n"
-        "    sent = send('Dear Ann')\n"
-        "assert (said.getvalue().splitlines()[-1], sent) == ('paused', 'Sent: Dear Ann')\n"
-        "said = io.StringIO(said.getvalue().removesuffix('paused\\n'))\n"
-        "print(json.dumps([watched.status, watched.text, said.getvalue().splitlines()]))\n"
-    )
-    script = "\n".join([first, *others, watch])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    shown = blocks("python")
+    promised = re.findall(r"^print\(.*\)  # (.*)$", "\n".join(shown), re.MULTILINE)
+    assert len(promised) == 4
+    done = run_forked("-W", "error", "-c", "\n".join(shown), cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
-    *printed, last = done.stdout.splitlines()
-    assert printed == promised
-    status, text, events = json.loads(last)
-    assert (status, text) == ("completed", promised[-1])
-    assert [line.split()[0] for line in events] == [str(n + 1) for n in range(len(events))]
-    assert events[-1].split()[1] == "execution.completed"
+    assert done.stdout.splitlines() == promised
     left = [path.name for path in tmp_path.iterdir()]
     assert left == ["runs"], "a run without a store leaves nothing behind"
 
@@ -106,7 +147,7 @@ def command_of(words: list[str]) -> str:
 def test_named_commands_exist() -> None:
     named = {command_of(words) for words in named_after("planwave")}
     assert {"run", "plan", "exec", "check", "ls", "show", "watch", "cancel"} <= named
-    assert {"answer", "pause", "resume", "retry", "fork", "diff"} <= named
+    assert {"answer", "pause", "resume", "retry", "fork", "diff", "flow run"} <= named
     assert {"serve", "model pull", "doctor"} <= named
     with pytest.raises(AssertionError, match="no command"):
         command_of(["serve-tea"])
@@ -124,10 +165,14 @@ def test_named_make_targets_exist() -> None:
     assert {"run", "test", "check"} <= named <= targets
 
 
-def test_linked_files_exist() -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)", README) if "://" not in link]
-    assert {"docs/semantics.md", "CONTRIBUTING.md"} <= set(links)
-    assert [link for link in links if not (ROOT / link).exists()] == []
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_linked_files_exist(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
+    missing = [each for each in links if "://" not in each and not (page.parent / each).exists()]
+    assert missing == []
 
 
 def test_settings_block_is_valid(tmp_path: Path) -> None:

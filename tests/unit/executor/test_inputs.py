@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.errors import InputError
-from planwave.executor.inputs import InputPlan, plan_inputs, validate_inputs
+from planwave.executor.inputs import InputPlan, plan_inputs, validate_inputs, wave_count
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
@@ -45,6 +45,19 @@ def chosen(program: Program, *names: str, **given: Any) -> tuple[set[str], set[s
         return {ids[n] for n in numbers}
 
     return named(entry.preset), named(entry.dropped), named(entry.part or range(len(ids)))
+
+
+def test_wave_count_is_that_of_the_part_that_runs() -> None:
+    program = program_of(parse_graph("a b c d", "a>b", "b>c", "a>d"))
+    counts = [
+        wave_count(program, plan_inputs(program, inputs, options))
+        for inputs, options in [
+            ({}, RunOptions()),
+            ({"a": {"output": 1}}, RunOptions()),
+            ({}, RunOptions(run_to=("d",))),
+        ]
+    ]
+    assert counts == [3, 2, 2]
 
 
 def test_without_inputs_all_nodes_run() -> None:

@@ -60,6 +60,8 @@ async def test_execution_is_created_then_started() -> None:
             "starting",
             {"a": "pending", "b": "pending"},
         )
+        state = await calls.get_json(f"/api/executions/{created['execution_id']}")
+        assert state["wave"] == {"current": 1, "total": 2}
         path = f"/api/execute/{created['execution_id']}/start"
         assert (await calls.post_json(path, status=202))["execution_id"] == created["execution_id"]
         await calls.service.wait(created["execution_id"])

@@ -167,6 +167,7 @@ async def test_valid_graph_and_plan_pass_check() -> None:
         assert await calls.post_json("/api/check", {"graph": GRAPH}) == {
             "valid": True,
             "diagnostics": [],
+            "graph": {**GRAPH, "nodes": [{**node, "name": node["id"]} for node in GRAPH["nodes"]]},
         }
         plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
         assert (await calls.post_json("/api/check", {"graph": plan}))["valid"] is True

@@ -18,7 +18,17 @@ def check(document: object, *args: str) -> Result:
 def test_check_accepts_valid_graph() -> None:
     done = check(GOOD)
     assert (done.exit_code, done.stdout) == (0, "✓ stdin can run: 2 nodes, no errors\n")
-    assert json.loads(check(GOOD, "--json").stdout) == {"ok": True, "diagnostics": []}
+    shown = json.loads(check(GOOD, "--json").stdout)
+    assert shown == {"ok": True, "diagnostics": [], "graph": GOOD}
+
+
+def test_check_shows_the_graph_with_handles_and_channels() -> None:
+    edge = {"source": "a", "target": "b", "data": {"channel": "flow"}}
+    shown = json.loads(check({**GOOD, "edges": [edge]}, "--json").stdout)
+    (found,) = shown["graph"]["edges"]
+    assert (found["sourceHandle"], found["targetHandle"]) == ("output", "input")
+    assert found["data"] == {"channel": "flow"}
+    assert json.loads(check([], "--json").stdout)["graph"] is None
 
 
 def test_check_lists_and_counts_errors() -> None:

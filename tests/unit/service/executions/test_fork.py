@@ -185,9 +185,13 @@ def test_failed_nodes_include_handled_and_cancelled() -> None:
     assert failed_nodes(cancelled) == ("b", "c")
 
 
-def test_nested_failures_are_not_retried_alone() -> None:
-    received = [done("a"), ("node.failed", "a[1]/x", {**FAILED, "handled": False}), done("b")]
-    state = state_after(*received, done("c"), ("execution.completed", None, {}))
+@pytest.mark.parametrize("is_handled", [False, True])
+def test_nested_failure_is_retried_with_the_node_around_it(is_handled: bool) -> None:
+    inside = ("node.failed", "a[1]/x", {**FAILED, "handled": is_handled})
+    state = state_after(inside, done("a"), done("b"), done("c"), ("execution.completed", None, {}))
+    if not is_handled:
+        assert failed_nodes(state) == ("a",)
+        return
     with pytest.raises(Conflict) as caught:
         failed_nodes(state)
     assert caught.value.code == "nothing-to-retry"

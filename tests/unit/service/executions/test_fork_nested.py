@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import NodeError
+from planwave.errors import Conflict, NodeError
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, NodeEvent
 from planwave.graph.reading.documents import read_graph
@@ -144,6 +144,40 @@ async def test_loop_retry_pays_only_for_missing_calls(tmp_path: Path) -> None:
         assert work.paid() == {"loop[3]/b"} | later
         assert await reused(service, own) == ALL - {"loop[3]/b"} - later
         assert (await service.state(own)).usage.calls == 3, "what was taken over is not charged"
+
+
+@pytest.mark.parametrize("on_item_error", ["skip", "null"])
+async def test_retry_runs_items_again_that_a_loop_went_on_without(
+    tmp_path: Path, on_item_error: str
+) -> None:
+    work = Pays("loop[1]/b", "loop[3]/b")
+    async with opened(tmp_path, loop(onItemError=on_item_error), work) as service:
+        own = await executed(service)
+        assert await came_to(service, own) != SAID
+        work.repair()
+        work.broken = {"loop[3]/b"}
+        own = await retried(service, own)
+        assert len([said for said in await came_to(service, own) if said]) == 4
+        assert work.paid() == {"loop[1]/b", "loop[3]/b"}
+        work.repair()
+        own = await retried(service, own)
+        assert await came_to(service, own) == SAID
+        assert work.paid() == {"loop[3]/b"}
+        assert await came_to(service, own, "last") == str(SAID).replace("'", '"').replace(" ", "")
+        with pytest.raises(Conflict):
+            await service.retry(own)
+
+
+async def test_retry_runs_items_of_loops_inside_loops_again(tmp_path: Path) -> None:
+    inner = step("each", "loop", items=[1, 2], body=body(step("a")), onItemError="skip")
+    work = Pays("loop[2]/each[1]/a")
+    async with opened(tmp_path, loop(body(inner)), work) as service:
+        own = await executed(service)
+        assert (await came_to(service, own))[2] == ["a"]
+        work.repair()
+        own = await retried(service, own)
+        assert await came_to(service, own) == [["a", "a"]] * 5
+        assert work.paid() == {"loop[2]/each[1]/a"}
 
 
 async def test_results_of_cancelled_items_are_reused(

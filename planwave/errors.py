@@ -19,7 +19,8 @@
     ├── SlowConsumer             503  a subscriber fell too far behind; says where to resume
     ├── ShuttingDown             503  the service is shutting down and accepts no new work
     ├── Unreachable              503  no service answers at the address
-    ├── NodeError                502  one node failed; says whether a retry may help
+    ├── NodeError                502  one node failed; its retry policy applies
+    │   ├── PermanentError       502  a failure that another attempt cannot change
     │   ├── TemplateError        422  an expression cannot be parsed or resolved
     │   ├── ResultNotJson        502  a node returned a value that cannot be stored
     │   ├── NodeTimeout          502  an attempt ran longer than ``timeoutS``
@@ -71,12 +72,14 @@ class PlanwaveError(Exception):
     Attributes:
         code: Stable machine-readable code.
         status_hint: HTTP status for an API response.
+        retryable: Whether a node that raises it may be started again by its retry policy.
         message: The error and its location, one sentence.
         hint: How to correct it, or None.
     """
 
     code: str = "internal-error"
     status_hint: int = 500
+    retryable: bool = True
 
     def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -98,6 +101,7 @@ class InputError(PlanwaveError):
 
     code = "invalid-input"
     status_hint = 422
+    retryable = False
 
 
 class LimitExceeded(InputError):
@@ -146,6 +150,7 @@ class PlanInvalid(GraphInvalid):
     """
 
     code = "plan-invalid"
+    retryable = True  # the model may write another plan
 
     def __init__(
         self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]
@@ -224,6 +229,7 @@ class TooManyRequests(InputError):
 
     code = "too-many-requests"
     status_hint = 429
+    retryable = True
 
     def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint or f"try again in {retry_after_s:.0f} s")
@@ -277,7 +283,7 @@ class Unreachable(PlanwaveError):
 
 
 class NodeError(PlanwaveError):
-    """One node failed. ``retryable``: whether the node's own retry policy may start it again."""
+    """One node failed; with ``retryable=False`` its retry policy does not start it again."""
 
     code = "node-failed"
     status_hint = 502
@@ -288,10 +294,17 @@ class NodeError(PlanwaveError):
         *,
         code: str | None = None,
         hint: str | None = None,
-        retryable: bool = False,
+        retryable: bool | None = None,
     ) -> None:
         super().__init__(message, code=code, hint=hint)
-        self.retryable = retryable
+        if retryable is not None:
+            self.retryable = retryable
+
+
+class PermanentError(NodeError):
+    """A failure that another attempt of the node cannot change: it is never retried."""
+
+    retryable = False
 
 
 class ExecutionFailed(PlanwaveError):
@@ -319,15 +332,17 @@ class TemplateError(NodeError):
 
     code = "template-error"
     status_hint = 422
+    retryable = False
 
 
 class ResultNotJson(NodeError):
     """A node returned a value that is not JSON and so cannot be stored."""
 
     code = "result-not-json"
+    retryable = False
 
 
-class NodeTimeout(NodeError):
+class NodeTimeout(NodeError, TimeoutError):
     """An attempt took longer than the node's ``timeoutS``."""
 
     code = "node-timeout"
@@ -346,6 +361,7 @@ class ProviderError(NodeError):
     """
 
     code = "provider-error"
+    retryable = False
 
     def __init__(
         self,
@@ -355,7 +371,7 @@ class ProviderError(NodeError):
         model: str | None = None,
         code: str | None = None,
         hint: str | None = None,
-        retryable: bool = False,
+        retryable: bool | None = None,
         status: int | None = None,
         retry_after_s: float | None = None,
     ) -> None:
@@ -385,9 +401,11 @@ class SchemaTooNew(StoreError):
     """A newer planwave wrote the database."""
 
     code = "schema-too-new"
+    retryable = False
 
 
 class InvalidTransition(PlanwaveError):
     """The driver reported an impossible outcome to the schedule: a bug in planwave."""
 
     code = "kernel-misuse"
+    retryable = False

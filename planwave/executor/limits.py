@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.errors import LimitExceeded, NodeError
+from planwave.errors import LimitExceeded, PermanentError
 from planwave.executor.options import RunOptions
 from planwave.graph.json_values import size_of
 from planwave.graph.model import DataValue, Json
@@ -49,7 +49,7 @@ class RunLimits:
             return LimitExceeded("steps", self._max_starts, self._starts, what=what)
         return None
 
-    def add_result(self, path: str, outputs: Mapping[str, DataValue]) -> NodeError | None:
+    def add_result(self, path: str, outputs: Mapping[str, DataValue]) -> PermanentError | None:
         """Count a result; return the error if the result alone is too large."""
         if self._max_result_bytes is None and self._max_state_bytes is None:
             return None
@@ -57,7 +57,7 @@ class RunLimits:
         for _, value in outputs.values():
             size += size_of(value)
         if self._max_result_bytes is not None and size > self._max_result_bytes:
-            return NodeError(
+            return PermanentError(
                 f"node {path!r} gave a result of {size} bytes; limit {_RESULT} is {self._max_result_bytes}",
                 code=LimitExceeded.code,
                 hint="give less, or where it lies in place of the whole",

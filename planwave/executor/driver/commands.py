@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never, cast
 
-from planwave.errors import Conflict, NodeError, PlanwaveError
+from planwave.errors import Conflict, PermanentError, PlanwaveError
 from planwave.events.types import (
     EXECUTION_PAUSED,
     EXECUTION_RESUMED,
@@ -249,7 +249,7 @@ def apply_decision(run: RunState, attempt: Attempt, answer: Json) -> None:
             succeeded(run, AttemptSucceeded(attempt, result))
         case "fail":
             message = f"node {attempt.path!r} was interrupted, and a person decided to let it fail"
-            failed(run, attempt, NodeError(message, code="interrupted"))
+            failed(run, attempt, PermanentError(message, code="interrupted"))
         case _:
             run.slots.enqueue(attempt)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.events.types import (
     NODE_COMPLETED,
     GraphDocument,
@@ -157,10 +157,10 @@ def delivered(run: RunState, delivery: DeliverOutcome) -> None:
     check_idle(run, attempt)
 
 
-def _mismatch(request: NestedRunRequested, known: tuple[str, str]) -> NodeError:
+def _mismatch(request: NestedRunRequested, known: tuple[str, str]) -> PermanentError:
     what = "another graph" if known[0] != request.identity[0] else "other inputs or variables"
     path = request.attempt.path
-    return NodeError(
+    return PermanentError(
         f"node {path!r} asked for its nested run {request.key!r} with {what} than before",
         code="resume-mismatch",
         hint="a key names one run for as long as its node lasts: name another run by another key, "

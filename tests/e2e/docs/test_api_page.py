@@ -15,18 +15,14 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from planwave.planner.planner import Planner
-from planwave.providers.protocols import ProviderInfo
-from planwave.settings import Limits
-from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.cli.command_process import isolated_directory, read_until, start_command
+from tests.support.cli.doc_page import LEFT_OUT
+from tests.support.llm.fake_llm_server import fake_llm_in_thread
 from tests.support.llm.planner_replies import planner_reply, reply_edge
-from tests.support.llm.scripted_models import ScriptedModels
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
-from tests.support.server.running_server import RunningServer, running_server
 
 DOCS = (ROOT / "docs" / "api.md").read_text("utf-8")
-LEFT_OUT = "…"
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
 PLAN = planner_reply(
@@ -35,23 +31,6 @@ PLAN = planner_reply(
     edges=[reply_edge("facts", "note")],
     title="A note about water",
 )
-
-
-class Providers(FakeProviders):
-    infos = (
-        ProviderInfo(
-            "openai", "openai", True, "OPENAI_API_KEY is set", "", ("gpt-4o-mini",), "gpt-4o-mini"
-        ),
-        ProviderInfo(
-            "anthropic",
-            "anthropic",
-            False,
-            "ANTHROPIC_API_KEY is not set",
-            "set ANTHROPIC_API_KEY in the environment",
-            ("claude-haiku-4-5",),
-            "claude-haiku-4-5",
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -133,10 +112,8 @@ class Reader:
     started a moment ago needs a moment.
     """
 
-    def __init__(
-        self, server: RunningServer, client: httpx2.Client, patience_s: float = 60.0
-    ) -> None:
-        self._url = server.base_url
+    def __init__(self, url: str, client: httpx2.Client, patience_s: float = 60.0) -> None:
+        self._url = url
         self._client = client
         self._patience_s = patience_s
         self._ids: dict[str, str] = {}
@@ -243,19 +220,27 @@ def routes() -> frozenset[str]:
 
 
 @pytest.fixture(scope="module")
-def planning_server() -> Iterator[RunningServer]:
-    """A server whose planner is the real one, and whose model always writes the same plan."""
-    providers = Providers()
-    types = library_registry(providers)
-    planner = Planner(ScriptedModels([PLAN] * 9), providers, types, Limits())
-    changes = {"planner": planner, "providers": providers, "catalogue": types}
-    with running_server(overrides=changes) as running:
-        yield running
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of ``planwave serve``; OpenAI is a server that always writes the same plan."""
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        fake_llm_in_thread(reply_to=lambda _: PLAN) as llm,
+    ):
+        isolated_directory(tmp_path_factory.mktemp("service"), monkeypatch)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        for limit in ("REQUESTS_PER_S", "REQUESTS_BURST"):
+            monkeypatch.setenv(f"PLANWAVE_LIMIT_{limit}", "100000")
+        with start_command("serve", "--port", "0", "--json") as process:
+            try:
+                yield json.loads(read_until(process.stdout, "\n"))["url"]
+            finally:
+                process.kill()
 
 
-def test_every_example_is_true(planning_server: RunningServer) -> None:
+def test_every_example_is_true(url: str) -> None:
     with httpx2.Client() as client:
-        reader = Reader(planning_server, client)
+        reader = Reader(url, client)
         for example in examples():
             reader.run(example)
 
@@ -266,7 +251,7 @@ def test_every_route_has_an_example() -> None:
     assert {example.route for example in examples()} == shown
 
 
-def test_false_example_is_detected(planning_server: RunningServer) -> None:
+def test_false_example_is_detected(url: str) -> None:
     health = Example("GET /healthz", "console", "$ curl $PLANWAVE/healthz", 200, "json", "{}")
     with httpx2.Client() as client, pytest.raises(AssertionError, match="healthz"):
-        Reader(planning_server, client, patience_s=0).run(health)
+        Reader(url, client, patience_s=0).run(health)

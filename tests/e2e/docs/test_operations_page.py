@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tarfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,6 +119,12 @@ def test_stop_timeouts_exceed_the_drain_timeout() -> None:
     (unit,) = re.findall(r"^TimeoutStopSec=(\d+)$", block("ini"), re.MULTILINE)
     (compose,) = re.findall(r"(\d+)s", COMPOSE["stop_grace_period"])
     assert min(int(unit), int(compose)) >= Limits().drain_s + 5
+
+
+def test_scrape_configuration_names_the_address_and_the_token() -> None:
+    (job,) = yaml.safe_load(block("yaml"))["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"{Settings().host}:{Settings().port}"]}]
+    assert "credentials_file" in job["authorization"]
 
 
 def test_internal_links_exist() -> None:
@@ -321,11 +326,19 @@ def test_service_is_monitored_backed_up_and_stopped(
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         operate()
-    (tmp_path / "again").mkdir()
-    with tarfile.open("all.tgz") as tar:
-        tar.extractall("again", filter="data")
-    shown = run_command("show", "last", "--json", "--storage", "again")
+    restore(tmp_path, "all.tgz")
+    shown = run_command("show", "last", "--json")
     assert json.loads(shown.stdout)["status"] == "failed"
+
+
+def restore(directory: Path, backup: str) -> None:
+    """Run the commands of the page that restore a backup, as far as they need no systemd."""
+    (shown,) = re.findall(r"^To restore:\n\n```console\n(.*?)^```$", DOCUMENT, re.M | re.S)
+    script = re.sub(r"^\$ (systemctl .*\n)?", "", shown, flags=re.M)
+    script = re.sub(r"planwave-[0-9-]+\.tgz", backup, script)
+    script = script.replace("/var/lib/planwave", str(directory))
+    assert script.count("\n") == 4
+    subprocess.run(["sh", "-e", "-c", script], check=True)
 
 
 def operate() -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planwave.client import AsyncClient, Client
-    from planwave.errors import ExecutionFailed, GraphInvalid, NodeError, PlanInvalid, PlanwaveError
+    from planwave.errors import (
+        ExecutionFailed,
+        GraphInvalid,
+        NodeError,
+        PermanentError,
+        PlanInvalid,
+        PlanwaveError,
+    )
     from planwave.events import Event
     from planwave.events.chat_chunks.encoder import chunks
     from planwave.executor.node_api.runtime import GraphRuntime
@@ -49,6 +56,7 @@ _MODULES = {
         "ExecutionFailed",
         "GraphInvalid",
         "NodeError",
+        "PermanentError",
         "PlanInvalid",
         "PlanwaveError",
     ),
@@ -107,6 +115,7 @@ __all__ = [
     "NodeError",
     "NodeEvent",
     "NodeType",
+    "PermanentError",
     "Plan",
     "PlanInvalid",
     "Planner",

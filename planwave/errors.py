@@ -19,7 +19,8 @@
     ├── SlowConsumer             503  a subscriber fell too far behind; says where to resume
     ├── ShuttingDown             503  the service is shutting down and accepts no new work
     ├── Unreachable              503  no service answers at the address
-    ├── NodeError                502  one node failed; says whether a retry may help
+    ├── NodeError                502  one node failed; its retry policy applies
+    │   ├── PermanentError       502  a failure that another attempt cannot change
     │   ├── TemplateError        422  an expression cannot be parsed or resolved
     │   ├── ResultNotJson        502  a node returned a value that cannot be stored
     │   ├── NodeTimeout          502  an attempt ran longer than ``timeoutS``
@@ -39,6 +40,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NotRequired, Protocol
 
 from typing_extensions import TypedDict
+
+_MAX_SHOWN: Final = 20
+"""How many errors of a graph the message of an exception lists."""
 
 
 class DiagnosticLike(Protocol):
@@ -71,12 +75,14 @@ class PlanwaveError(Exception):
     Attributes:
         code: Stable machine-readable code.
         status_hint: HTTP status for an API response.
+        retryable: Whether a node that raises it may be started again by its retry policy.
         message: The error and its location, one sentence.
         hint: How to correct it, or None.
     """
 
     code: str = "internal-error"
     status_hint: int = 500
+    retryable: bool = True
 
     def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -98,6 +104,7 @@ class InputError(PlanwaveError):
 
     code = "invalid-input"
     status_hint = 422
+    retryable = False
 
 
 class LimitExceeded(InputError):
@@ -130,11 +137,21 @@ class GraphInvalid(InputError, ValueError):
 
     def __init__(self, diagnostics: Sequence[DiagnosticLike], message: str | None = None) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
-        first = errors[0].message if errors else "the graph is invalid"
-        others = len(errors) - 1
-        more = f" (and {others} more error{'s' if others > 1 else ''})" if others > 0 else ""
-        super().__init__(message or f"{first}{more}", hint=errors[0].hint if errors else None)
+        super().__init__(
+            message or _all_messages(errors) or "the graph is invalid",
+            hint=errors[0].hint if errors else None,
+        )
         self.diagnostics: tuple[Any, ...] = tuple(diagnostics)
+
+
+def _all_messages(errors: Sequence[DiagnosticLike]) -> str:
+    """Return the messages of several errors as one text, up to a limit."""
+    if len(errors) <= 1:
+        return "".join(each.message for each in errors)
+    listed = [f"({n}) {each.message}" for n, each in enumerate(errors[:_MAX_SHOWN], 1)]
+    if len(errors) > _MAX_SHOWN:
+        listed.append(f"and {len(errors) - _MAX_SHOWN} more")
+    return f"{len(errors)} errors: {'; '.join(listed)}"
 
 
 class PlanInvalid(GraphInvalid):
@@ -146,14 +163,17 @@ class PlanInvalid(GraphInvalid):
     """
 
     code = "plan-invalid"
+    retryable = True  # the model may write another plan
 
     def __init__(
         self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]
     ) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
-        first = errors[0].message if errors else "no usable reply"
+        last = _all_messages(errors) or "no usable reply"
+        plural = "" if len(attempts) == 1 else "s"
         super().__init__(
-            diagnostics, f"no valid plan after {len(attempts)} attempt(s); the last one: {first}"
+            diagnostics,
+            f"no valid plan after {len(attempts)} attempt{plural}; the last one: {last}",
         )
         self.attempts = tuple(attempts)
         self.hint = "rephrase the goal, or choose a stronger model with --provider and --model"
@@ -224,6 +244,7 @@ class TooManyRequests(InputError):
 
     code = "too-many-requests"
     status_hint = 429
+    retryable = True
 
     def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint or f"try again in {retry_after_s:.0f} s")
@@ -277,7 +298,7 @@ class Unreachable(PlanwaveError):
 
 
 class NodeError(PlanwaveError):
-    """One node failed. ``retryable``: whether the node's own retry policy may start it again."""
+    """One node failed; with ``retryable=False`` its retry policy does not start it again."""
 
     code = "node-failed"
     status_hint = 502
@@ -288,10 +309,17 @@ class NodeError(PlanwaveError):
         *,
         code: str | None = None,
         hint: str | None = None,
-        retryable: bool = False,
+        retryable: bool | None = None,
     ) -> None:
         super().__init__(message, code=code, hint=hint)
-        self.retryable = retryable
+        if retryable is not None:
+            self.retryable = retryable
+
+
+class PermanentError(NodeError):
+    """A failure that another attempt of the node cannot change: it is never retried."""
+
+    retryable = False
 
 
 class ExecutionFailed(PlanwaveError):
@@ -319,15 +347,17 @@ class TemplateError(NodeError):
 
     code = "template-error"
     status_hint = 422
+    retryable = False
 
 
 class ResultNotJson(NodeError):
     """A node returned a value that is not JSON and so cannot be stored."""
 
     code = "result-not-json"
+    retryable = False
 
 
-class NodeTimeout(NodeError):
+class NodeTimeout(NodeError, TimeoutError):
     """An attempt took longer than the node's ``timeoutS``."""
 
     code = "node-timeout"
@@ -346,6 +376,7 @@ class ProviderError(NodeError):
     """
 
     code = "provider-error"
+    retryable = False
 
     def __init__(
         self,
@@ -355,7 +386,7 @@ class ProviderError(NodeError):
         model: str | None = None,
         code: str | None = None,
         hint: str | None = None,
-        retryable: bool = False,
+        retryable: bool | None = None,
         status: int | None = None,
         retry_after_s: float | None = None,
     ) -> None:
@@ -385,9 +416,11 @@ class SchemaTooNew(StoreError):
     """A newer planwave wrote the database."""
 
     code = "schema-too-new"
+    retryable = False
 
 
 class InvalidTransition(PlanwaveError):
     """The driver reported an impossible outcome to the schedule: a bug in planwave."""
 
     code = "kernel-misuse"
+    retryable = False

@@ -138,7 +138,8 @@ class Limits(EnvFirstSettings):
     largest_result_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=32 * 1024 * 1024)
     """The result of one node; a larger one fails the node."""
     run_state_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=256 * 1024 * 1024)
-    """The results of all nodes of an execution together; more fails the execution."""
+    """The results of all nodes of an execution and its nested graphs together; more fails the
+    execution."""
     events: int = Field(default=50_000, ge=10, le=500_000)
     """Stored events of an execution, not counting the last one."""
     template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)

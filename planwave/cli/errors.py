@@ -89,7 +89,7 @@ def show_error(console: CommandConsole, error: PlanwaveError) -> None:
             shown["diagnostics"] = [each.as_json() for each in diagnostics]
         console.result(shown)
     if len(diagnostics) > 1 or (diagnostics and error.hint != diagnostics[0].hint):
-        console.error(error.message)
+        console.error(error.message.partition(": (1) ")[0])  # the list follows
         show_diagnostics(console, diagnostics)
         if error.hint and error.hint not in {each.hint for each in diagnostics}:
             console.hint(error.hint)

@@ -252,6 +252,16 @@ def parse_time(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def clock_time(text: str, now: datetime | None = None) -> str:
+    """Return a moment as local time to the second, with the date unless it is today's."""
+    try:
+        moment = parse_time(text).astimezone()
+    except ValueError:  # not a time, but what a node says instead
+        return one_line(text)
+    today = (now or datetime.now(UTC)).astimezone().date()
+    return moment.strftime("%H:%M:%S" if moment.date() == today else "%Y-%m-%d %H:%M:%S")
+
+
 def local_time(text: str | None) -> str:
     """Return a stored time in the local time zone; ``not yet`` without a time."""
     if not text:

@@ -41,7 +41,6 @@ _DEFAULT_ATTRIBUTES: Final[Mapping[str, Any]] = {
     "met": 0.0,
     "provider": "",
     "model": None,
-    "retryable": False,
     "request_id": None,
 }
 """Attributes of exceptions besides code, message and hint, with their defaults."""

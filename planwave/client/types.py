@@ -52,7 +52,7 @@ class NodeDocument(TypedDict):
     data: NotRequired[dict[str, Any]]
     """What the type asks for; see its schema."""
     policy: NotRequired[dict[str, Any]]
-    """`{join, retry: {attempts, backoffS}, timeoutS, onError, default, effect}`, all optional."""
+    """`{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional."""
     ui: NotRequired[dict[str, Any]]
     """Kept for editors, never read."""
 

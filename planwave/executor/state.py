@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import Final, NamedTuple, NewType
 
-from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
+from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError, PermanentError
 from planwave.events.types import BlockedCause, NodeParkedData, NodeWaiting, TypedEvent
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
@@ -259,9 +259,9 @@ class Attempt:
             successor.node_run.attempt = successor
         return successor
 
-    def ended_error(self) -> NodeError:
+    def ended_error(self) -> PermanentError:
         """Return the error of calls made for this attempt after it has ended."""
-        return NodeError(f"attempt {self.number} of node {self.path!r} is over")
+        return PermanentError(f"attempt {self.number} of node {self.path!r} is over")
 
     @property
     def at_most_once(self) -> bool:

@@ -36,10 +36,16 @@ Effect = Literal["none", "read", "write", "once"]
 
 
 class Retry(NamedTuple):
-    """How often the driver starts a node again after a retryable failure."""
+    """How often the driver starts a node again after a failure that is not permanent.
+
+    ``on`` and ``not_on`` are error codes and names of exception classes. With ``on`` only the
+    failures it names are retried; failures that ``not_on`` names are not.
+    """
 
     attempts: int = 1
     backoff_s: float = 0.0
+    on: tuple[str, ...] = ()
+    not_on: tuple[str, ...] = ()
 
     def wait_s(self, attempt: int) -> float:
         """Return the seconds between a failed attempt and the next: doubling, at most a day."""

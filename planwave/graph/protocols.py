@@ -201,6 +201,7 @@ class NodeTypeInfo(NamedTuple):
     value in any run; implied by a numbered family of outputs. ``version`` and ``reads_goal`` are part
     of the key by which results are reused; see ``executor/reuse/result_key.py``.
     ``graph_fields`` are the top-level ``data`` fields that hold graph documents run inside the node.
+    ``fails_permanently``: another attempt of a failed node fails in the same way.
     """
 
     node_type: str
@@ -216,6 +217,7 @@ class NodeTypeInfo(NamedTuple):
     version: int = 1
     reads_goal: bool = False
     graph_fields: tuple[str, ...] = ()
+    fails_permanently: bool = False
 
 
 class Catalogue(Protocol):

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
-from planwave.errors import NodeError
+from planwave.errors import NodeError, PermanentError
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -122,7 +122,6 @@ async def call_model(
         raise NodeError(
             f"{request.provider}/{request.model} ended without a reply",
             code="provider-error",
-            retryable=True,
         )
     yield told("usage", _usage_data(reply))
     if reply.finish_reason == "length":
@@ -146,7 +145,7 @@ def _require_prompt(request: ModelRequest, context: FlowContext) -> None:
     if request.prompt.strip() or (last and last.role == "user" and (last.text or last.images)):
         return
     why = "its prompt is empty" if last is None else "the conversation does not end with a question"
-    raise NodeError(
+    raise PermanentError(
         f"node {context.node_id!r} has nothing to ask the model: {why}",
         code="empty-prompt",
         hint="write a prompt or a description, or connect an input that carries text",

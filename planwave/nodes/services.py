@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from planwave.errors import InputError, NodeError
+from planwave.errors import InputError, PermanentError
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import FlowContext
@@ -108,7 +108,7 @@ class NodeServices:
         try:
             return self.providers.resolve(*wanted)
         except InputError as error:
-            raise NodeError(error.message, code=error.code, hint=error.hint) from error
+            raise PermanentError(error.message, code=error.code, hint=error.hint) from error
 
 
 def limits_of(context: FlowContext) -> Limits | None:
@@ -132,7 +132,7 @@ def services_of(context: FlowContext) -> NodeServices:
     services = context.services
     if isinstance(services, NodeServices):
         return services
-    raise NodeError(
+    raise PermanentError(
         "this run has no access to language models",
         code="no-models",
         hint="start it through the service, or pass services=NodeServices(models, providers)",

@@ -57,7 +57,7 @@ def spec_of(implementation: Any) -> RegisteredType:
         implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
             (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
             ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``,
-            ``example``) is optional.
+            ``example``, ``fails_permanently``) is optional.
 
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
@@ -84,6 +84,7 @@ def spec_of(implementation: Any) -> RegisteredType:
         version=int(getattr(implementation, "version", 1)),
         reads_goal=bool(getattr(implementation, "reads_goal", False)),
         graph_fields=tuple(field.json_name for field in fields if field.extra.get("graph")),
+        fails_permanently=bool(getattr(implementation, "fails_permanently", False)),
     )
     calls_model = bool(getattr(implementation, "calls_model", False))
     is_checked_empty = (
@@ -155,6 +156,7 @@ def as_document(spec: RegisteredType) -> dict[str, Any]:
     """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
     del facts["graph_fields"]  # the schema marks them
+    del facts["fails_permanently"]  # only for the check
     return {
         **facts,
         "inputs": [port._asdict() for port in spec.type_info.inputs],

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
-from planwave.errors import GraphInvalid, LimitExceeded, NodeError, PlanwaveError
+from planwave.errors import GraphInvalid, LimitExceeded, PermanentError, PlanwaveError
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import errors_in
 from planwave.graph.inputs import Inputs
@@ -155,7 +155,7 @@ async def load(
             return prepare(_graph_of(json.dumps(document)), catalogue)
         return prepare(_read_wired_graph(field, document, names, context), catalogue)
     if flow is None:
-        raise NodeError(
+        raise PermanentError(
             f"node {context.node_id!r} has no graph to run",
             code="missing-required-input",
             hint=f"write data.{field}, or name a stored flow in data.flow",
@@ -209,7 +209,7 @@ async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> No
             case {"id": str(flow_id), "version": str(version)}:
                 await _require_fixed_graphs(await _load_version(flow_id, version, context), context)
             case _:
-                raise NodeError(f"what runs inside {path!r} of {context.node_id!r} may change")
+                raise PermanentError(f"what runs inside {path!r} of {context.node_id!r} may change")
 
 
 async def _load_version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
@@ -223,7 +223,7 @@ def _flows_of(context: FlowContext) -> FlowSource:
     services: Any = context.services
     flows = services.flows if isinstance(services, NodeServices) else None
     if flows is None:
-        raise NodeError(
+        raise PermanentError(
             f"node {context.node_id!r} names a stored flow, but this run has no stored flows",
             code="no-flows",
             hint="run it through a service, or write the graph into the node",
@@ -246,7 +246,7 @@ def _read_wired_graph(
     if errors_in(findings):
         invalid = GraphInvalid(findings)
         message = f"data.{field} of {context.node_id!r} cannot run: {invalid.message}"
-        raise NodeError(message, code=invalid.code, hint=invalid.hint)
+        raise PermanentError(message, code=invalid.code, hint=invalid.hint)
     return _graph_of(json.dumps(document))
 
 
@@ -289,7 +289,7 @@ def check_rounds(
     """
     if maximum is not None and actual > maximum:
         message = f"{what} of {context.node_id!r}: data.{field} is {maximum}, met {actual}"
-        raise NodeError(message, code=LimitExceeded.code, hint=f"raise data.{field}")
+        raise PermanentError(message, code=LimitExceeded.code, hint=f"raise data.{field}")
     limits = limits_of(context)
     bound = None if limits is None else getattr(limits, limit)
     if bound is not None and actual > bound:

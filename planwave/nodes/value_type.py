@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import (
@@ -30,6 +30,8 @@ def value_ports(socket: str, name: str = DEFAULT_SOURCE_HANDLE) -> tuple[Port, P
 
 class ValueType(NodeType):
     """A type that gives values, as a stage or, where it is only linked, on demand."""
+
+    fails_permanently = True
 
     @abstractmethod
     def values(self, data: Any) -> Mapping[str, DataValue]:
@@ -57,9 +59,9 @@ class ValueType(NodeType):
         return values[output_handle]
 
 
-def _no_value(node_id: str, handle: str, values: Mapping[str, DataValue]) -> NodeError:
+def _no_value(node_id: str, handle: str, values: Mapping[str, DataValue]) -> PermanentError:
     there = ", ".join(f"{name!r} ({short_repr(value.value)})" for name, value in values.items())
-    return NodeError(
+    return PermanentError(
         f"node {node_id!r} has no value for its output {handle!r}, only for {there}",
         code="no-value",
         hint="change its value, or take another output",

@@ -40,7 +40,7 @@ class NodeDocument(ResponseModel):
     data: dict[str, Any] | None = None
     """What the type asks for; see its schema."""
     policy: dict[str, Any] | None = None
-    """`{join, retry: {attempts, backoffS}, timeoutS, onError, default, effect}`, all optional."""
+    """`{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional."""
     ui: dict[str, Any] | None = None
     """Kept for editors, never read."""
 

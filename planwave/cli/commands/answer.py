@@ -164,11 +164,11 @@ def _question_of(request: OpenRequest) -> str:
 
 def _answer_required(request: OpenRequest) -> InputError:
     actions = [one_line(str(each)) for each in json_object(request.request).get("actions") or ()]
-    way = f"--decision {', '.join(actions)}" if actions else "--value JSON"
+    way = " or ".join(f"--decision {each}" for each in actions) or "--value JSON"
     return InputError(
         f"{request.request_id} asks: {_question_of(request)}",
         code="usage",
-        hint=f"nobody can be asked here, so give the answer: {way}",
+        hint=f"no terminal to ask on; pass {way}",
     )
 
 

@@ -10,7 +10,7 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
-from planwave.cli.formatting import one_line
+from planwave.cli.formatting import clock_time, json_object, one_line
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
@@ -20,6 +20,8 @@ from planwave.cli.options import (
     command_context,
 )
 from planwave.cli.signals import Interrupt
+from planwave.errors import Conflict
+from planwave.events.request_text import end_of_timer, is_timer
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -65,11 +67,35 @@ def resume(
     ctx = command_context(typer_ctx, json, storage)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        await backend.resume(execution_id)
+        try:
+            await backend.resume(execution_id)
+        except Conflict as error:
+            if error.code != "not-paused":
+                raise
+            raise await _still_waiting(ctx, backend, execution_id) or error from error
         again = ctx.command_hint(f"watch {execution_id}")
         return CommandResult("executing", f"{execution_id} goes on", f"Watch it with: {again}")
 
     exit_with(send_command(ctx, name, tell))
+
+
+async def _still_waiting(
+    ctx: CommandContext, backend: Backend, execution_id: str
+) -> Conflict | None:
+    """Return the error that says what an execution waits for and what to do; None if for nothing."""
+    pending = next(iter(await backend.requests(execution_id)), None)
+    if pending is None:
+        return None
+    actions = json_object(pending.request).get("actions") or ("NAME",)
+    words = f"answer {execution_id} {pending.request_id} --decision {one_line(str(actions[0]))}"
+    way = ctx.command_hint(words)
+    if not is_timer(pending.request):
+        message = f"it waits for an answer to {pending.request_id}"
+        return Conflict(message, code="not-paused", hint=way)
+    if backend.runs_in_process:
+        way = f"start {ctx.command_hint('serve')}, or: {way}"
+    until = clock_time(end_of_timer(pending.request))
+    return Conflict(f"it waits for a timer until {until}", code="not-paused", hint=way)
 
 
 def cancel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from planwave.errors import NodeError
+from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
 from planwave.events.types import (
     NODE_COMPLETED,
     NODE_EVENT,
@@ -53,12 +53,12 @@ from planwave.executor.messages import (
     ResultReused,
     RetryTimer,
 )
-from planwave.executor.node_api.results import to_node_error
+from planwave.executor.node_api.results import error_names, to_node_error
 from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequest
 from planwave.executor.state import DONE, Attempt, NodeRun, Outputs
 from planwave.graph.json_values import NotJson, to_json
-from planwave.graph.model import ERROR_HANDLE, DataValue, Json
+from planwave.graph.model import ERROR_HANDLE, DataValue, Json, Retry
 from planwave.graph.outputs import outputs_to_json
 from planwave.graph.protocols import Suspension
 
@@ -189,16 +189,22 @@ def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
         return
     end_attempt(run, attempt)
     known = to_node_error(error)
-    policy = attempt.graph_run.program.steps[attempt.node].node.policy
+    retry = attempt.graph_run.program.steps[attempt.node].node.policy.retry
     tries = attempt.number - attempt.graph_run.attempt_offset
-    if known.retryable and tries < policy.retry.attempts:
-        _schedule_retry(run, attempt, known, policy.retry.wait_s(tries))
+    has_attempts_left = tries < retry.attempts
+    refusal = _retry_refusal(retry, error, known) if has_attempts_left else None
+    document = known.as_json()
+    if retry.attempts > 1:
+        note = _attempt_note(attempt, retry, tries, known, refusal)
+        document["message"] = f"{known.message} ({note})"
+    if has_attempts_left and refusal is None:
+        _schedule_retry(run, attempt, document, retry.wait_s(tries))
     else:
-        _fail(run, attempt, known)
+        _fail(run, attempt, document, known.retryable)
 
 
-def _fail(run: RunState, attempt: Attempt, known: NodeError) -> None:
-    graph_run, node, error = attempt.graph_run, attempt.node, known.as_json()
+def _fail(run: RunState, attempt: Attempt, error: ErrorDocument, retryable: bool) -> None:
+    graph_run, node = attempt.graph_run, attempt.node
     policy = graph_run.program.steps[node].node.policy
     outputs: Outputs | None = None
     if policy.on_error == "continue":
@@ -209,14 +215,14 @@ def _fail(run: RunState, attempt: Attempt, known: NodeError) -> None:
         "error": error, "handled": outputs is not None,
         "duration_s": attempt.elapsed(run.now.loop_s),
     }  # fmt: skip
-    if known.retryable:
+    if retryable:
         data["retryable"] = True
     if outputs is not None:
         graph_run.outputs[node] = outputs
         data["outputs"] = outputs_to_json(outputs)
         graph_run.handled_failures.append(attempt.path)
     else:
-        graph_run.record_failure(attempt.path, error, known.retryable)
+        graph_run.record_failure(attempt.path, error, retryable)
     run.emit(NODE_FAILED, data, attempt.path, attempt.number)
     graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
@@ -233,13 +239,36 @@ def timed_out(run: RunState, attempt: Attempt) -> None:
 # -- retries ---------------------------------------------------------------------------------------
 
 
-def _schedule_retry(run: RunState, attempt: Attempt, error: NodeError, delay_s: float) -> None:
+def _retry_refusal(retry: Retry, error: BaseException, known: NodeError) -> str | None:
+    """Return why a failure is not retried although attempts are left; None if it is."""
+    if not known.retryable:
+        return "the error is permanent"
+    if not (retry.on or retry.not_on):
+        return None
+    names = error_names(error)
+    for name in retry.not_on:
+        if name in names:
+            return f"retry.notOn names {name!r}"
+    return None if not retry.on or names.intersection(retry.on) else "retry.on does not name it"
+
+
+def _attempt_note(
+    attempt: Attempt, retry: Retry, tries: int, known: NodeError, refusal: str | None
+) -> str:
+    """Return which attempt failed and why no other follows, for the end of its message."""
+    # The message of a failed nested run may end in the same words about the node inside.
+    of_node = f" of {attempt.path!r}" if known.code == NESTED_FAILED else ""
+    why = f", not retried: {refusal}" if refusal else ""
+    return f"attempt {tries} of {retry.attempts}{of_node}{why}"
+
+
+def _schedule_retry(run: RunState, attempt: Attempt, error: ErrorDocument, delay_s: float) -> None:
     if run.history is not None:
         run.history.nested_runs.mark_failed_for_restart(attempt.path)
     following = attempt.replaced_by(Attempt(attempt.graph_run, attempt.node, attempt.number + 1))
     attempt.graph_run.attempts[attempt.node] = following
     data: NodeRetryingData = {
-        "error": error.as_json(), "delay_s": delay_s, "next_attempt": following.number
+        "error": error, "delay_s": delay_s, "next_attempt": following.number
     }  # fmt: skip
     run.emit(NODE_RETRYING, data, attempt.path, attempt.number)
     delay_retry(run, following, delay_s)

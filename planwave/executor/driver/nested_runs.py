@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.events.types import (
     NODE_COMPLETED,
     GraphDocument,
@@ -108,7 +108,10 @@ def _opening(run: RunState, nested_run: NestedRun, graph_run: GraphRun) -> Neste
     }  # fmt: skip
     if graph_hash not in run.recorded_graphs:
         run.recorded_graphs.add(graph_hash)
-        data["document"] = cast("GraphDocument", graph_content(graph_run.program.graph))
+        document = graph_content(graph_run.program.graph)
+        data["document"] = cast("GraphDocument", document)
+        if run.limits is not None:
+            run.limits.add_graph(document)
     if graph_run.attempt_offset:
         data["before"] = graph_run.attempt_offset
     return data
@@ -154,10 +157,10 @@ def delivered(run: RunState, delivery: DeliverOutcome) -> None:
     check_idle(run, attempt)
 
 
-def _mismatch(request: NestedRunRequested, known: tuple[str, str]) -> NodeError:
+def _mismatch(request: NestedRunRequested, known: tuple[str, str]) -> PermanentError:
     what = "another graph" if known[0] != request.identity[0] else "other inputs or variables"
     path = request.attempt.path
-    return NodeError(
+    return PermanentError(
         f"node {path!r} asked for its nested run {request.key!r} with {what} than before",
         code="resume-mismatch",
         hint="a key names one run for as long as its node lasts: name another run by another key, "

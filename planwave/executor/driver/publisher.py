@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.events import Event
 from planwave.executor.driver.subscription import Subscription
 from planwave.executor.ports import Journal
@@ -111,7 +111,7 @@ def _delta_fields(payload: Json, attempt: Attempt) -> tuple[str, str]:
             fault = f"text that is a {type(text).__name__}"
     if isinstance(text, str) and isinstance(kind, str):
         return text, kind
-    raise NodeError(
+    raise PermanentError(
         f"node {attempt.path!r} streamed {fault}",
         code="invalid-delta",
         hint='the data of a delta event are {"text": "…", "kind"?: "…"}',

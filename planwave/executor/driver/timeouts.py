@@ -59,7 +59,6 @@ def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:
     return NodeTimeout(
         f"node {attempt.path!r} did not finish within {attempt.limit_s:g} s",
         hint="raise the node's timeoutS",
-        retryable=True,
     )
 
 

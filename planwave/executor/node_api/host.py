@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.node_api.nested import NestedGraphs, ParentRuns
 from planwave.executor.node_api.once import OnceValues
@@ -75,7 +75,7 @@ class NodeHost:
 
     def _require_open(self) -> None:
         if self.mailbox.is_closed:
-            raise NodeError("the execution this node belongs to is over")
+            raise PermanentError("the execution this node belongs to is over")
 
     async def resolve_data(
         self, values: GraphValues, node: int, inputs: Inputs

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from planwave.errors import LimitExceeded, NodeError
+from planwave.errors import LimitExceeded, PermanentError
 from planwave.executor.inputs import validate_inputs
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
 from planwave.executor.node_api.graph_runs import create_graph_run
@@ -92,7 +92,7 @@ class NestedGraphs:
             variables = to_json_each(variables)
         except NotJson as fault:
             message = f"node {attempt.path!r} names, for run {key!r}, a variable that is {fault}"
-            raise NodeError(message, code="invalid-inputs") from fault
+            raise PermanentError(message, code="invalid-inputs") from fault
         of_inputs = canonical_json([preset, dict(variables)]).encode("utf-8")
         identity = of_graph, hashlib.sha256(of_inputs).hexdigest()
         prefix = f"{attempt.path}[{key}]/"
@@ -142,7 +142,7 @@ class NestedGraphs:
         most, depth = self._options.max_depth, attempt.graph_run.depth + 1
         if most is not None and depth > most:
             exceeded = LimitExceeded("nested_depth", most, depth, what="graphs inside graphs")
-            raise NodeError(
+            raise PermanentError(
                 f"node {attempt.path!r} cannot run a graph inside itself: {exceeded.message}",
                 code=LimitExceeded.code,
                 hint="nest less deep, or raise the limit; a graph that runs itself never ends",
@@ -162,7 +162,7 @@ def _check_not_ended(attempt: Attempt) -> None:
 def _check_key(attempt: Attempt, key: object) -> None:
     is_text = isinstance(key, str)  # a node may pass a number
     if not is_text or not key or len(key) > _MAX_KEY_LENGTH or _PATH_SEPARATORS.intersection(key):
-        raise NodeError(
+        raise PermanentError(
             f"node {attempt.path!r} cannot name a nested run {key!r}",
             code="invalid-key",
             hint=f"a key is text of 1 to {_MAX_KEY_LENGTH} characters, none of them [, ] or /",
@@ -174,7 +174,7 @@ def _check_acyclic(attempt: Attempt, program: Program) -> None:
     if len(topology.order) == len(topology):
         return
     cycle = cycle_diagnostics(topology)[0]
-    raise NodeError(
+    raise PermanentError(
         f"node {attempt.path!r} cannot run a graph inside itself: {cycle.message}",
         code=cycle.code,
         hint=cycle.hint,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.executor.node_api.lookups import GraphLookups
 from planwave.executor.node_api.runtime import Host
 from planwave.executor.values import GraphValues
@@ -70,6 +70,6 @@ class ReadonlyRuntime(GraphLookups):
         """Refuse: nothing is made."""
         raise self._not_running_error(f"resolve {target_handle!r}")
 
-    def _not_running_error(self, what: str) -> NodeError:
+    def _not_running_error(self, what: str) -> PermanentError:
         node_id = self.values.program.topology.ids[self._node]
-        return NodeError(f"node {node_id!r} cannot {what} where it is not run")
+        return PermanentError(f"node {node_id!r} cannot {what} where it is not run")

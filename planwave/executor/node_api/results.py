@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
-from planwave.errors import NodeError, PlanwaveError, ResultNotJson
+from planwave.errors import NodeError, PermanentError, PlanwaveError, ResultNotJson
 from planwave.executor.program import BoundNode
 from planwave.graph.json_values import NotJson, is_utf8_text, to_json
 from planwave.graph.model import DataValue
@@ -47,7 +47,7 @@ def validate_result(
         return result if plain is None else result._replace(outputs=plain)
     if isinstance(result, Suspension):
         if not isinstance(step.implementation, Resumable):
-            raise NodeError(
+            raise PermanentError(
                 f"node {step.node.id!r} waits for an answer, but its type {step.node.type!r} "
                 "cannot go on with one",
                 code="not-resumable",
@@ -92,8 +92,8 @@ def _check_handle(step: BoundNode, handle: object) -> None:
         )
 
 
-def _invalid_result(step: BoundNode, reason: str) -> NodeError:
-    return NodeError(
+def _invalid_result(step: BoundNode, reason: str) -> PermanentError:
+    return PermanentError(
         f"node {step.node.id!r} of type {step.node.type!r} gave {reason}", code="invalid-result"
     )
 
@@ -115,5 +115,23 @@ def to_node_error(error: BaseException) -> NodeError:
     if isinstance(error, NodeError):
         return error
     if isinstance(error, PlanwaveError):
-        return NodeError(error.message, code=error.code, hint=error.hint)
-    return NodeError(f"{type(error).__name__}: {error}")
+        return NodeError(error.message, code=error.code, hint=error.hint, retryable=error.retryable)
+    return NodeError(f"{type(error).__name__}: {error}", retryable=isinstance(error, Exception))
+
+
+def error_names(error: BaseException) -> set[str]:
+    """Return the names by which a retry policy can name an exception of a node.
+
+    These are its code, the names of its classes, and those of the exceptions it was raised from.
+    """
+    names = {str(to_node_error(error).code)}
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        names.update(kind.__name__ for kind in type(each).__mro__)
+        if isinstance(each, PlanwaveError):
+            names.add(str(each.code))
+        is_group = isinstance(each, BaseExceptionGroup)
+        each = cast("BaseExceptionGroup", each).exceptions[0] if is_group else each.__cause__
+    return names

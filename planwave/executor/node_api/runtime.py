@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from itertools import pairwise
 from typing import Protocol
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.executor.node_api.lookups import GraphLookups
 from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
@@ -83,7 +83,7 @@ class GraphRuntime(GraphLookups):
     def _host(self) -> Host:
         driver = self._host_ref()
         if driver is None:
-            raise NodeError("the execution this node belongs to is over")
+            raise PermanentError("the execution this node belongs to is over")
         return driver
 
     def cache_get(self, namespace: str, key: str) -> object:
@@ -146,7 +146,7 @@ class GraphRuntime(GraphLookups):
         node, handle, _ = key
         bound = self.values.program.steps[node]
         if not bound.facts.materializes:
-            raise NodeError(
+            raise PermanentError(
                 f"node {bound.node.id!r} is linked but its type cannot be materialised",
                 code="channel-mismatch",
                 hint="connect it with a flow edge",
@@ -258,8 +258,8 @@ class GraphRuntime(GraphLookups):
         return await self._host.once(key, fn)
 
 
-def _cycle_error(path: tuple[str, ...]) -> NodeError:
-    return NodeError(
+def _cycle_error(path: tuple[str, ...]) -> PermanentError:
+    return PermanentError(
         f"Link dependency cycle detected: {' -> '.join(path)}",
         code="link-cycle",
         hint="remove one of these link edges",

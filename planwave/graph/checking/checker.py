@@ -26,9 +26,9 @@ from planwave.graph.checking.edges import (
 from planwave.graph.checking.exclusive import ExclusiveBranches
 from planwave.graph.checking.inputs import missing_inputs, too_many_inputs, unreachable_nodes
 from planwave.graph.checking.partial import PartialGraph
+from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
-from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph, Json, Node
-from planwave.graph.ports import find_output
+from planwave.graph.model import ERROR_HANDLE, LINK, Edge, Graph, Json, Node
 from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
@@ -171,7 +171,9 @@ class GraphChecker:
 
     def check_structure(self, limits: Limits | None) -> list[Diagnostic]:
         """Return the findings about how nodes and edges fit together."""
-        found = self.check_types() + self.check_edges() + self.check_policies()
+        found = self.check_types() + self.check_edges()
+        handled = {edge.source for _, edge, _ in self.error_edges}
+        found += check_policies(self.graph, self.type_infos, handled)
         topology = self.build_topology()
         found += self.check_inputs(topology)
         if self.has_links or len(topology.order) < len(topology):
@@ -220,27 +222,6 @@ class GraphChecker:
             if result is not COMPATIBLE:
                 self._record(edge, number, result, found)
         self.has_links = any(kind[4] == LINK for kind in results)
-        return found
-
-    def check_policies(self) -> list[Diagnostic]:
-        """Return the findings about policies that need an edge or a handle the graph does not have."""
-        found: list[Diagnostic] = []
-        handled = {edge.source for _, edge, _ in self.error_edges}
-        for number, node in enumerate(self.graph.nodes):
-            policy = node.policy
-            if policy is DEFAULT_POLICY:
-                continue
-            if policy.on_error == "continue" and node.id not in handled:
-                found.append(_error_unhandled(node, number))
-            facts = self.type_infos[node.type]
-            if facts is not None and policy.default is not None:
-                handle = str(policy.default.get("handle"))
-                if find_output(facts.outputs, handle) is None:
-                    message = f"node {node.id!r}: a {node.type} has no output {handle!r}"
-                    pointer = f"/nodes/{number}/policy/default/handle"
-                    found.append(
-                        Diagnostic("unknown-handle", "error", message, pointer, node=node.id)
-                    )
         return found
 
     def check_inputs(self, topology: Topology) -> list[Diagnostic]:
@@ -337,15 +318,4 @@ def _duplicate_entry(first: Node, node: Node, number: int) -> Diagnostic:
         f"/nodes/{number}/type",
         node=node.id,
         hint="remove one, or name the intended one in the execution's inputs",
-    )
-
-
-def _error_unhandled(node: Node, number: int) -> Diagnostic:
-    return Diagnostic(
-        "error-unhandled",
-        "error",
-        f"node {node.id!r} continues on error, but no edge leaves its handle {ERROR_HANDLE!r}",
-        f"/nodes/{number}/policy/onError",
-        node=node.id,
-        hint=f'add an edge with "sourceHandle": "{ERROR_HANDLE}", or use "onError": "fail"',
     )

@@ -34,7 +34,7 @@ _CROSS_REFERENCES: Final = frozenset(
     }
 )
 """Codes of errors in how a node fits its edges and other nodes, and in data that edges may replace."""
-_ABOUT_OUTPUTS: Final = frozenset({"error-unhandled", "unused-decision"})
+_ABOUT_OUTPUTS: Final = frozenset({"error-unhandled", "unused-decision", "unused-retry"})
 """Codes that an edge with an unread source may explain, whichever node it leaves."""
 
 

@@ -256,8 +256,8 @@ class FieldReader:
         self, entry: _RawElement, edge: Edge, label: str, edge_id: str | None
     ) -> None:
         value = edge.data.get("channel")
-        if value is None and "data" in entry.unreadable:
-            return
+        if value is None and ("data" in entry.unreadable or _has_no_end(edge)):
+            return  # reported already, or probably no edge at all
         code, message = "unknown-channel", f"{label}: unknown channel {short_repr(value)}"
         if value is None:
             code, message = "missing-channel", f"{label} has no channel"
@@ -270,6 +270,10 @@ def _read_channel(value: Any) -> Channel:
         if value == channel:
             return channel
     return UNREADABLE_CHANNEL
+
+
+def _has_no_end(edge: Edge) -> bool:
+    return UNREADABLE in (edge.source, edge.target)
 
 
 def _ends_text(edge: Edge) -> str:

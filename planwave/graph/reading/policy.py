@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from planwave.settings import Limits
 
 _FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
+_RETRY_FIELDS: Final = ("attempts", "backoffS", "on", "notOn")
 
 
 def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, list[Diagnostic]]:
-    """Read ``{join?, retry?: {attempts?, backoffS?}, timeoutS?, onError?, default?, effect?}``.
+    """Read ``{join?, retry?, timeoutS?, onError?, default?, effect?}``.
 
-    A null field is the same as a missing one.
+    ``retry`` is ``{attempts?, backoffS?, on?, notOn?}``. A null field is the same as a missing one.
 
     Returns:
         The policy and its errors; invalid fields have their default.
@@ -108,10 +109,7 @@ def _is_number(value: Json) -> bool:
 
 
 def _read_retry(value: Json, findings: _PolicyFindings) -> Retry:
-    if (
-        value is None
-        or (fields := findings.read_object(value, "retry", ("attempts", "backoffS"))) is None
-    ):
+    if value is None or (fields := findings.read_object(value, "retry", _RETRY_FIELDS)) is None:
         return Retry()
     attempts = 1 if fields.get("attempts") is None else fields["attempts"]
     if type(attempts) is not int or attempts < 1:
@@ -124,7 +122,29 @@ def _read_retry(value: Json, findings: _PolicyFindings) -> Retry:
             "/retry/backoffS", f"backoffS is {short_repr(backoff)}, must be seconds from 0 up"
         )
         backoff = 0.0
-    return Retry(attempts, backoff)
+    return Retry(
+        attempts,
+        backoff,
+        _read_names(fields, "on", findings),
+        _read_names(fields, "notOn", findings),
+    )
+
+
+def _read_names(
+    fields: Mapping[str, Json], name: str, findings: _PolicyFindings
+) -> tuple[str, ...]:
+    names: Json = fields.get(name)
+    if names is None:
+        return ()
+    if isinstance(names, list):
+        listed = cast("list[Json]", names)
+        if all(isinstance(each, str) and each for each in listed):
+            return tuple(listed)
+    message = (
+        f"{name} is {short_repr(fields[name])}, must be a list of error codes or exception names"
+    )
+    findings.add(f"/retry/{name}", message)
+    return ()
 
 
 def _read_default(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, Arrival, Channel, DataValue, Json, Port
 from planwave.graph.ports import find_port
@@ -201,7 +201,7 @@ class FieldWires:
             raise _wire_mismatch(context, wired, wired.handle, wanted, bundle.type)
         strangers = [name for name in bundle.values if name not in self._flow_fields]
         if strangers:
-            raise NodeError(
+            raise PermanentError(
                 f"node {context.node_id!r}: the {bundle.type} that {wired.source!r} gives sets "
                 f"{', '.join(strangers)}, which this type of node does not have",
                 code="type-mismatch",
@@ -236,9 +236,11 @@ def wired_event(wired: Mapping[str, WiredValue], node_type: str, context: FlowCo
     return NodeEvent(context.node_id, node_type, WIRED, context.run_id, {"fields": fields})
 
 
-def _too_many_wires(context: FlowContext, name: str, channel: Channel, count: int) -> NodeError:
+def _too_many_wires(
+    context: FlowContext, name: str, channel: Channel, count: int
+) -> PermanentError:
     what = "link" if channel == LINK else "value"
-    return NodeError(
+    return PermanentError(
         f"node {context.node_id!r}: data field {name!r} takes one {what}, {count} lead into it",
         code="too-many-inputs",
         hint="remove all but one of them",
@@ -247,7 +249,7 @@ def _too_many_wires(context: FlowContext, name: str, channel: Channel, count: in
 
 def _wire_mismatch(
     context: FlowContext, wired: WiredValue, name: str, expected: str, actual: str
-) -> NodeError:
+) -> PermanentError:
     into = "" if wired.handle == name else f" into {wired.handle!r}"
     source = f"{wired.source!r}{into}"
     return _type_mismatch(context, f"data.{name}", source, expected, actual, wired.channel)
@@ -260,8 +262,8 @@ def _type_mismatch(
     expected: str,
     actual: str,
     channel: Channel = FLOW,
-) -> NodeError:
-    return NodeError(
+) -> PermanentError:
+    return PermanentError(
         f"node {context.node_id!r}: {into} takes {expected}, but the {channel} edge from {source} "
         f"brings {actual}",
         code="type-mismatch",

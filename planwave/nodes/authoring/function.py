@@ -41,7 +41,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.errors import PydanticSchemaGenerationError
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Arrival, DataValue, Effect, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
@@ -220,7 +220,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
         if fields is not None and parameter.field is not None:
             value = getattr(fields, parameter.field)
         if value is _NO_DEFAULT:
-            raise NodeError(
+            raise PermanentError(
                 f"node type {self.node_type!r} got nothing for {parameter.name!r}",
                 code="missing-required-input",
                 hint=f"connect an edge to the handle {parameter.name!r}",

@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.expressions.json_text import to_text
 from planwave.graph.diagnostics import Severity, short_repr
 from planwave.graph.inputs import Inputs
@@ -101,6 +101,8 @@ class BaseNode:
         field_sockets: Whether data fields are also sockets.
         chooses: Whether only one output carries a value in a run, so that several of them may lead
             into an input for one value; implied by a numbered family of outputs.
+        fails_permanently: Whether another attempt of a failed node would fail in the same way; the
+            check then warns of a retry policy.
         runs_graphs: Whether the type runs nested graphs, so that the number of steps is not known
             before the run.
         planned: Whether planners may use the type without being allowed to by name.
@@ -120,6 +122,7 @@ class BaseNode:
     calls_model: bool = False
     field_sockets: bool = True
     chooses: bool = False
+    fails_permanently: bool = False
     runs_graphs: bool = False
     planned: bool = True
     example: Mapping[str, Json] = {}
@@ -292,7 +295,7 @@ def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise NodeError(data_error_text(first), code="invalid-data") from error
+        raise PermanentError(data_error_text(first), code="invalid-data") from error
 
 
 def data_error_text(error: Any) -> str:
@@ -320,7 +323,7 @@ def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
     if isinstance(value, (ExecutionResult, Suspension)):
         return value
     if handle is None:
-        raise NodeError(
+        raise PermanentError(
             "a node with several outputs, none of them called 'output', returned a plain value",
             code="invalid-result",
             hint="return an ExecutionResult, which names the outputs",

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from pydantic import Field
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
@@ -54,12 +54,13 @@ class Approval(NodeType):
         "the handle named like it: approve or reject, or one of data.actions."
     )
     Data = ApprovalData
+    fails_permanently = True
     outputs = (Port("{action}"),)
     chooses = True
 
     async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
         for finding in _check_data(data):  # values of wires were not checked before the run
-            raise NodeError(finding.message, code="invalid-data", hint=finding.hint)
+            raise PermanentError(finding.message, code="invalid-data", hint=finding.hint)
         request: dict[str, Json] = {
             "kind": "approval",
             "prompt": data.prompt,
@@ -93,7 +94,7 @@ class Approval(NodeType):
         decision: Any = given.get("decision")
         actions: list[str] = state["actions"]
         if decision not in actions:
-            raise NodeError(
+            raise PermanentError(
                 f"the decision {short_repr(decision)} is none of {', '.join(actions)}",
                 code="unknown-decision",
                 hint='answer with {"decision": …}, one of these',
@@ -101,7 +102,7 @@ class Approval(NodeType):
         if "value" not in given:
             return ExecutionResult({decision: pass_through(inputs)})
         if not state["editable"]:
-            raise NodeError("the value cannot be edited here", code="value-not-editable")
+            raise PermanentError("the value cannot be edited here", code="value-not-editable")
         value = given["value"]
         return ExecutionResult({decision: to_data_value(value)})
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple, cast
 
 from pydantic import Field
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Port
 from planwave.graph.protocols import FlowContext, NodeEvent
@@ -175,7 +175,7 @@ def _file_text(file: UserFile) -> str:
     try:
         return f"File {file.name}:\n{content.decode('utf-8')}"
     except UnicodeDecodeError as error:
-        raise NodeError(
+        raise PermanentError(
             f"file {file.name!r} is sent as {file.mime} and is not text in UTF-8",
             code="invalid-data",
             hint="send it with its own mime type, or as UTF-8",

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
@@ -42,6 +42,7 @@ class Conditional(NodeType):
         "{{ 'long' if input | length > 99 else 'short' }}; the input goes on through it."
     )
     Data = ConditionalData
+    fails_permanently = True
     outputs = (Port("{handle}"),)
     chooses = True
 
@@ -107,10 +108,10 @@ def _known_handles(data: ConditionalData, leaving: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*names, *more]))
 
 
-def _unknown_handle(node_id: str, chosen: str, known: Sequence[str]) -> NodeError:
+def _unknown_handle(node_id: str, chosen: str, known: Sequence[str]) -> PermanentError:
     what = f"names the handle {short_repr(chosen)}" if chosen else "names no handle"
     there = f"there are {', '.join(known)}" if known else "no edge leaves the node"
-    return NodeError(
+    return PermanentError(
         f"the condition of {node_id!r} {what}; {there}",
         code="unknown-handle",
         hint=_HINT if known else "connect an edge, or declare data.outputHandles",

@@ -14,6 +14,7 @@ class End(NodeType):
     node_type = "end"
     purpose = "Mark a final result; passes its input on unchanged."
     Data = NodeData
+    fails_permanently = True
 
     async def run(self, data: NodeData, inputs: Inputs, context: FlowContext) -> DataValue:
         return pass_through(inputs)

@@ -75,6 +75,7 @@ class If(NodeType):
         "greaterThan, …) sends it to condition-0, condition-1, …; none sends it to false."
     )
     Data = IfData
+    fails_permanently = True
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_ELSE_HANDLE))
 
     async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:

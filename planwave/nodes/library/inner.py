@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
@@ -116,14 +116,14 @@ def _named_inputs(data: InnerData, inputs: Inputs, context: FlowContext) -> dict
     for name, kind in data.inputs.items():
         value = inputs.one(name)
         if value is None:
-            raise NodeError(
+            raise PermanentError(
                 f"node {context.node_id!r}: there is no value for the input {name!r}",
                 code="missing-required-input",
                 hint=f"connect an edge to {name!r}, or take it out of data.inputs",
             )
         values[name], refused = coerce(kind, value)
         if refused is not None:
-            raise NodeError(
+            raise PermanentError(
                 f"node {context.node_id!r}: input {name!r} takes {kind}, but got {refused}",
                 code="type-mismatch",
                 hint="change the type in data.inputs, or what the edge brings",

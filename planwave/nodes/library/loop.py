@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import Field
 
-from planwave.errors import NESTED_FAILED, GraphInvalid, NodeError
+from planwave.errors import NESTED_FAILED, GraphInvalid, NodeError, PermanentError
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
@@ -121,8 +121,8 @@ def _list_of_items(data: LoopData, inputs: Inputs, context: FlowContext) -> list
     return cast("list[Json]", items)
 
 
-def _not_a_list(what: str, context: FlowContext) -> NodeError:
-    return NodeError(
+def _not_a_list(what: str, context: FlowContext) -> PermanentError:
+    return PermanentError(
         f"loop {context.node_id!r} needs a list of items, got {what}",
         code="not-a-list",
         hint="let data.items, or the node before, give a list, or its JSON as text",

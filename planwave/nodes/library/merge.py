@@ -30,6 +30,7 @@ class Merge(NodeType):
         "branches not taken are left out."
     )
     Data = MergeData
+    fails_permanently = True
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
 
     async def run(self, data: MergeData, inputs: Inputs, context: FlowContext) -> DataValue:

@@ -28,6 +28,7 @@ class Parser(NodeType):
         "no model is asked."
     )
     Data = ParserData
+    fails_permanently = True
     inputs = (INPUT, Port("{name}", multiple=True))
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from planwave.errors import NodeError, PlanInvalid, ProviderError
+from planwave.errors import PermanentError, PlanInvalid, ProviderError
 from planwave.events.types import PLANNING
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, DataValue, Json, Port
@@ -139,7 +139,7 @@ class _PlanStream:
     async def _plan(self) -> Json:
         data, context, services = self._data, self._context, services_of(self._context)
         if services.planner is None:
-            raise NodeError(
+            raise PermanentError(
                 f"node {context.node_id!r} needs a planner, but this run has none",
                 code="no-planner",
                 hint="run it through a service",

@@ -27,6 +27,7 @@ class SendMessage(NodeType):
     node_type = "send_message"
     purpose = "Tell the caller a text, and extras, while the run goes on; passes its input on."
     Data = SendMessageData
+    fails_permanently = True
 
     async def run(
         self, data: SendMessageData, inputs: Inputs, context: FlowContext

@@ -21,6 +21,7 @@ class Start(NodeType):
     node_type = "start"
     purpose = "Begin the flow with the input of the execution."
     Data = StartData
+    fails_permanently = True
     inputs: tuple[Port, ...] = ()
     entry = True
 

@@ -44,6 +44,7 @@ class Switch(NodeType):
         "sends the input to case-0, case-1, …; none sends it to default."
     )
     Data = SwitchData
+    fails_permanently = True
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_DEFAULT_HANDLE))
 
     async def run(self, data: SwitchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:

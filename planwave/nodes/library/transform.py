@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.expressions import copy_json, has_template
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
@@ -31,10 +31,11 @@ class Transform(NodeType):
         "for each of its fields; no model is asked."
     )
     Data = TransformData
+    fails_permanently = True
 
     async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:
         for problem in _check_fields(data.model_fields_set, context.node_id):
-            raise NodeError(problem, code="invalid-data", hint=_HINT)
+            raise PermanentError(problem, code="invalid-data", hint=_HINT)
         # A copy, so that changing the result does not change the graph.
         return copy_json(data.expression if data.fields is None else data.fields)
 

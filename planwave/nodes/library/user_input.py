@@ -43,6 +43,7 @@ class UserInput(NodeType):
     node_type = "user_input"
     purpose = "Begin with a person's message, its files and images; each has a handle of its own."
     Data = UserInputData
+    fails_permanently = True
     inputs: tuple[Port, ...] = ()
     outputs = (
         Port(DEFAULT_SOURCE_HANDLE, "json"),

@@ -18,6 +18,7 @@ class Void(NodeType):
     node_type = "void"
     purpose = "Discard the input; no result."
     Data = NodeData
+    fails_permanently = True
     outputs: tuple[Port, ...] = ()
     planned = False
 

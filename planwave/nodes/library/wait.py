@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
@@ -52,6 +52,7 @@ class Wait(NodeType):
         "(ISO 8601, UTC)."
     )
     Data = WaitData
+    fails_permanently = True
 
     def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
         super().__init__()
@@ -63,7 +64,7 @@ class Wait(NodeType):
         for finding in _check_times(
             data
         ):  # values of wires and templates were not checked before the run
-            raise NodeError(finding.message, code="invalid-data", hint=finding.hint)
+            raise PermanentError(finding.message, code="invalid-data", hint=finding.hint)
         now = self._now()
         end = now + timedelta(seconds=data.seconds or 0.0)
         if data.until is not None:
@@ -72,7 +73,7 @@ class Wait(NodeType):
         if time_left_s <= 0:
             return pass_through(inputs)
         if time_left_s > MAX_WAIT_S:
-            raise NodeError(
+            raise PermanentError(
                 f"data.until is {data.until!r}, more than {MAX_WAIT_S / 86_400:g} days from now",
                 code="invalid-data",
                 hint="choose an earlier time",
@@ -116,7 +117,7 @@ def _check_times(data: WaitData, *, has_time: bool = True) -> Iterable[NodeFindi
     elif data.until is not None and has_time:
         try:
             _parse_time(data.until)
-        except NodeError as error:
+        except PermanentError as error:
             yield NodeFinding("invalid-data", error.message, "/data/until", error.hint)
 
 
@@ -125,7 +126,7 @@ def _parse_time(text: str) -> datetime:
         time = datetime.fromisoformat(text.strip())
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise NodeError(
+        raise PermanentError(
             f"data.until is {text!r}, which is no time in ISO 8601",
             code="invalid-data",
             hint="write it like 2030-01-31T09:00:00Z",

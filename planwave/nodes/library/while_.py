@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from planwave.errors import NodeError
+from planwave.errors import PermanentError
 from planwave.expressions import NODES, compile_template
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
@@ -117,7 +117,7 @@ async def _evaluate_condition(
     if isinstance(result, str) and result.strip().lower() in ("true", "false"):
         return result.strip().lower() == "true"
     if not isinstance(result, bool):
-        raise NodeError(
+        raise PermanentError(
             f"the condition of {context.node_id!r} gives neither true nor false, but {short_repr(result)}",
             code="not-a-boolean",
             hint="compare something, as in: value.score < 8",

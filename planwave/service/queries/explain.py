@@ -85,7 +85,7 @@ def explain_status(picture: DependencyView, node: NodeState) -> Reason:
     if node.status == "retrying":
         return ran._replace(
             code="waits-to-retry",
-            reason=f"Attempt {node.attempt} failed ({error_text(node.error)}); it is tried again. "
+            reason=f"Attempt {node.attempt} failed: {error_text(node.error)}. It is tried again. "
             + ran.reason,
         )
     if node.status == "failed":
@@ -431,13 +431,9 @@ def _inputs_json(inputs: Inputs) -> dict[str, Any]:
 
 def _history_sentences(course: Sequence[TimelineEntry]) -> Iterator[str]:
     """Describe a node's history: failed attempts, answers, ends of its process."""
-    failed = [
-        f"attempt {step.attempt} ({error_text(step.details['error'])})"
-        for step in course
-        if step.what == "tried-again"
-    ]
+    failed = [error_text(step.details["error"]) for step in course if step.what == "tried-again"]
     if failed and course[-1].what != "tried-again":
-        yield f"Tried again after {join_words(failed)} failed."
+        yield f"Tried again after it failed: {'; '.join(failed)}."
     again = reentries(course)
     if again:
         times = "once" if again == 1 else f"{again} times"

@@ -128,6 +128,40 @@ async def test_unavailable_provider_is_rejected_and_nothing_is_created(start: bo
         assert (await calls.get_json("/api/executions"))["executions"] == []
 
 
+@pytest.mark.parametrize(
+    ("retry", "message"),
+    [
+        ({"attempts": 2}, "ValueError: it broke (attempt 2 of 2)"),
+        ({"attempts": 2, "on": ["ValueError"]}, "ValueError: it broke (attempt 2 of 2)"),
+        (
+            {"attempts": 2, "notOn": ["ValueError"]},
+            "ValueError: it broke (attempt 1 of 2, not retried: retry.notOn names 'ValueError')",
+        ),
+    ],
+)
+async def test_failure_is_retried_as_the_policy_says(retry: Any, message: str) -> None:
+    broken = {"id": "b", "type": "broken"}
+    in_graph = {"graph": {"nodes": [{**broken, "policy": {"retry": retry}}], "edges": []}}
+    in_options = {
+        "graph": {"nodes": [broken], "edges": []},
+        "options": {"policies": {"b": {"retry": retry}}},
+    }
+    async with in_process_client(dependencies(types=[FailingNode()])) as calls:
+        for body in (in_graph, in_options):
+            execution_id = await execute_to_end(calls, body)
+            shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
+            assert shown["error"]["message"] == f"node 'b' failed: {message}"
+
+
+async def test_retry_that_can_never_happen_is_a_warning() -> None:
+    step = {**GRAPH["nodes"][0], "policy": {"retry": {"attempts": 2}}}
+    async with in_process_client(dependencies()) as calls:
+        found = await calls.post_json("/api/check", {"graph": {"nodes": [step], "edges": []}})
+        assert [(issue["code"], issue["severity"]) for issue in found["diagnostics"]] == [
+            ("unused-retry", "warning")
+        ]
+
+
 async def test_options_and_policies_apply_to_the_execution_only() -> None:
     options = {
         "scheduling": "waves",

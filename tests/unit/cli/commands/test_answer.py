@@ -67,7 +67,7 @@ def test_value_and_form_are_read_from_option_or_file() -> None:
         (["--decision", "approve", "--value", "@nowhere"], "no file 'nowhere'"),
         (["r99", "--decision", "approve"], "no request 'r99'"),
         (["--note", "hm"], "a decision is missing"),
-        ([], "nobody can be asked here"),
+        ([], "no terminal to ask on; pass --decision "),
     ],
 )
 def test_invalid_answer_is_reported_and_request_stays_open(args: list[str], says: str) -> None:

@@ -8,8 +8,21 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from planwave.errors import Conflict, InputError, NodeError
+from planwave.errors import (
+    Conflict,
+    InputError,
+    NodeError,
+    NotFound,
+    PermanentError,
+    ProviderError,
+    ResultNotJson,
+    StoreError,
+    TemplateError,
+    TooManyRequests,
+)
 from planwave.executor.options import RunOptions
 from planwave.graph.model import DataValue, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, Suspension
@@ -47,7 +60,7 @@ async def test_a_retryable_failure_is_retried_after_a_doubling_delay() -> None:
     assert await rig.run() == "completed"
     assert at == [0, 1.5, 4.5, 10.5]
     assert rig.data_of("node.retrying")[0] == {
-        "error": {"code": "node-failed", "message": "attempt 1"},
+        "error": {"code": "node-failed", "message": "attempt 1 (attempt 1 of 4)"},
         "delay_s": 1.5,
         "next_attempt": 2,
     }
@@ -64,7 +77,9 @@ async def test_the_failure_of_the_last_attempt_is_that_of_the_node() -> None:
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 0))})
     rig = ExecutionHarness(graph, {"a": fails_until(9)})
     assert await rig.run() == "failed"
-    assert [d["error"]["message"] for d in rig.data_of("node.failed")] == ["attempt 2"]
+    assert [d["error"]["message"] for d in rig.data_of("node.failed")] == [
+        "attempt 2 (attempt 2 of 2)"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,15 +108,145 @@ async def test_a_backoff_of_more_than_a_day_is_not_changed(
     assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {backoff_s}
 
 
-@pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
+def raises(error: BaseException, cause: BaseException | None = None) -> Any:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        raise error from cause
+
+    return act
+
+
+async def errors_of(retry: Retry, act: Any) -> tuple[list[str], str]:
+    """Return the messages of the retried failures of a node, and that of the last one."""
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(retry=retry)}), {"a": act})
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    return [d["error"]["message"] for d in rig.data_of("node.retrying")], failed["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (NodeError("no"), "no"),
+        (ValueError("no"), "ValueError: no"),
+        (ConnectionResetError("no"), "ConnectionResetError: no"),
+        (StoreError("no"), "no"),
+        (TooManyRequests("no", retry_after_s=1), "no"),
+        (ExceptionGroup("all", [KeyError("no")]), "KeyError: 'no'"),
+        (asyncio.CancelledError(), "the node cancelled itself"),
+    ],
+)
+@virtual_time
+async def test_any_failure_of_a_nodes_own_code_is_tried_again(
+    error: BaseException, message: str
+) -> None:
+    assert await errors_of(Retry(3, 1), raises(error)) == (
+        [f"{message} (attempt 1 of 3)", f"{message} (attempt 2 of 3)"],
+        f"{message} (attempt 3 of 3)",
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NodeError("no", retryable=False),
+        PermanentError("no"),
+        InputError("no"),
+        TemplateError("no"),
+        ResultNotJson("no"),
+        NotFound("no"),
+        ProviderError("no", provider="p"),
+    ],
+)
 @virtual_time
 async def test_an_error_that_is_not_retryable_is_not_retried(error: Exception) -> None:
-    async def act(inputs: Inputs, context: Context) -> Any:
-        raise error
+    not_retried = "no (attempt 1 of 3, not retried: the error is permanent)"
+    assert await errors_of(Retry(3, 1), raises(error)) == ([], not_retried)
+    assert await errors_of(Retry(1), raises(error)) == ([], "no")
 
-    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act})
+
+@virtual_time
+async def test_a_result_that_cannot_be_stored_is_not_tried_again() -> None:
+    retried, last = await errors_of(Retry(3), result_with({1, 2}))
+    assert retried == []
+    assert last.endswith(" (attempt 1 of 3, not retried: the error is permanent)")
+
+
+@pytest.mark.parametrize("way_out", [SystemExit("x"), GeneratorExit("x")])
+@virtual_time
+async def test_an_attempt_to_end_the_process_is_not_tried_again(way_out: BaseException) -> None:
+    assert (await errors_of(Retry(3), raises(way_out)))[0] == []
+
+
+NO_NAME = "retry.on does not name it"
+REFUSED = NodeError("no", code="rate-limited")
+
+
+@pytest.mark.parametrize(
+    ("on", "not_on", "act", "refusal"),
+    [
+        ("ValueError", "", raises(ValueError()), None),
+        ("KeyError ValueError", "", raises(ValueError()), None),
+        ("Exception", "", raises(ValueError()), None),
+        ("ConnectionError", "", raises(ConnectionResetError()), None),
+        ("node-failed", "", raises(ValueError()), None),
+        ("rate-limited", "", raises(REFUSED), None),
+        ("NodeError", "", raises(REFUSED), None),
+        ("TimeoutError", "", raises(NodeError("no"), TimeoutError()), None),
+        ("KeyError", "", raises(ExceptionGroup("all", [KeyError("no")])), None),
+        ("KeyError", "", raises(ValueError()), NO_NAME),
+        ("valueerror", "", raises(ValueError()), NO_NAME),
+        ("busy", "", raises(REFUSED), NO_NAME),
+        ("", "KeyError", raises(ValueError()), None),
+        ("", "KeyError", raises(KeyError()), "retry.notOn names 'KeyError'"),
+        ("", "OSError", raises(ConnectionResetError()), "retry.notOn names 'OSError'"),
+        ("", "busy rate-limited", raises(REFUSED), "retry.notOn names 'rate-limited'"),
+        ("OSError", "ConnectionError", raises(FileNotFoundError()), None),
+        ("OSError", "ConnectionError", raises(ConnectionError()), "retry.notOn names 'ConnectionError'"),
+        ("InputError", "", raises(InputError("no")), "the error is permanent"),
+    ],
+)  # fmt: skip
+@virtual_time
+async def test_a_retry_policy_names_what_it_is_for(
+    on: str, not_on: str, act: Any, refusal: str | None
+) -> None:
+    retried, last = await errors_of(Retry(2, 0, tuple(on.split()), tuple(not_on.split())), act)
+    if refusal is None:
+        assert (len(retried), last.endswith(" (attempt 2 of 2)")) == (1, True)
+    else:
+        assert retried == []
+        assert last.endswith(f" (attempt 1 of 2, not retried: {refusal})")
+
+
+NAMES = st.frozensets(st.sampled_from(["ValueError", "Exception", "KeyError", "node-failed", "x"]))
+
+
+@given(NAMES, NAMES)
+@virtual_time
+async def test_not_on_has_priority_over_on(on: frozenset[str], not_on: frozenset[str]) -> None:
+    own = {"ValueError", "Exception", "node-failed"}
+    retried, _ = await errors_of(Retry(2, 0, (*on,), (*not_on,)), raises(ValueError()))
+    assert bool(retried) == ((not on or bool(own & on)) and not own & not_on)
+
+
+@virtual_time
+async def test_a_node_out_of_time_is_named_by_its_code_or_as_a_timeout_error() -> None:
+    for name, attempts in (("node-timeout", 2), ("TimeoutError", 2), ("ValueError", 1)):
+        policy = Policy(timeout_s=3, retry=Retry(2, 0, (name,)))
+        rig = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": forever})
+        assert await rig.run() == "failed"
+        assert len(rig.data_of("node.started")) == attempts
+
+
+@virtual_time
+async def test_the_attempts_of_a_node_and_of_a_node_inside_it_are_distinguished() -> None:
+    inner = parse_graph("i", policies={"i": Policy(retry=Retry(2, 0))})
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 0))})
+    acts = {"a": runs_graph("x", inner), "i": raises(ValueError("no"))}
+    rig = ExecutionHarness(graph, acts)
     assert await rig.run() == "failed"
-    assert rig.data_of("node.retrying") == []
+    (failed,) = rig.data_of("node.failed", "a")
+    inside = "node 'a[x]/i' failed: ValueError: no (attempt 2 of 2)"
+    assert failed["error"]["message"] == f"{inside} (attempt 2 of 2 of 'a')"
 
 
 @virtual_time

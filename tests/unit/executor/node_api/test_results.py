@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.executor.node_api.results import validate_result
+from planwave.executor.node_api.results import error_names, validate_result
 from planwave.executor.program import BoundNode
 from planwave.graph.model import DataValue, Graph, Node, Policy, Port
 from planwave.graph.ports import fixed_outputs
@@ -335,7 +335,9 @@ async def test_a_failure_inside_a_task_group_is_unwrapped() -> None:
     rig = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": a})
     assert await rig.run() == "completed"
     (again,) = rig.data_of("node.retrying")
-    assert again["error"] == {"code": "warm", "message": "too warm", "hint": "wait"}
+    assert again["error"] == {
+        "code": "warm", "message": "too warm (attempt 1 of 2)", "hint": "wait"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("has_journal", [False, True])
@@ -375,3 +377,11 @@ async def test_an_attempt_closed_from_outside_reports_no_failure() -> None:
     assert task.exception() is not None
     running.cancel()
     await asyncio.wait([running])
+
+
+def test_a_retry_policy_can_name_an_error_of_any_shape() -> None:
+    first, second = ValueError("first"), KeyError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert {"ValueError", "KeyError", "LookupError", "node-failed"} <= error_names(first)
+    odd: Any = NodeError("odd", code=["a", "list"])  # pyright: ignore[reportArgumentType]
+    assert "['a', 'list']" in error_names(odd)

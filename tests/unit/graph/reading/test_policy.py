@@ -14,7 +14,7 @@ from planwave.settings import Limits
 def test_every_field_is_read() -> None:
     document = {
         "join": "any",
-        "retry": {"attempts": 10, "backoffS": 0},
+        "retry": {"attempts": 10, "backoffS": 0, "on": ["rate-limited"], "notOn": ["A", "B"]},
         "timeoutS": 0.5,
         "onError": "default",
         "default": {"handle": "output", "value": None},
@@ -23,7 +23,9 @@ def test_every_field_is_read() -> None:
     policy, findings = read_policy(document, "/p")
     assert findings == []
     default = {"handle": "output", "value": None}
-    assert policy == Policy("any", Retry(10, 0), 0.5, "default", default, "once")
+    assert policy == Policy(
+        "any", Retry(10, 0, ("rate-limited",), ("A", "B")), 0.5, "default", default, "once"
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,8 @@ def test_every_field_is_read() -> None:
         {},
         {"join": None, "retry": None, "timeoutS": None, "onError": None, "default": None},
         {"retry": {}},
-        {"retry": {"attempts": None, "backoffS": None}},
+        {"retry": {"attempts": None, "backoffS": None, "on": None, "notOn": None}},
+        {"retry": {"on": [], "notOn": []}},
     ],
 )
 def test_missing_and_null_fields_have_their_defaults(document: dict[str, Any]) -> None:
@@ -50,6 +53,10 @@ def test_missing_and_null_fields_have_their_defaults(document: dict[str, Any]) -
         ({"retry": {"attempts": True}}, "invalid-field", "/p/retry/attempts"),
         ({"retry": {"backoffS": -0.1}}, "invalid-field", "/p/retry/backoffS"),
         ({"retry": {"backoffS": "1"}}, "invalid-field", "/p/retry/backoffS"),
+        ({"retry": {"on": "TimeoutError"}}, "invalid-field", "/p/retry/on"),
+        ({"retry": {"on": [""]}}, "invalid-field", "/p/retry/on"),
+        ({"retry": {"notOn": ["a", 5]}}, "invalid-field", "/p/retry/notOn"),
+        ({"retry": {"notOn": {}}}, "invalid-field", "/p/retry/notOn"),
         ({"retry": {"max": 1}}, "unknown-field", "/p/retry/max"),
         ({"timeoutS": 0}, "invalid-field", "/p/timeoutS"),
         ({"timeoutS": False}, "invalid-field", "/p/timeoutS"),

@@ -423,3 +423,57 @@ async def test_a_run_that_has_ended_takes_no_command(tmp_path: Path) -> None:
         command(opened)
         with pytest.raises(planwave.PlanwaveError, match="cannot be resumed"):
             await opened
+
+
+# -- retries
+
+
+@pytest.mark.parametrize(
+    ("retry", "calls_made", "message"),
+    [
+        ({"attempts": 3}, 3, None),
+        ({"attempts": 2}, 2, "ConnectionError: call 2 (attempt 2 of 2)"),
+        ({"attempts": 3, "on": ["ConnectionError"]}, 3, None),
+        (
+            {"attempts": 3, "on": ["TimeoutError"]},
+            1,
+            "ConnectionError: call 1 (attempt 1 of 3, not retried: retry.on does not name it)",
+        ),
+        (
+            {"attempts": 3, "notOn": ["OSError"]},
+            1,
+            "ConnectionError: call 1 (attempt 1 of 3, not retried: retry.notOn names 'OSError')",
+        ),
+        ({"attempts": 1}, 1, "ConnectionError: call 1"),
+    ],
+)
+def test_a_failure_of_an_own_node_type_is_retried(
+    registry: planwave.Registry, retry: dict[str, Any], calls_made: int, message: str | None
+) -> None:
+    calls: list[int] = []
+
+    @node("flaky", registry=registry)
+    def flaky(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        calls.append(1)
+        if len(calls) < 3:
+            raise ConnectionError(f"call {len(calls)}")
+        return input
+
+    step = {"id": "f", "type": "flaky", "policy": {"retry": retry}}
+    graph = planwave.build(chain(START, step), "x", registry=registry)
+    result = planwave.run_sync(graph, check=False)
+    assert len(calls) == calls_made
+    assert [each.message for each in result.failures] == ([] if message is None else [message])
+
+
+def test_a_permanent_error_of_an_own_node_type_is_not_retried(registry: planwave.Registry) -> None:
+    @node("refuses", registry=registry)
+    def refuses(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        raise planwave.PermanentError("no such account", code="no-account")
+
+    step = {"id": "r", "type": "refuses", "policy": {"retry": {"attempts": 3}}}
+    with pytest.raises(planwave.ExecutionFailed) as caught:
+        planwave.run_sync(planwave.build(chain(START, step), "x", registry=registry))
+    assert "no such account (attempt 1 of 3, not retried: the error is permanent)" in str(
+        caught.value
+    )

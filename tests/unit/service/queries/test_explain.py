@@ -169,13 +169,13 @@ async def test_failed_attempts_are_listed() -> None:
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(3, 0))})
     found = explain(await run_events(graph, {"a": third_time}), "a")
     assert found["reason"].endswith(
-        " Tried again after attempt 1 (busy 1) and attempt 2 (busy 2) failed."
+        " Tried again after it failed: busy 1 (attempt 1 of 3); busy 2 (attempt 2 of 3)."
     )
     assert [(step["what"], step["attempt"]) for step in found["course"]] == [
         ("started", 1), ("tried-again", 1), ("started", 2), ("tried-again", 2), ("started", 3),
         ("completed", 3),
     ]  # fmt: skip
-    assert found["course"][1]["error"]["message"] == "busy 1"
+    assert found["course"][1]["error"]["message"] == "busy 1 (attempt 1 of 3)"
 
 
 def asking(timeout_s: float | None = None) -> dict[str, Any]:

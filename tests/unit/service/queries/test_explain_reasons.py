@@ -149,7 +149,7 @@ async def test_retrying_node_names_the_error() -> None:
     received = await run_events(graph, {"a": not_yet}, until=is_event("node.retrying", "a"))
     found = explain(received, "a")
     assert (found["status"], found["code"]) == ("retrying", "waits-to-retry")
-    assert "Attempt 1 failed (busy)" in found["reason"]
+    assert "Attempt 1 failed: busy (attempt 1 of 2). It is tried again." in found["reason"]
 
 
 async def test_linked_node_lists_its_users() -> None:

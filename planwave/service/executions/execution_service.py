@@ -207,7 +207,8 @@ class ExecutionService:
             execution_id: One that has ended or is paused.
             rerun: Ids of nodes that run in any case, with all that runs inside them.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
-            options: How to run; those of the execution before by default.
+            options: How to run; those of the execution before by default. The limits of the service
+                apply in any case, as they are now.
             start: Queue it; else it is made only.
             new_id: The id of the fork, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
@@ -245,7 +246,7 @@ class ExecutionService:
         raise_for_run(self._plans.check_graph(fork.graph))
         program = Program(fork.graph, self._dependencies.catalogue)
         inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
-        chosen = before.options if options is None else self._within_limits(options)
+        chosen = self._within_limits(before.options if options is None else options)
         waves = wave_count(program, plan_inputs(program, inputs, chosen))
         is_same = fork.graph is before.graph and state.plan_hash is not None
         plan = Plan(

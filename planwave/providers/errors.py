@@ -212,7 +212,7 @@ def _classify_api(
 
 def _connection_fault(error: Exception) -> tuple[str | None, str | None]:
     """Return the address of a connection that failed, without credentials, and the reason."""
-    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk.
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     import httpx2
 
     address = reason = None

@@ -168,7 +168,7 @@ def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     done = planwave("flow", "save", name, "-", stdin=STARTS)
     flow = invoke_ok("flow", "show", name)
     assert f"✓ Saved {name} as revision 1, version {flow['version']}\n" in done.stdout
-    assert f"Run it with: planwave flow run {flow['flow_id']}\n" in done.stdout
+    assert f"Run it with: planwave flow run '{name}'\n" in done.stdout
     line = next(x for x in planwave("flow", "ls").stdout.splitlines() if name in x)
     assert line.startswith(f"{flow['flow_id']}  ")
     assert "revision 1" in line

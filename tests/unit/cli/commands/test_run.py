@@ -148,7 +148,7 @@ def test_run_shows_progress_and_result() -> None:
     assert "planning with openai/gpt" in done.stdout
     assert "completed  b" in done.stdout
     assert done.stdout.rstrip().splitlines()[-3] == "two"
-    assert "Kept in" not in done.stdout
+    assert "Stored in" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
     """Return the nodes that a retry runs again: all that failed or were cancelled.
 
-    So does a node that completed without what failed inside it, such as a loop that skips failed items.
+    A node that completed without what failed inside it is one of them, such as a loop that skips failed items.
 
     Nodes that were blocked or never started have no result and run in any case. If there are only
     such nodes, the result is empty.

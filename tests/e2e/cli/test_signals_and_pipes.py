@@ -208,7 +208,7 @@ def test_an_output_that_is_full_is_one_sentence_of_the_console_script() -> None:
 
 
 def check_says_full(errors: str) -> None:
-    assert errors.startswith("✗ the system refused: No space left on device\n  → look at")
+    assert errors.startswith("✗ the system refused: No space left on device\n  → check where")
     assert len(errors.splitlines()) == 2
 
 

@@ -53,7 +53,7 @@ class ClassifiedError(NamedTuple):
     retry: bool
 
 
-_TRY_AGAIN = "try again, give the node policy.retry, or choose another provider"
+TRY_AGAIN_HINT = "try again, give the node policy.retry, or choose another provider"
 _HINTS = {
     "provider-unreachable": "check the network and the endpoint's address, or choose another provider",
     "rate-limited": "wait, lower max_concurrency, or set requests_per_minute for this provider",
@@ -63,11 +63,11 @@ _HINTS = {
     "context-too-long": "shorten the inputs, or choose a model with a longer context",
     "bad-request": "change what the message names, or choose another model",
     "redirected": "set the endpoint's address to where it is now; redirects are not followed",
-    "provider-overloaded": _TRY_AGAIN,
-    "provider-error": _TRY_AGAIN,
-    "stream-truncated": _TRY_AGAIN,
+    "provider-overloaded": TRY_AGAIN_HINT,
+    "provider-error": TRY_AGAIN_HINT,
+    "stream-truncated": TRY_AGAIN_HINT,
     "stream-garbage": "check that the endpoint's address is that of an API that streams",
-    "empty-reply": _TRY_AGAIN,
+    "empty-reply": TRY_AGAIN_HINT,
     "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
     "content-filtered": "rephrase the prompt",
     "refused": "rephrase the prompt, or choose another model",

@@ -28,6 +28,7 @@ from planwave.graph.reading.unreadable import (
     UNREADABLE_CHANNEL,
     UNREADABLE_EDGE,
 )
+from planwave.validation import json_type
 
 NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
 EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")
@@ -208,6 +209,8 @@ class FieldReader:
         if type(value) is str and is_id(value):
             return value
         message = f"{label}: {short_repr(value)} cannot be an id"
+        if type(value) is not str:
+            message = f"{label}: an id is text, not {json_type(value)} ({short_repr(value)})"
         self._add("invalid-id", message, f"{entry.pointer}/id", hint=ID_HINT)
         if type(value) is not str or value.startswith(PLACEHOLDER_PREFIX):
             return None

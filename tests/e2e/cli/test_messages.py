@@ -185,3 +185,11 @@ def test_exception_lists_all_errors() -> None:
         f"({n + 1}) node 'n{n}': data.size is not a field of this type" for n in range(20)
     )
     assert str(caught.value) == f"22 errors: {listed}; and 2 more"
+
+
+def test_id_that_is_not_text_is_named() -> None:
+    assert invoke("check", written({**TEXT_NODE, "id": 5})).output == (
+        "  error   /nodes/0/id  node 0: an id is text, not a number (5)  [invalid-id]\n"
+        "      ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -\n"
+        "✗ 1 error in graph.json: it cannot run\n"
+    )

@@ -38,10 +38,8 @@ def codes_in(tree: ast.AST) -> Iterator[str]:
                 yield from texts(node.args[0])
         elif isinstance(node, ast.ClassDef):
             for line in node.body:
-                target = line.targets[0] if isinstance(line, ast.Assign) else None
-                target = line.target if isinstance(line, ast.AnnAssign) else target
-                if isinstance(target, ast.Name) and target.id == "code":
-                    yield from texts(line.value) if line.value else ()
+                if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
+                    yield from texts(line.value)
 
 
 def test_page_is_current() -> None:

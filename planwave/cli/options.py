@@ -318,7 +318,7 @@ class CommandContext:
             found = lock_owner(settings.storage_dir) if error.code == "storage-locked" else None
             if found is not None and found.url is not None:
                 error.hint = f"`planwave serve` holds it and does not answer at {found.url}: "
-                error.hint += "look at its log, or stop it"
+                error.hint += "read its log, or stop it"
             raise
 
     @asynccontextmanager

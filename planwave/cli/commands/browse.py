@@ -146,9 +146,9 @@ def pagination_hint(console: CommandConsole, ctx: CommandContext, command: str, 
         return
     if limit < MAX_LISTED:
         more = ctx.command_hint(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
-        console.verbatim(f"There are older ones: {more}")
+        console.verbatim(f"More: {more}")
     else:
-        console.text("There are older ones.")
+        console.text("There are older entries.")
 
 
 class _StoredPlan(NamedTuple):

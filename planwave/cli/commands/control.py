@@ -33,7 +33,7 @@ def pause(
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
-    """Have nothing more of an execution started; steps at work go on to their end.
+    """Pause an execution: no further step starts, running steps end.
 
     For example:
 
@@ -44,8 +44,8 @@ def pause(
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await backend.pause(execution_id)
         again = ctx.command_hint(f"resume {execution_id}")
-        done = f"Paused {execution_id}; steps at work go on to their end"
-        return CommandResult("paused", done, f"Have it go on with: {again}", may_continue=False)
+        done = f"Paused {execution_id}; running steps end first"
+        return CommandResult("paused", done, f"Resume it with: {again}", may_continue=False)
 
     exit_with(send_command(ctx, name, tell))
 
@@ -56,9 +56,9 @@ def resume(
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
-    """Have an execution go on that was paused, set aside, or cut off with its process.
+    """Resume an execution that was paused, set aside, or interrupted with its process.
 
-    While no server holds the storage, this command itself runs it on, until it ends or waits.
+    Without a running server, this command runs the execution itself, until it ends or waits.
 
     For example:
 
@@ -74,7 +74,7 @@ def resume(
                 raise
             raise await _still_waiting(ctx, backend, execution_id) or error from error
         again = ctx.command_hint(f"watch {execution_id}")
-        return CommandResult("executing", f"{execution_id} goes on", f"Watch it with: {again}")
+        return CommandResult("executing", f"Resumed {execution_id}", f"Watch it with: {again}")
 
     exit_with(send_command(ctx, name, tell))
 
@@ -104,18 +104,20 @@ def cancel(
     node: Annotated[
         str | None,
         typer.Option(
-            "--node", metavar="PATH", help="Stop only this step; what depends on it is blocked."
+            "--node",
+            metavar="PATH",
+            help="Cancel only this step; steps that depend on it are blocked.",
         ),
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
-    """Cancel an execution, running or not; completed results are kept.
+    """Cancel an execution; completed results stay stored.
 
     For example:
 
     * `planwave cancel last`
-    * `planwave cancel last --node research` (what does not need it goes on)
+    * `planwave cancel last --node research` (independent steps continue)
     """
     ctx = command_context(typer_ctx, json, storage)
 
@@ -123,7 +125,7 @@ def cancel(
         see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"
         if node is None:
             await backend.cancel(execution_id)
-            done = f"Cancelled {execution_id}; what was done is kept"
+            done = f"Cancelled {execution_id}; completed results stay stored"
             return CommandResult("cancelled", done, see, may_continue=False, status="cancelled")
         await backend.cancel(execution_id, node=node)
         return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)

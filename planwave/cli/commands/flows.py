@@ -203,7 +203,7 @@ def show(
     else:
         show_flow(console, flow, versions[:_VERSIONS_SHOWN])
         if len(versions) > _VERSIONS_SHOWN:
-            console.text("There are older ones.")
+            console.text("There are older entries.")
 
 
 @flow_app.command()

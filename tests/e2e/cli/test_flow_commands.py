@@ -118,7 +118,7 @@ def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.M
     assert "older" not in planwave("flow", "ls", "-n", "1").stdout
     monkeypatch.setenv("FORCE_COLOR", "1")
     cut, whole = (planwave("flow", "ls", "-n", limit).stdout for limit in ("1", "1000"))
-    assert "There are older ones: planwave flow ls --limit 10\n" in cut
+    assert "More: planwave flow ls --limit 10\n" in cut
     assert cut.count("revision") == 1
     assert whole.count("revision") >= 2
     assert "older" not in whole

@@ -128,7 +128,7 @@ def test_interrupted_watch_leaves_the_execution_running(server: RunningServer) -
         watching.kill()
         watching.wait()
     assert watching.returncode == 130
-    assert "goes on" in err
+    assert "the execution continues" in err
     assert "planwave watch last" in err
     assert invoke_json("show", execution_id)["status"] == "executing"
     server.release(execution_id)

@@ -79,7 +79,7 @@ def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatc
     prompt_with(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = run(approval_graph())
     assert done.exit_code == 130, done.output
-    assert "it stays paused" in done.stderr
+    assert "the execution stays paused" in done.stderr
     document = invoke_json("show", "last")
     assert (document["status"], document["currentNodeId"]) == ("paused", "q")
     assert invoke_json("answer", "last", "--decision", "approve")["status"] == "completed"

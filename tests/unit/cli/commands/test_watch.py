@@ -141,4 +141,4 @@ def test_watch_shows_resume_command(tmp_path: Path) -> None:
     paused = event(3, "execution.paused", reason="paused by request")
     ended = event(4, "execution.cancelled", cause="enough")
     done = watch(Written([STORY[:1], [], [STORY[1], paused, ended]]), tmp_path)
-    assert f"have it go on with: planwave resume {ID}" in done.stdout
+    assert f"resume with: planwave resume {ID}" in done.stdout

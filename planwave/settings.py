@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -26,6 +28,10 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from planwave.errors import InputError
 from planwave.validation import describe_error
+
+_PREFIX: Final = "PLANWAVE_"
+DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
+"""The environment variable with which the command line shows tracebacks."""
 
 
 class EnvFirstSettings(BaseSettings):
@@ -141,7 +147,8 @@ class Limits(EnvFirstSettings):
     largest_result_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=32 * 1024 * 1024)
     """The result of one node; a larger one fails the node."""
     run_state_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=256 * 1024 * 1024)
-    """The results of all nodes of an execution together; more fails the execution."""
+    """The results of all nodes of an execution and its nested graphs together; more fails the
+    execution."""
     events: int = Field(default=50_000, ge=10, le=500_000)
     """Stored events of an execution, not counting the last one."""
     template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
@@ -288,6 +295,37 @@ def load_settings(path: Path | None = None) -> Settings:
         return Settings(**table, limits=limits)
     except ValidationError as error:
         raise _invalid_setting(error, file) from error
+
+
+def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str | None]:
+    """Return the environment variables that look like settings and are none.
+
+    Args:
+        names: The names of all environment variables.
+        settings: The settings; their ``api_key_env`` may name any variable.
+
+    Returns:
+        ``{name: the closest known name, or None}``.
+    """
+    known = [DEBUG_VARIABLE, *(each.api_key_env or "" for each in settings.providers.values())]
+    for model in (Settings, Limits):
+        prefix = model.model_config.get("env_prefix", "")
+        known += [
+            f"{prefix}{name.upper()}"
+            for name, field in model.model_fields.items()
+            if field.validation_alias is None
+        ]
+    unknown = sorted(
+        name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in known
+    )
+    return {name: _closest_variable(name, known) for name in unknown}
+
+
+def _closest_variable(name: str, known: Iterable[str]) -> str | None:
+    """Return the known variable closest to a name, apart from the prefix that all have."""
+    by_field = {each.removeprefix(_PREFIX): each for each in known}
+    close = get_close_matches(name.upper().removeprefix(_PREFIX), by_field, n=1)
+    return by_field[close[0]] if close else None
 
 
 def _invalid_setting(error: ValidationError, file: Path) -> InputError:

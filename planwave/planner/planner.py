@@ -31,6 +31,7 @@ from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListene
 from planwave.planner.reply_parser import RETRY_WITHOUT_REPLY, ParseContext, ParseResult, read_reply
 from planwave.planner.small_models import read_small_reply, read_steps, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
+from planwave.providers.errors import TRY_AGAIN_HINT
 from planwave.providers.protocols import (
     UNSET,
     CallScope,
@@ -157,8 +158,12 @@ class Planner:
             try:
                 answer = await ask(request)
             except ProviderError as error:
-                error.attempts = tuple(attempts)
-                raise
+                if error.code != "empty-reply":
+                    error.attempts = tuple(attempts)
+                    if error.hint == TRY_AGAIN_HINT:
+                        error.hint = _PLAN_AGAIN_HINT
+                    raise
+                answer = _ModelAnswer("", "stop", self._estimated(request, ""))
             reading = read_reply(answer.text, context, answer.finish_reason)
             attempts.append(_attempt_record(answer, reading))
             if reading.graph is not None:
@@ -295,6 +300,7 @@ class _ModelAnswer(NamedTuple):
     recorded: bool = False
 
 
+_PLAN_AGAIN_HINT: Final = "plan again, or choose another provider or model"
 _Ask = Callable[[ModelRequest], Awaitable[_ModelAnswer]]
 
 

@@ -24,10 +24,10 @@ def check(
     storage: StorageOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """Find every fault of a plan or graph made by hand, without running or storing it.
+    """Report every error of a plan or graph, without running or storing it.
 
-    Exit code 0: it can run. 3: it cannot; every fault is listed with its place and the way out.
-    4: it could, but a provider it names cannot be used here.
+    Exit code 0: it can run. 3: it has errors, each listed with its location and a hint. 4: it has
+    no errors, but names a provider that is not available.
 
     For example:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
@@ -31,7 +32,7 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
-from planwave.cli.views.flow import flow_line, show_flow
+from planwave.cli.views.flow import flow_lines, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _VERSIONS_SHOWN: Final = 20
 _Result = TypeVar("_Result")
 
 flow_app = typer.Typer(
-    help="Flows: graphs saved under a name, to be run many times.",
+    help="Save graphs under a name, and run them.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -53,7 +54,7 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME_OR_ID",
-        help="A flow, by its name, its id, or the unique start of its id.",
+        help="A flow, by its name, its id, or a unique part of its id.",
         show_default=False,
     ),
 ]
@@ -61,7 +62,7 @@ NewNameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="What it is called. A flow of that name, or id, gets a new version.",
+        help="The name of the flow. An existing flow of that name, or id, gets a new version.",
         show_default=False,
     ),
 ]
@@ -76,27 +77,29 @@ PlanOption = Annotated[
     typer.Option(
         "--plan",
         metavar="PLAN_ID",
-        help="A plan that is kept, in place of a file: its id, the unique start of it, or that of "
-        "an execution of it; or: last.",
+        help="A stored plan in place of a file: its id, a unique part of its id, an execution of "
+        "the plan, or: last.",
     ),
 ]
 DescriptionOption = Annotated[
     str | None,
-    typer.Option("--description", metavar="TEXT", help="What it is for: the goal of its runs."),
+    typer.Option(
+        "--description", metavar="TEXT", help="The purpose of the flow: the goal of its executions."
+    ),
 ]
 VersionOption = Annotated[
     str | None,
     typer.Option(
         "--version",
         metavar="VERSION",
-        help="One of its versions, or the unique start of one. [default: the present one]",
+        help="A version of the flow, or its unique start. [default: the current version]",
     ),
 ]
 
 
 @flow_app.callback()
 def flow() -> None:
-    """Keep graphs under a name, with every version they had, and run them."""
+    """Save graphs under a name, with all their versions, and run them."""
 
 
 @flow_app.command()
@@ -141,7 +144,7 @@ def save(
         f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}, "
         f"version {saved.version}"
     )
-    console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {saved.flow_id}')}")
+    console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(saved.name)}')}")
 
 
 @flow_app.command()
@@ -165,7 +168,7 @@ def ls(
     if console.json:
         console.result({"flows": [asdict(each) for each in flows]})
     elif flows:
-        console.lines(flow_line(console, each) for each in flows)
+        console.lines(flow_lines(console, flows))
         if len(found) > limit:
             pagination_hint(console, ctx, "flow ls", limit)
     else:
@@ -204,7 +207,7 @@ def show(
     else:
         show_flow(console, flow, versions[:_VERSIONS_SHOWN])
         if len(versions) > _VERSIONS_SHOWN:
-            console.text("There are older ones.")
+            console.text("There are older entries.")
 
 
 @flow_app.command()
@@ -278,7 +281,7 @@ async def _save_flow(
     name = name.strip()
     try:
         try:
-            flow_id = await find_flow_id(backend.queries, name, by_prefix=False)
+            flow_id = await find_flow_id(backend.queries, name, by_part=False)
         except NotFound:
             return await backend.create_flow(
                 name, graph=graph, plan_id=plan_id, description=description

@@ -1,4 +1,4 @@
-"""``planwave backup`` and ``prune``: what an operator does with the storage directory."""
+"""``planwave delete``, ``backup`` and ``prune``: maintenance of the storage directory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
+from planwave.cli.lookup import Match, find
 from planwave.cli.options import (
     CommandContext,
+    IdArgument,
     ImportOption,
     JsonFlag,
     StorageOption,
@@ -29,6 +31,43 @@ _MOST_DAYS: Final = 36_500
 _MB: Final = 1_000_000
 
 
+def delete(
+    typer_ctx: typer.Context,
+    name: IdArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Delete an execution that has ended, with its results, or a plan.
+
+    Executions of a deleted plan stay: they contain their graph.
+
+    For example:
+
+    * `planwave delete 09a2fd`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    console = ctx.console()
+
+    async def find_and_delete() -> Match:
+        settings = ctx.settings()
+        async with ctx.queries(settings) as queries:
+            match = await find(queries, name)
+        async with ctx.backend(settings) as backend:
+            if match.kind == "execution":
+                await backend.delete_execution(match.id)
+            else:
+                await backend.delete_plan(match.id)
+        return match
+
+    deleted = asyncio.run(find_and_delete())
+    if console.json:
+        console.result({"deleted": deleted.id, "kind": deleted.kind})
+    else:
+        done = console.glyph("completed")
+        console.verbatim(f"{done} Deleted {deleted.kind} {deleted.id}")
+
+
 def backup(
     typer_ctx: typer.Context,
     file: Annotated[
@@ -43,9 +82,9 @@ def backup(
     storage: StorageOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """Write everything that is stored into one file, also while a server runs.
+    """Write a backup of the storage directory into one file, also while a server runs.
 
-    The file is whole or not written at all. To restore it, unpack it into a new directory:
+    The file is written completely or not at all. To restore it, unpack it into a new directory:
     `mkdir DIR && tar -xf FILE -C DIR`, then use that directory with `--storage DIR`.
 
     For example:
@@ -83,7 +122,8 @@ def prune(
             min=1,
             max=_MOST_DAYS,
             metavar="DAYS",
-            help="Remove executions that ended before that. [default: PLANWAVE_RETENTION_DAYS]",
+            help="Delete executions that ended more than so many days ago. "
+            "[default: PLANWAVE_RETENTION_DAYS]",
             show_default=False,
         ),
     ] = None,
@@ -91,10 +131,10 @@ def prune(
     storage: StorageOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """Remove executions that ended long ago: events, results, recorded calls, JSON documents.
+    """Delete old executions: events, results, recorded calls, JSON documents.
 
-    Plans are kept, and so is what has not ended. A server that runs does this by itself, at its
-    start and daily, where PLANWAVE_RETENTION_DAYS is set.
+    Plans and executions that have not ended stay. A server with PLANWAVE_RETENTION_DAYS does this
+    by itself when it starts, and daily.
 
     For example:
 
@@ -105,7 +145,7 @@ def prune(
     days = older_than or settings.retention_days
     if days is None:
         raise InputError(
-            "nothing says how old is too old",
+            "the age of the executions to delete is missing",
             code="usage",
             hint=f"{ctx.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
         )

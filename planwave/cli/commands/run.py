@@ -88,7 +88,7 @@ def plan(
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
-    """Write a plan for a goal, show it and keep it; nothing runs.
+    """Plan a goal, show the plan and store it; nothing runs.
 
     For example:
 
@@ -164,7 +164,7 @@ def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
         raise typer.Exit(code)
 
 
-_STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was kept"
+_STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was stored"
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
         console.result(made.as_json())
     else:
         console.line()
-        console.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
+        console.verbatim(f"Stored; show it with: {ctx.command_hint(f'show {made.plan_id}')}")
     return ExitCode.OK
 
 
@@ -233,11 +233,11 @@ async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> 
 
 
 async def _start_execution(ctx: CommandContext, backend: Backend, made: Plan, job: RunJob) -> str:
-    """Start a plan; gives the id of its execution, which is kept from here on."""
+    """Start a plan; return the id of its execution, which is stored by then."""
     try:
         return await backend.start(made, job.inputs, job.options)
     except PlanwaveError as error:
         if not job.is_planned:
-            kept = f"the plan is kept: {ctx.command_hint(f'show {made.plan_id}')}"
+            kept = f"the plan is stored: {ctx.command_hint(f'show {made.plan_id}')}"
             error.hint = f"{error.hint}; {kept}" if error.hint else kept
         raise

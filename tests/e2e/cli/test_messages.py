@@ -193,3 +193,12 @@ def test_id_that_is_not_text_is_named() -> None:
         "      ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -\n"
         "✗ 1 error in graph.json: it cannot run\n"
     )
+
+
+def test_option_beyond_a_limit_is_an_error() -> None:
+    done = invoke("exec", written(TEXT_NODE), "--max-parallel", "65")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "✗ the option max_parallel is 65, at most 64 is allowed (limit parallel_nodes)\n"
+        "  → ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES\n",
+    )

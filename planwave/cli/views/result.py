@@ -243,7 +243,7 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
         console.verbatim(f"  {way}: {ctx.command_hint(words)}{either}")
     if any(is_timer(each.get("request")) for each in requests):
         console.verbatim(
-            f"It continues by itself at that time while a server runs: {ctx.command_hint('serve')}"
+            f"The timer continues by itself while a server runs: {ctx.command_hint('serve')}"
         )
     if not requests or pause_kind({"reason": document.get("reason")}) != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))

@@ -97,8 +97,7 @@ class _EventLines:
 
     def write(self, event: Event) -> None:
         """Write the line of an event that the progress has applied."""
-        text, path = event_line(event, self._progress), event.path or ""
-        line = None if text is None else self._timed(text)
+        line, path = event_line(event, self._progress), event.path or ""
         if event.type == "node.started" and self._progress.is_fork:
             self._held[path] = _HeldStart(line, time.monotonic())
             return
@@ -119,12 +118,9 @@ class _EventLines:
         for path in paths:
             self._write(self._held.pop(path).line)
 
-    def _timed(self, text: str) -> str:
-        return f"[{self._progress.elapsed:7.1f}s] {text}"
-
     def _write(self, line: str | None) -> None:
         if line is not None:
-            self._console.line(line)
+            self._console.line(f"[{self._progress.elapsed:7.1f}s] {line}")
 
 
 class _HeldStart(NamedTuple):

@@ -117,6 +117,14 @@ def test_watch_follows_to_the_end(server: RunningServer) -> None:
     assert "Stored in " in out
 
 
+def test_explain_and_delete_go_through_the_server() -> None:
+    execution_id = invoke_json("exec", "-", stdin=json.dumps(GRAPH))["execution_id"]
+    assert invoke_json("explain", execution_id[-6:], "b")["code"] == "inputs-arrived"
+    deleted = invoke_json("delete", execution_id[-6:])
+    assert deleted == {"deleted": execution_id, "kind": "execution"}
+    assert "no execution or plan" in invoke("show", execution_id).output
+
+
 def test_interrupted_watch_leaves_the_execution_running(server: RunningServer) -> None:
     execution_id = held(server)
     watching = start_command("watch", "last")

@@ -170,7 +170,7 @@ def test_a_long_timer_leaves_the_run_and_can_be_answered() -> None:
     assert [each["request"]["kind"] for each in waiting["requests"]] == ["timer"]
     shown = invoke("show", "last").stdout
     assert "continue now with: planwave answer" in shown
-    assert "It continues by itself at that time while a server runs: planwave serve" in shown
+    assert "The timer continues by itself while a server runs: planwave serve" in shown
     done = invoke("answer", "last", "--decision", "continue")
     assert done.exit_code == 0, done.output
     assert "It was time." in done.stdout

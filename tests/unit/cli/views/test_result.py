@@ -244,7 +244,7 @@ def test_timer_has_its_actions() -> None:
     assert shown(reason=WAITING, requests=[timer]).splitlines() == [
         "◷ q: waiting until noon",
         "  continue now with: planwave answer x r7 --decision continue",
-        "It continues by itself at that time while a server runs: planwave serve",
+        "The timer continues by itself while a server runs: planwave serve",
     ]
 
 

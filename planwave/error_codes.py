@@ -295,6 +295,8 @@ _RUNS: Final[_Rows] = (
 
 _STORAGE: Final[_Rows] = (
     ("backup-failed", "The backup could not be written.", "Look at the place and the disk."),
+    ("broken-node-module", "A module named by `--import` or `node_modules` cannot be loaded, or has no node type.",
+     "Correct the module at the file and line of the message, or do not name it."),
     ("broken-node-package", "A package of node types cannot be loaded.",
      "Correct or remove the package."),
     ("cannot-listen", "The service cannot listen on the address.", "Choose another port."),

@@ -21,6 +21,7 @@ from planwave.cli.commands.flows import flow_app
 from planwave.cli.commands.forks import fork, retry
 from planwave.cli.commands.maintenance import backup, delete, prune
 from planwave.cli.commands.models import doctor, model_app
+from planwave.cli.commands.nodes import nodes
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
 from planwave.cli.commands.watch import watch
@@ -37,6 +38,7 @@ from planwave.cli.options import (
     JSON_FLAG,
     CommandContext,
     Factories,
+    ImportOption,
     JsonFlag,
     ModelOption,
     ProviderOption,
@@ -163,6 +165,7 @@ def planwave(
     ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
     version: Annotated[
@@ -179,7 +182,7 @@ def planwave(
     that runs on this machine; with OPENAI_API_KEY or ANTHROPIC_API_KEY set it uses that provider.
     """
     composition: Factories = ctx.obj
-    ctx.obj = CommandContext(composition, json, storage, provider, model)
+    ctx.obj = CommandContext(composition, json, storage, list(node_modules or ()), provider, model)
 
 
 app.command()(run)
@@ -200,6 +203,7 @@ app.command()(fork)
 app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(model_app, name="model")
+app.command()(nodes)
 app.command()(doctor)
 app.command()(backup)
 app.command()(delete)

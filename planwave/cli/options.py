@@ -17,7 +17,7 @@ import typer
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
 from planwave.cli.console import CommandConsole
-from planwave.errors import StoreError
+from planwave.errors import Conflict, StoreError
 from planwave.providers.local.catalog import is_path, model_file
 from planwave.settings import unknown_variables
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.console import CommandConsole
-    from planwave.graph.protocols import Catalogue
+    from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
     from planwave.service.queries.history import QueryService
     from planwave.service.service import Service
@@ -51,6 +51,15 @@ StorageOption = Annotated[
         "--storage",
         metavar="DIR",
         help="The directory of plans, executions and JSON results. [default: ./storage]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
+ImportOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A Python module with your own node types. Can be repeated.",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -213,7 +222,7 @@ class Factories:
     settings: Callable[[], Settings]
     service: Callable[[Settings], Service]
     history: Callable[[Settings], QueryService]
-    catalog: Callable[[Settings], Catalogue]
+    catalog: Callable[[Settings], Registry]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
 
@@ -225,6 +234,7 @@ class CommandContext:
     factories: Factories
     json: bool = False
     storage: str | None = None
+    node_modules: list[str] = field(default_factory=list[str])
     provider: str | None = None
     model: str | None = None
     _has_warned: bool = field(default=False, init=False, repr=False)
@@ -237,9 +247,11 @@ class CommandContext:
         return CommandConsole(json=self.json)
 
     def command_hint(self, words: str) -> str:
-        """Return a command line to type next, with the same ``--storage``."""
-        option = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
-        return f"planwave {words}{option}"
+        """Return a command line to type next, with the same ``--storage`` and ``--import``."""
+        options = [] if self.storage is None else ["--storage", self.storage]
+        for name in self.node_modules:
+            options += ["--import", name]
+        return " ".join([f"planwave {words}", *map(shlex.quote, options)])
 
     def settings(self) -> Settings:
         """Read the settings and apply the options of this command; warn of unknown variables.
@@ -253,6 +265,8 @@ class CommandContext:
         changes: dict[str, object] = {}
         if self.storage is not None:
             changes["storage_dir"] = Path(os.path.expanduser(self.storage))
+        if self.node_modules:
+            changes["node_modules"] = [*settings.node_modules, *self.node_modules]
         if self.provider is not None:
             changes |= {"provider": self.provider, "model": self.model}
             if self.provider == "local" and self.model is not None:
@@ -281,10 +295,20 @@ class CommandContext:
         return self._running_services[directory]
 
     def remote_backend(self, settings: Settings) -> RemoteBackend | None:
-        """Return a backend on the service that owns the storage directory; None without one."""
+        """Return a backend on the service that owns the storage directory; None without one.
+
+        Raises:
+            Conflict: There is such a service, and ``--import`` cannot add to its node types.
+        """
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
+        if self.node_modules:
+            raise Conflict(
+                f"planwave serve at {served.url} runs this with the node types it was started "
+                "with; --import cannot add to them",
+                hint=f"start that again with: {self.command_hint('serve')}",
+            )
         # Lazy: test_help_loads_no_heavy_library
         from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
         from planwave.client import AsyncClient
@@ -345,13 +369,15 @@ def command_context(
     typer_ctx: typer.Context,
     json: bool,
     storage: str | None = None,
+    node_modules: list[str] | None = None,
     provider: str | None = None,
     model: str | None = None,
 ) -> CommandContext:
-    """Return the context; options after the command override those before it."""
+    """Return the context; options after the command override those before it, or add to a list."""
     ctx: CommandContext = typer_ctx.obj
     ctx.json = ctx.json or json
     ctx.storage = storage or ctx.storage
+    ctx.node_modules += node_modules or []
     ctx.provider = provider or ctx.provider
     ctx.model = model or ctx.model
     return ctx

@@ -48,6 +48,8 @@ from planwave.settings import Limits
 MAX_REPAIRS: Final = 2
 _MAX_FINDINGS: Final = 40
 """A thousand errors of one kind help a model no more than forty."""
+_HINTS_FOR_PEOPLE: Final = frozenset({"unknown-node-type"})
+"""Errors whose hint names commands, which a model cannot run."""
 _MAX_REPLY_CHARS: Final = 24_000
 """Characters of a faulty reply that are handed back; a longer one is not worth its tokens."""
 _MAX_TITLE_CHARS: Final = 80
@@ -353,7 +355,7 @@ def _error_sentences(errors: Sequence[Diagnostic]) -> list[str]:
     sentences = [
         f"[{d.code}] {d.message}"
         + (f" (at {d.pointer})" if d.pointer and d.pointer not in d.message else "")
-        + (f"; {d.hint}" if d.hint else "")
+        + (f"; {d.hint}" if d.hint and d.code not in _HINTS_FOR_PEOPLE else "")
         for d in shown
     ]
     if more := len(errors) - len(shown):

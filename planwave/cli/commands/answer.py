@@ -12,6 +12,7 @@ from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -74,6 +75,7 @@ def answer(
     form: FormOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Answer a request that an execution waits for; the execution continues at once.
 
@@ -86,7 +88,7 @@ def answer(
     * `planwave answer 09a2fd r17 --decision approve --note "well done"`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     given = _answer_from_options(decision, note, value, form)
 
     async def tell(

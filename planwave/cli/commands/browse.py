@@ -29,6 +29,7 @@ from planwave.cli.options import (
     MAX_LISTED,
     CommandContext,
     IdArgument,
+    ImportOption,
     JsonFlag,
     LimitOption,
     NodeOption,
@@ -56,6 +57,7 @@ def ls(
     status: StatusOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """List executions, and plans that did not run, newest first.
 
@@ -64,7 +66,7 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
@@ -106,6 +108,7 @@ def show(
     node: NodeOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Show an execution (steps, results, usage) or a plan.
 
@@ -114,7 +117,7 @@ def show(
     * `planwave show last`
     * `planwave show 09a2fd --node compare`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> _StoredPlan | _StoredExecution:

@@ -7,7 +7,13 @@ import typer
 from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
-from planwave.cli.options import FileArgument, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    FileArgument,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.service.plans.documents import check_source, is_provider_error
 
 
@@ -16,6 +22,7 @@ def check(
     file: FileArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Report every error of a plan or graph, without running or storing it.
 
@@ -27,7 +34,7 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
     report = check_source(source.content, ctx.factories.catalog(settings), settings.limits)

@@ -15,6 +15,7 @@ from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -32,6 +33,7 @@ def pause(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Pause an execution: no further step starts, running steps end.
 
@@ -39,7 +41,7 @@ def pause(
 
     * `planwave pause last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await backend.pause(execution_id)
@@ -55,6 +57,7 @@ def resume(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Resume an execution that was paused, set aside, or interrupted with its process.
 
@@ -64,7 +67,7 @@ def resume(
 
     * `planwave resume last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         try:
@@ -111,6 +114,7 @@ def cancel(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Cancel an execution; completed results stay stored.
 
@@ -119,7 +123,7 @@ def cancel(
     * `planwave cancel last`
     * `planwave cancel last --node research` (independent steps continue)
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"

@@ -23,7 +23,7 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import JsonFlag, StorageOption, command_context
+from planwave.cli.options import ImportOption, JsonFlag, StorageOption, command_context
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -52,6 +52,7 @@ def diff(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Compare two executions: status, time, tokens, cost, and the result of each step.
 
@@ -60,7 +61,7 @@ def diff(
     * `planwave diff 09a2fd last`
     * `planwave diff 09a2fd 41c07e --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> dict[str, Any]:

@@ -21,7 +21,13 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import ExecutionArgument, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    ExecutionArgument,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.cli.views.result import nodes_of
 
 if TYPE_CHECKING:
@@ -46,6 +52,7 @@ def explain(
     node: NodeArgument = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Explain why a step ran, did not run, or waits, with its inputs and its history.
 
@@ -54,7 +61,7 @@ def explain(
     * `planwave explain last`
     * `planwave explain 09a2fd compare`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[str, list[dict[str, Any]]]:

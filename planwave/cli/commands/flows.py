@@ -16,6 +16,7 @@ from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
 from planwave.cli.options import (
     CommandContext,
+    ImportOption,
     InputOption,
     JsonFlag,
     LimitOption,
@@ -110,6 +111,7 @@ def save(
     description: DescriptionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Save a graph or a plan under a name.
 
@@ -120,7 +122,7 @@ def save(
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     if (file is None) == (plan is None):
         raise InputError(
             "a flow is saved from a file or from a plan",
@@ -151,6 +153,7 @@ def ls(
     limit: LimitOption = 20,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """List flows, newest first.
 
@@ -158,7 +161,7 @@ def ls(
 
     * `planwave flow ls`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
     found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
     flows = found[:limit]
@@ -182,6 +185,7 @@ def show(
     version: VersionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Show a flow: its graph and its versions.
 
@@ -190,7 +194,7 @@ def show(
     * `planwave flow show triage`
     * `planwave flow show triage --json --version 3f0c > triage.json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[FlowVersion]]:
@@ -212,6 +216,7 @@ def rm(
     name: NameArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Remove a flow with all its versions; its executions stay.
 
@@ -219,7 +224,7 @@ def rm(
 
     * `planwave flow rm triage`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     flow = ctx.read(lambda queries: find_flow(queries, name))
 
@@ -247,6 +252,7 @@ def run(
     run_from: RunFromOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -257,7 +263,7 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --version 3f0c --json`
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     arguments = read_inputs(inputs or ())
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
     flow = ctx.read(lambda queries: find_flow(queries, name, version))

@@ -17,6 +17,7 @@ from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -31,12 +32,22 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 
+RerunOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rerun",
+        metavar="NODE",
+        help="Run this step again, with all steps inside it. Can be repeated.",
+    ),
+]
+
 
 def retry(
     typer_ctx: typer.Context,
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Run the failed, blocked and cancelled steps of an execution again, as a new execution.
 
@@ -46,7 +57,7 @@ def retry(
 
     * `planwave retry last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def start(backend: Backend, execution_id: str) -> str:
         return await backend.retry(execution_id)
@@ -57,14 +68,7 @@ def retry(
 def fork(
     typer_ctx: typer.Context,
     name: ExecutionArgument,
-    rerun: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rerun",
-            metavar="NODE",
-            help="Run this step again, with all steps inside it. Can be repeated.",
-        ),
-    ] = None,
+    rerun: RerunOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,6 +87,7 @@ def fork(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Run an execution again with changes, as a new execution.
 
@@ -95,7 +100,7 @@ def fork(
     * `planwave fork 09a2fd --set compare.model=gpt-4o --set research.temperature=0.2`
     * `planwave fork last --changes changes.json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     from_file = {} if changes is None else _read_changes(changes)
 
     async def start(backend: Backend, execution_id: str) -> str:

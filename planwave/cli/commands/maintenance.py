@@ -15,6 +15,7 @@ from planwave.cli.lookup import Match, find
 from planwave.cli.options import (
     CommandContext,
     IdArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -35,6 +36,7 @@ def delete(
     name: IdArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Delete an execution that has ended, with its results, or a plan.
 
@@ -44,7 +46,7 @@ def delete(
 
     * `planwave delete 09a2fd`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def find_and_delete() -> Match:
@@ -78,6 +80,7 @@ def backup(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Write a backup of the storage directory into one file, also while a server runs.
 
@@ -91,7 +94,7 @@ def backup(
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.backup import back_up
 
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     made = back_up(settings.storage_dir, file)
     if console.json:
@@ -126,6 +129,7 @@ def prune(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Delete old executions: events, results, recorded calls, JSON documents.
 
@@ -136,7 +140,7 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:

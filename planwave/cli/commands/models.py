@@ -25,7 +25,13 @@ from rich.progress import (
 from planwave.cli.console import CommandConsole
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
-from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    CommandContext,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
 from planwave.planner.capabilities import check_can_plan
@@ -88,7 +94,12 @@ def pull(
         )
 
 
-def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
+def doctor(
+    typer_ctx: typer.Context,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
     """Show what works on this machine, what does not, and how to enable it.
 
     For example:
@@ -96,7 +107,7 @@ def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOpt
     * `planwave doctor`
     * `planwave doctor --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     providers, local = ctx.factories.providers(settings)
     infos = providers.list()

@@ -17,6 +17,7 @@ from planwave.cli.options import (
     CommandContext,
     FileArgument,
     GoalArgument,
+    ImportOption,
     InputOption,
     JsonFlag,
     MaxParallelOption,
@@ -55,6 +56,7 @@ def run(
     inputs: InputOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -70,7 +72,7 @@ def run(
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     options = run_options(scheduling, on_failure, max_parallel)
     run_and_exit(
         ctx, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
@@ -82,6 +84,7 @@ def plan(
     goal: GoalArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -92,7 +95,7 @@ def plan(
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
@@ -107,6 +110,7 @@ def exec_(
     inputs: InputOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -118,7 +122,7 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
     run_and_exit(
         ctx, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))

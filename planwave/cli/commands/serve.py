@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planwave.cli.options import (
+    ImportOption,
     JsonFlag,
     ModelOption,
     ProviderOption,
@@ -47,6 +48,7 @@ def serve(
     port: PortOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -61,7 +63,7 @@ def serve(
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
     * `planwave serve --port 0 --json` (the first line has the URL)
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     settings = ctx.settings()
     chosen: dict[str, object] = {"host": host, "port": port}
     settings = settings.model_copy(

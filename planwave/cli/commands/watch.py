@@ -19,6 +19,7 @@ from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -50,6 +51,7 @@ def watch(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Follow an execution until it ends; replay it if it has ended.
 
@@ -60,7 +62,7 @@ def watch(
     * `planwave watch last`
     * `planwave watch 09a2fd --json > result.json`
     """
-    code = asyncio.run(_watch(command_context(typer_ctx, json, storage), name))
+    code = asyncio.run(_watch(command_context(typer_ctx, json, storage, node_modules), name))
     if code:
         raise typer.Exit(code)
 

@@ -41,7 +41,8 @@ def require_directory(directory: Path) -> None:
         if not existing.is_dir():
             reason = f"{str(existing)!r} is not a directory"
         elif existing != directory and not os.access(existing, os.W_OK | os.X_OK):
-            reason = f"{str(existing)!r} is not writable"
+            is_read_only = os.statvfs(existing).f_flag & os.ST_RDONLY
+            reason = f"{os.strerror(errno.EROFS if is_read_only else errno.EACCES)}: '{existing}'"
         else:
             return
     except OSError as error:
@@ -49,7 +50,8 @@ def require_directory(directory: Path) -> None:
     raise StoreError(
         f"the storage directory {str(directory)!r} cannot be used: {reason}",
         code="store-unusable",
-        hint="name another directory with --storage or PLANWAVE_STORAGE_DIR",
+        hint="check its owner and permissions, or name another directory with --storage or "
+        "PLANWAVE_STORAGE_DIR",
     )
 
 

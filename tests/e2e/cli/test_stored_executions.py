@@ -99,7 +99,8 @@ def test_storage_that_is_no_directory_is_an_error(directory: str, command: list[
     reason = repr("file" if directory == "file" else str(Path("file").absolute()))
     assert refused.stderr.splitlines() == [
         f"✗ the storage directory {directory!r} cannot be used: {reason} is not a directory",
-        "  → name another directory with --storage or PLANWAVE_STORAGE_DIR",
+        "  → check its owner and permissions, or name another directory with --storage or "
+        "PLANWAVE_STORAGE_DIR",
     ]
 
 

@@ -44,9 +44,10 @@ cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling k
 bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
 	@$(BIN)/python bench/run.py $(ARGS)
 
-docs: $(VENV)/.dev ## Write the tables of docs/operations.md and all of docs/node-types.md
+docs: $(VENV)/.dev ## Write the tables of docs/operations.md, docs/node-types.md and docs/errors.md
 	@$(BIN)/python tools/gen_config_tables.py
 	@$(BIN)/python tools/gen_node_docs.py
+	@$(BIN)/python tools/gen_error_docs.py
 
 generate: $(VENV)/.dev ## Write the generated modules of planwave/client: its types, the blocking client
 	@$(BIN)/python tools/gen_client_types.py

@@ -110,9 +110,15 @@ def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServe
 
 
 def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None) -> Registry:
-    """Return the node types: the library, installed packages, ``@planwave.node`` functions."""
-    return installed_types().with_providers(
-        providers or open_providers(settings)[0], limits=settings.limits
+    """Return the node types: the library, installed packages, the modules of the operator.
+
+    Raises:
+        InputError: ``broken-node-module``.
+    """
+    return (
+        installed_types()
+        .with_modules(settings.node_modules)
+        .with_providers(providers or open_providers(settings)[0], limits=settings.limits)
     )
 
 
@@ -141,7 +147,7 @@ def installed_types() -> Registry:
 async def open_model_services(
     goal: str, recorder: Recorder | None = None
 ) -> AsyncGenerator[NodeServices]:
-    """Open the configured providers for one run."""
+    """Open the configured providers for one run from Python, which imports its own node types."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
@@ -149,7 +155,8 @@ async def open_model_services(
     settings = load_settings()
     providers, local = open_providers(settings)
     models = ModelClient(settings, providers, recorder)
-    planner = open_planner(settings, models, providers, open_catalogue(settings, providers))
+    catalogue = installed_types().with_providers(providers, limits=settings.limits)
+    planner = open_planner(settings, models, providers, catalogue)
     try:
         yield NodeServices(models, providers, goal, planner=planner)
     finally:

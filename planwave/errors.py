@@ -41,6 +41,9 @@ from typing import Any, Final, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
+_MAX_SHOWN: Final = 20
+"""How many errors of a graph the message of an exception lists."""
+
 
 class DiagnosticLike(Protocol):
     """The parts of a diagnostic that an error uses; ``graph.diagnostics.Diagnostic`` has them."""
@@ -134,11 +137,21 @@ class GraphInvalid(InputError, ValueError):
 
     def __init__(self, diagnostics: Sequence[DiagnosticLike], message: str | None = None) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
-        first = errors[0].message if errors else "the graph is invalid"
-        others = len(errors) - 1
-        more = f" (and {others} more error{'s' if others > 1 else ''})" if others > 0 else ""
-        super().__init__(message or f"{first}{more}", hint=errors[0].hint if errors else None)
+        super().__init__(
+            message or _all_messages(errors) or "the graph is invalid",
+            hint=errors[0].hint if errors else None,
+        )
         self.diagnostics: tuple[Any, ...] = tuple(diagnostics)
+
+
+def _all_messages(errors: Sequence[DiagnosticLike]) -> str:
+    """Return the messages of several errors as one text, up to a limit."""
+    if len(errors) <= 1:
+        return "".join(each.message for each in errors)
+    listed = [f"({n}) {each.message}" for n, each in enumerate(errors[:_MAX_SHOWN], 1)]
+    if len(errors) > _MAX_SHOWN:
+        listed.append(f"and {len(errors) - _MAX_SHOWN} more")
+    return f"{len(errors)} errors: {'; '.join(listed)}"
 
 
 class PlanInvalid(GraphInvalid):
@@ -156,9 +169,11 @@ class PlanInvalid(GraphInvalid):
         self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]
     ) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
-        first = errors[0].message if errors else "no usable reply"
+        last = _all_messages(errors) or "no usable reply"
+        plural = "" if len(attempts) == 1 else "s"
         super().__init__(
-            diagnostics, f"no valid plan after {len(attempts)} attempt(s); the last one: {first}"
+            diagnostics,
+            f"no valid plan after {len(attempts)} attempt{plural}; the last one: {last}",
         )
         self.attempts = tuple(attempts)
         self.hint = "rephrase the goal, or choose a stronger model with --provider and --model"

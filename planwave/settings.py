@@ -7,16 +7,31 @@ those of n8n, Dify, Temporal and others.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from planwave.errors import InputError
 from planwave.validation import describe_error
+
+_PREFIX: Final = "PLANWAVE_"
+DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
+"""The environment variable with which the command line shows tracebacks."""
 
 
 class EnvFirstSettings(BaseSettings):
@@ -132,7 +147,8 @@ class Limits(EnvFirstSettings):
     largest_result_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=32 * 1024 * 1024)
     """The result of one node; a larger one fails the node."""
     run_state_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=256 * 1024 * 1024)
-    """The results of all nodes of an execution together; more fails the execution."""
+    """The results of all nodes of an execution and its nested graphs together; more fails the
+    execution."""
     events: int = Field(default=50_000, ge=10, le=500_000)
     """Stored events of an execution, not counting the last one."""
     template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
@@ -180,6 +196,21 @@ class ProviderSettings(BaseModel):
     """Calls per minute; None sets no limit here."""
 
 
+def _parse_list(written: Any) -> Any:
+    """Parse a list in an environment variable: names separated by commas, or JSON."""
+    if not isinstance(written, str):
+        return written
+    if written.lstrip().startswith("["):
+        try:
+            return json.loads(written)
+        except ValueError as error:
+            raise ValueError("write names separated by commas, or a JSON list") from error
+    return [name for part in written.split(",") if (name := part.strip())]
+
+
+_List = (NoDecode, BeforeValidator(_parse_list))
+
+
 class Settings(EnvFirstSettings):
     """All settings of an operator."""
 
@@ -198,9 +229,9 @@ class Settings(EnvFirstSettings):
     """The port ``planwave serve`` listens on; 0 selects a free port."""
     token: SecretStr | None = None
     """The token of requests (``Authorization: Bearer …``); None is allowed only on loopback."""
-    allowed_hosts: list[str] = Field(default_factory=list[str])
+    allowed_hosts: Annotated[list[str], *_List] = Field(default_factory=list[str])
     """``Host`` headers accepted besides the address listened on."""
-    allowed_origins: list[str] = Field(default_factory=list[str])
+    allowed_origins: Annotated[list[str], *_List] = Field(default_factory=list[str])
     """``Origin`` headers accepted besides the service's own."""
     api_docs: bool = True
     """Whether ``/docs`` and ``/openapi.json`` are served; they need the token if one is set."""
@@ -208,13 +239,15 @@ class Settings(EnvFirstSettings):
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
+    node_modules: Annotated[list[str], *_List] = Field(default_factory=list[str])
+    """Python modules with node types, from the working directory or the installed environment."""
     provider: str | None = None
     """The default provider; None selects the first available of OpenAI, Anthropic and ``local``."""
     model: str | None = None
     """The default model of the default provider."""
-    allowed_node_types: list[str] | None = None
+    allowed_node_types: Annotated[list[str] | None, *_List] = None
     """The only node types that plans written by models may use; None allows every type that is offered to models."""
-    allowed_effects: list[Literal["none", "read", "write", "once"]] | None = None
+    allowed_effects: Annotated[list[Literal["none", "read", "write", "once"]] | None, *_List] = None
     """The only side effects that node types of such plans may have; None allows all."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
@@ -262,6 +295,37 @@ def load_settings(path: Path | None = None) -> Settings:
         return Settings(**table, limits=limits)
     except ValidationError as error:
         raise _invalid_setting(error, file) from error
+
+
+def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str | None]:
+    """Return the environment variables that look like settings and are none.
+
+    Args:
+        names: The names of all environment variables.
+        settings: The settings; their ``api_key_env`` may name any variable.
+
+    Returns:
+        ``{name: the closest known name, or None}``.
+    """
+    known = [DEBUG_VARIABLE, *(each.api_key_env or "" for each in settings.providers.values())]
+    for model in (Settings, Limits):
+        prefix = model.model_config.get("env_prefix", "")
+        known += [
+            f"{prefix}{name.upper()}"
+            for name, field in model.model_fields.items()
+            if field.validation_alias is None
+        ]
+    unknown = sorted(
+        name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in known
+    )
+    return {name: _closest_variable(name, known) for name in unknown}
+
+
+def _closest_variable(name: str, known: Iterable[str]) -> str | None:
+    """Return the known variable closest to a name, apart from the prefix that all have."""
+    by_field = {each.removeprefix(_PREFIX): each for each in known}
+    close = get_close_matches(name.upper().removeprefix(_PREFIX), by_field, n=1)
+    return by_field[close[0]] if close else None
 
 
 def _invalid_setting(error: ValidationError, file: Path) -> InputError:

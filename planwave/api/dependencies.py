@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Final, cast
 
@@ -10,8 +11,10 @@ from starlette.requests import HTTPConnection
 
 from planwave.api.auth import Authenticator, authenticate, require_principal
 from planwave.api.metrics import PrometheusObserver
+from planwave.api.problems import InvalidRequest
 from planwave.api.rate_limit import ConnectionLimiter
 from planwave.errors import ShuttingDown
+from planwave.graph.diagnostics import short_repr
 from planwave.service.service import Service
 from planwave.settings import Settings
 
@@ -43,7 +46,29 @@ async def _service(connection: HTTPConnection) -> Service:
 
 ServiceDep = Annotated[Service, Depends(_service)]
 StateDep = Annotated[AppState, Depends(_state)]
-AUTHENTICATED: Final = [Depends(require_principal)]
+
+
+async def _require_single_parameters(connection: HTTPConnection) -> None:
+    """Refuse a query parameter that is given twice: every parameter takes one value.
+
+    Raises:
+        InvalidRequest: With an issue for each.
+    """
+    counts = Counter(name for name, _ in connection.query_params.multi_items())
+    messages = {
+        name: f"query parameter {short_repr(name)} is given {count} times"
+        for name, count in counts.items()
+        if count > 1
+    }
+    if messages:
+        issues = [
+            {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
+            for name, message in messages.items()
+        ]
+        raise InvalidRequest("; ".join(messages.values()), issues)
+
+
+AUTHENTICATED: Final = [Depends(require_principal), Depends(_require_single_parameters)]
 """For routers: ``APIRouter(dependencies=AUTHENTICATED)`` authenticates every request."""
 PREASSIGNED_ID: Final = "planwave.subject"
 

@@ -55,6 +55,12 @@ class _RequestIdFilter(logging.Filter):
         return True
 
 
+def _is_not_invalid_text(record: logging.LogRecord) -> bool:
+    """Leave out what uvicorn logs of a WebSocket message that is not UTF-8; it closes with 1007."""
+    is_invalid_text = record.exc_info is not None and record.exc_info[0] is UnicodeDecodeError
+    return not (record.name == "uvicorn.error" and is_invalid_text)
+
+
 class _TextFormatter(logging.Formatter):
     """``time LEVEL logger message name=value …`` on one line; a traceback on the lines below."""
 
@@ -89,6 +95,7 @@ def configure_logging(stream: IO[str], form: Literal["text", "json"]) -> Generat
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     handler.addFilter(_RequestIdFilter())
+    handler.addFilter(_is_not_invalid_text)
     root = logging.getLogger()
     before, level = root.handlers, root.level
     root.handlers = [handler]

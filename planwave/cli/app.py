@@ -16,10 +16,12 @@ from planwave.cli.commands.browse import ls, show
 from planwave.cli.commands.check import check
 from planwave.cli.commands.control import cancel, pause, resume
 from planwave.cli.commands.diff import diff
+from planwave.cli.commands.explain import explain
 from planwave.cli.commands.flows import flow_app
 from planwave.cli.commands.forks import fork, retry
-from planwave.cli.commands.maintenance import backup, prune
+from planwave.cli.commands.maintenance import backup, delete, prune
 from planwave.cli.commands.models import doctor, model_app
+from planwave.cli.commands.nodes import nodes
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
 from planwave.cli.commands.watch import watch
@@ -36,6 +38,7 @@ from planwave.cli.options import (
     JSON_FLAG,
     CommandContext,
     Factories,
+    ImportOption,
     JsonFlag,
     ModelOption,
     ProviderOption,
@@ -43,11 +46,11 @@ from planwave.cli.options import (
 )
 from planwave.cli.signals import Interrupted
 from planwave.errors import PlanwaveError
+from planwave.settings import DEBUG_VARIABLE
 
 if TYPE_CHECKING:
     from typer.models import Context
 
-DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 _JSON_REQUESTED: Final = "planwave.json"
 
 
@@ -162,6 +165,7 @@ def planwave(
     ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
     version: Annotated[
@@ -171,14 +175,14 @@ def planwave(
         ),
     ] = False,
 ) -> None:
-    """Turn a goal into a plan, run the plan in parallel waves, keep everything as JSON.
+    """Turn a goal into a plan, run the plan in parallel waves, store every result as JSON.
 
-    A language model writes a graph of steps for your goal; planwave checks it, shows it, runs
-    independent steps at the same time and keeps every result. Without an API key it uses a model
+    A language model writes a graph of steps for your goal. planwave checks and shows the graph, runs
+    independent steps at the same time and stores every result. Without an API key it uses a model
     that runs on this machine; with OPENAI_API_KEY or ANTHROPIC_API_KEY set it uses that provider.
     """
     composition: Factories = ctx.obj
-    ctx.obj = CommandContext(composition, json, storage, provider, model)
+    ctx.obj = CommandContext(composition, json, storage, list(node_modules or ()), provider, model)
 
 
 app.command()(run)
@@ -187,6 +191,7 @@ app.command("exec")(exec_)
 app.command()(check)
 app.command()(ls)
 app.command()(show)
+app.command()(explain)
 app.command()(diff)
 app.command()(watch)
 app.command()(answer)
@@ -198,6 +203,8 @@ app.command()(fork)
 app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(model_app, name="model")
+app.command()(nodes)
 app.command()(doctor)
 app.command()(backup)
+app.command()(delete)
 app.command()(prune)

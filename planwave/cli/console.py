@@ -16,7 +16,7 @@ from typing import IO, Any, TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
-from planwave.cli.formatting import SHORT_ID, clean, json_text, one_line, status_style
+from planwave.cli.formatting import clean, json_text, one_line, short_ids, status_style
 
 Line = Text | str
 _UNKNOWN_WIDTH = 80
@@ -59,9 +59,12 @@ class CommandConsole:
         look = status_style(status)
         return look.glyph if self.unicode else look.ascii
 
-    def short_id(self, full_id: str) -> str:
-        """Return an id as lists show it: shortened for a person, in full for a program."""
-        return full_id[:SHORT_ID] if self.pretty else full_id
+    def short_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return each id as a list shows it: its unique end for a person, the whole for a program."""
+        if not self.pretty:
+            return {each: each for each in ids}
+        ellipsis = self.symbol("…", "..")
+        return {each: ellipsis + end for each, end in short_ids(ids).items()}
 
     def symbol(self, unicode: str, plain: str) -> str:
         """Return a Unicode symbol, or its ASCII form where the terminal cannot show Unicode."""

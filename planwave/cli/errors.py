@@ -69,9 +69,9 @@ def usage_error(error: Any) -> InputError:
 def system_error(error: OSError) -> PlanwaveError:
     """Convert an error of the operating system into a :class:`PlanwaveError`."""
     said = error.strerror or str(error) or type(error).__name__
-    what, hint = "", "look at where the output goes, and at the working directory"
+    what, hint = "", "check where the output goes, and the working directory"
     if error.filename:
-        what, hint = f"{str(error.filename)!r}: ", "look at its owner, its permissions and the disk"
+        what, hint = f"{str(error.filename)!r}: ", "check its owner, its permissions and the disk"
     return PlanwaveError(f"the system refused: {what}{said}", code="system-error", hint=hint)
 
 
@@ -89,7 +89,7 @@ def show_error(console: CommandConsole, error: PlanwaveError) -> None:
             shown["diagnostics"] = [each.as_json() for each in diagnostics]
         console.result(shown)
     if len(diagnostics) > 1 or (diagnostics and error.hint != diagnostics[0].hint):
-        console.error(error.message)
+        console.error(error.message.partition(": (1) ")[0])  # the list follows
         show_diagnostics(console, diagnostics)
         if error.hint and error.hint not in {each.hint for each in diagnostics}:
             console.hint(error.hint)

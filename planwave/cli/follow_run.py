@@ -64,7 +64,7 @@ async def follow_run(
 
         def begin_to_stop() -> None:
             tasks.create_task(stop())
-            console.line("stopping; Ctrl-C again leaves at once")
+            console.line("stopping; press Ctrl-C again to exit at once")
 
         with interrupt.on_stop(begin_to_stop):
             await attendance.until_idle()
@@ -147,7 +147,7 @@ class _RunFollower:
         except Interrupted:
             self._prompter = None
             self._console.line()
-            self._console.note("the question stays open; steps at work are finished first")
+            self._console.note("the question stays open; running steps end first")
             return
         if given is None:
             return
@@ -207,9 +207,9 @@ async def _show_outcome(
     show_waiting(ctx, console, document)
     status = document["status"]
     if interrupt.received is not None and status in ("cancelled", "paused"):
-        kept = "everything that was done is kept"
+        kept = "completed results are stored"
         console.error(
-            f"interrupted; {kept if status == 'cancelled' else f'it stays paused, {kept}'}",
+            f"interrupted; {kept if status == 'cancelled' else f'the execution stays paused, {kept}'}",
             f"see it with: {ctx.command_hint(f'show {execution_id}')}",
         )
         return 128 + interrupt.received

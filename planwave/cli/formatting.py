@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
-from planwave.events.request_text import is_timer, request_text
+from planwave.events.request_text import end_of_timer, is_timer, request_text
+from planwave.expressions.json_text import to_text
 
 _UNSAFE_CHARACTERS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -37,6 +38,9 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "waiting": StatusStyle("◷", "?", "yellow"),
     "paused": StatusStyle("◷", "?", "yellow"),
     "completed": StatusStyle("✓", "+", "green"),
+    "reused": StatusStyle("✓", "+", "green"),
+    "given": StatusStyle("✓", "+", "green"),
+    "changed": StatusStyle("✓", "+", "green"),
     "failed": StatusStyle("✗", "x", "red"),
     "skipped": StatusStyle("→", "-", "dim"),
     "blocked": StatusStyle("⊘", "!", "red"),
@@ -44,6 +48,8 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "linked": StatusStyle("∞", "&", "dim"),
     "not_reached": StatusStyle("·", ".", "dim"),
 }
+DID_NOT_RUN: Final = ("reused", "given", "changed")
+"""What is shown as the status of a completed node that got its result without a run."""
 _UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
 STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
 EXECUTION_STATUS_WIDTH: Final = len("completed")
@@ -55,6 +61,18 @@ ID_WIDTH: Final = 28
 def status_style(status: str) -> StatusStyle:
     """Return the style of a status; a neutral style for an unknown status."""
     return STATUS_STYLES.get(status, _UNKNOWN_STYLE)
+
+
+def shown_status(status: str, facts: Mapping[str, Any]) -> str:
+    """Return the status to show for a node; a node that completed without a run has its own.
+
+    Args:
+        status: The status of the node.
+        facts: The data of the node's event, or the node in an execution's document.
+    """
+    if status == "completed":
+        return next((each for each in DID_NOT_RUN if facts.get(each)), status)
+    return status
 
 
 def status_text(status: str) -> str:
@@ -81,7 +99,7 @@ def status_reason(status: str, facts: Mapping[str, Any]) -> str:
     Args:
         status: The status of the node.
         facts: The data of the node's event, or the node in an execution's document: error, reason,
-            cause, request.
+            cause, reused, request and its id.
     """
     said = error_text(facts.get("error"))
     match status:
@@ -93,14 +111,21 @@ def status_reason(status: str, facts: Mapping[str, Any]) -> str:
         case "blocked":
             return f"because {json_object(facts.get('cause')).get('node')} failed"
         case "cancelled":
-            return str(facts.get("cause") or "")
+            return to_text(facts.get("cause"))
+        case "reused":
+            return f"from {json_object(facts.get('reused')).get('execution_id')}"
         case "waiting":
-            request = facts.get("request")
-            if is_timer(request):
-                return request_text(request)
-            return "waits for an answer" + ("" if request is None else f": {request_text(request)}")
+            return awaited(facts.get("request_id"), facts.get("request"))
         case _:
             return str(facts.get("reason") or "")
+
+
+def awaited(request_id: Any, request: Any) -> str:
+    """Return what a node waits for, to follow the word "waiting": a time, or an answer."""
+    if is_timer(request):
+        return f"until {local_clock(end_of_timer(request))}"
+    name = "" if request_id is None else f" to {request_id}"
+    return f"for an answer{name}" + ("" if request is None else f": {request_text(request)}")
 
 
 def clean(text: str) -> str:
@@ -167,6 +192,11 @@ def money(usd: float) -> str:
     return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
 
 
+def tokens_text(input_tokens: int, output_tokens: int) -> str:
+    """Return numbers of tokens: ``1,439 in, 821 out``."""
+    return f"{input_tokens:,} in, {output_tokens:,} out"
+
+
 def number_range(low: float, high: float) -> str:
     """Return a range of whole numbers; one number if both ends round to the same."""
     low_text, high_text = f"{round(low):,}", f"{round(high):,}"
@@ -194,9 +224,19 @@ def step_name(data: Mapping[str, Any]) -> str:
     return one_line(str(data.get("name") or data.get("id")))
 
 
-SHORT_ID = 13
-"""Characters of an id that a list shows: its creation time in milliseconds, unique in practice."""
+SHORT_ID: Final = 6
+"""Characters of an id that a list shows at least; ids differ in their ends, which are random."""
 _GOAL_CHARS = 400
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return the end of each id, long enough that no two of these ids have the same end."""
+    known = set(ids)
+    longest = max(map(len, known), default=0)
+    length = SHORT_ID
+    while length < longest and len({each[-length:] for each in known}) < len(known):
+        length += 1
+    return {each: each[-length:] for each in known}
 
 
 def facts_lines(facts: Mapping[str, Any]) -> Iterable[str]:
@@ -212,8 +252,31 @@ def parse_time(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def clock_time(text: str, now: datetime | None = None) -> str:
+    """Return a moment as local time to the second, with the date unless it is today's."""
+    try:
+        moment = parse_time(text).astimezone()
+    except ValueError:  # not a time, but what a node says instead
+        return one_line(text)
+    today = (now or datetime.now(UTC)).astimezone().date()
+    return moment.strftime("%H:%M:%S" if moment.date() == today else "%Y-%m-%d %H:%M:%S")
+
+
 def local_time(text: str | None) -> str:
     """Return a stored time in the local time zone; ``not yet`` without a time."""
     if not text:
         return "not yet"
     return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def local_clock(text: str) -> str:
+    """Return a stored time as ``13:26:30`` in the local time zone, with the date if not today's.
+
+    A text that is not a time is returned as it is.
+    """
+    try:
+        moment = parse_time(text).astimezone()
+    except ValueError:
+        return text
+    is_today = moment.date() == datetime.now(UTC).astimezone().date()
+    return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")

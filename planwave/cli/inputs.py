@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import (
     Container,
@@ -18,24 +19,42 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import Catalogue
 from planwave.graph.reading.documents import parse_strict_json
+from planwave.graph.suggestions import closest_match
 
 if TYPE_CHECKING:
     from planwave.graph.protocols import Catalogue
     from planwave.service.flows.flow_queries import Flow
 
 InputValues = dict[str, dict[str, Json]]
-InputArgument = str | dict[str, Json]
-"""One ``--input``: a text, perhaps for a named node, or an object."""
 _SHOWN_CHARS = 60
+_MAX_NODES_NAMED: Final = 8
+_NODE_PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(:[A-Za-z0-9_.-]+)?=")
+"""The start of a text that is meant for a named node: ``NODE=`` or ``NODE:HANDLE=``."""
+
+
+class PlainText(NamedTuple):
+    """A text for the one entry node, even if it looks like ``NODE=TEXT``: ``--input -``."""
+
+    text: str
+
+
+InputArgument = str | PlainText | dict[str, Json]
+"""One ``--input``: a text, perhaps for a named node, a text from stdin, or an object."""
 
 
 def read_inputs(written: Iterable[str]) -> list[InputArgument]:
     """Parse all ``--input`` values as far as possible without the graph.
 
     Raises:
-        InputError: A value begins as an object and is not JSON.
+        InputError: A value begins as an object and is not JSON, or stdin cannot be read.
     """
-    return [_object(text) if text.lstrip().startswith("{") else text for text in written]
+    return [_parse_input(text) for text in written]
+
+
+def _parse_input(text: str) -> InputArgument:
+    if text == STDIN:
+        return PlainText(_read_stdin_text("the input").removesuffix("\n"))
+    return _object(text) if text.lstrip().startswith("{") else text
 
 
 def resolve_inputs(
@@ -85,18 +104,37 @@ def merge_inputs(
     return given
 
 
-def _text(text: str, graph: Graph, entries: Sequence[str]) -> InputValues:
-    name, equals, value = text.partition("=")
-    node, _, handle = name.strip().partition(":")
-    if equals and node in graph.by_id:
-        return {node: {handle or DEFAULT_SOURCE_HANDLE: value}}
+def _text(written: str | PlainText, graph: Graph, entries: Sequence[str]) -> InputValues:
+    text = written.text if isinstance(written, PlainText) else written
+    if isinstance(written, str):
+        name, equals, value = text.partition("=")
+        node, _, handle = name.strip().partition(":")
+        if equals and node in graph.by_id:
+            return {node: {handle or DEFAULT_SOURCE_HANDLE: value}}
+        if _NODE_PREFIX.match(text):
+            raise _unknown_node(text, node, graph)
     if len(entries) == 1:
         return {entries[0]: {DEFAULT_SOURCE_HANDLE: text}}
     raise InputError(
         f"--input {truncate(repr(text), _SHOWN_CHARS)} does not say which node it is for, and the graph has "
         f"{len(entries)} entry nodes",
-        hint=f"write NODE=TEXT; the nodes are {', '.join(list(graph.by_id)[:8])}",
+        hint=f"write NODE=TEXT; {_nodes_of(graph)}",
     )
+
+
+def _unknown_node(text: str, node: str, graph: Graph) -> InputError:
+    near = closest_match(node, graph.by_id)
+    names = _nodes_of(graph) if near is None else f"did you mean {near!r}?"
+    return InputError(
+        f"--input {truncate(repr(text), _SHOWN_CHARS)}: the graph has no node {node!r}",
+        hint=f"{names} (a text that contains = is read from stdin with --input -)",
+    )
+
+
+def _nodes_of(graph: Graph) -> str:
+    ids = list(graph.by_id)
+    more = ", …" if len(ids) > _MAX_NODES_NAMED else ""
+    return f"the nodes are {', '.join(ids[:_MAX_NODES_NAMED])}{more}"
 
 
 def _object(text: str) -> dict[str, Json]:
@@ -165,13 +203,15 @@ def read_goal(written: str) -> str:
     Raises:
         InputError: Stdin is closed, far too large, or not UTF-8.
     """
-    if written != STDIN:
-        return written
+    return _read_stdin_text("the goal").strip() if written == STDIN else written
+
+
+def _read_stdin_text(what: str) -> str:
     try:
-        return _read_stdin("the goal").decode("utf-8-sig").strip()
+        return _read_stdin(what).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"the goal on stdin is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}",
+            f"{what} on stdin is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}",
             code="invalid-text",
         ) from error
 

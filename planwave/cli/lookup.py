@@ -1,4 +1,4 @@
-"""Short names for stored things: ``last``, the unique start of an id, the name of a flow."""
+"""Short names for stored records: ``last``, a unique part of an id, the name of a flow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Match(NamedTuple):
 
 
 async def find(queries: Queries, name: str) -> Match:
-    """Return the execution or plan of an id, of the unique start of an id, or ``last``.
+    """Return the execution or plan of an id, of a unique part of an id, or ``last``.
+
+    A plan is left out if an execution of it matches.
 
     Raises:
         NotFound: No id matches.
@@ -48,14 +50,15 @@ async def find(queries: Queries, name: str) -> Match:
         return Match("execution", newest[0].execution_id)
     if name and (exact := await _find_exact(queries, name)) is not None:
         return exact
-    matches = await _find_by_prefix(queries, name.lower()) if name else []
+    part = _id_part(name)
+    matches = await _find_by_part(queries, part) if part else []
     if not matches:
-        raise NotFound(f"no execution or plan has an id that starts with {name!r}", hint=_LIST_HINT)
+        raise NotFound(f"no execution or plan has an id that contains {name!r}", hint=_LIST_HINT)
     if len(matches) > 1:
         raise InputError(
-            f"{len(matches)} executions and plans have an id that starts with {name!r}",
+            f"{len(matches)} executions and plans have an id that contains {name!r}",
             code="ambiguous-id",
-            hint=f"write more of it: {_examples([each.id for each in matches])}",
+            hint=f"write more of the id: {_examples([each.id for each in matches])}",
         )
     return matches[0]
 
@@ -92,11 +95,11 @@ async def find_plan(queries: Queries, name: str) -> str:
 
 
 async def find_flow(queries: Queries, name: str, version: str | None = None) -> Flow:
-    """Return a flow by its id, its name, or the unique start of its id.
+    """Return a flow by its id, its name, or a unique part of its id.
 
     Args:
         queries: Where flows are read.
-        name: The id, the name, or the start of the id.
+        name: The id, the name, or a part of the id.
         version: The unique start of one of its versions; None for the current one.
 
     Raises:
@@ -109,13 +112,13 @@ async def find_flow(queries: Queries, name: str, version: str | None = None) -> 
     return await queries.flow(flow_id, version)
 
 
-async def find_flow_id(queries: Queries, name: str, *, by_prefix: bool = True) -> str:
+async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> str:
     """Return the id of a flow; arguments and errors as in :func:`find_flow`.
 
     Args:
         queries: Where flows are read.
-        name: The id, the name, or the start of the id.
-        by_prefix: Whether the start of an id is enough.
+        name: The id, the name, or a part of the id.
+        by_part: Whether a part of an id is enough.
     """
     if not name:
         raise _flow_not_found(name)
@@ -123,9 +126,9 @@ async def find_flow_id(queries: Queries, name: str, *, by_prefix: bool = True) -
         return name
     search = partial(queries.flows, text=name)
     matches = [flow.flow_id async for flow in _read_all(search, _flow_id) if flow.name == name]
-    if not matches and by_prefix:
+    if not matches and by_part and (part := _id_part(name)):
         ids = [flow.flow_id async for flow in _read_all(queries.flows, _flow_id)]
-        matches = [flow_id for flow_id in ids if flow_id.startswith(name.lower())]
+        matches = [flow_id for flow_id in ids if part in flow_id]
     if not matches:
         raise _flow_not_found(name)
     return _require_single(matches, "flow", name)
@@ -170,16 +173,22 @@ async def _find_exact(queries: Queries, name: str) -> Match | None:
     return Match("plan", name)
 
 
-async def _find_by_prefix(queries: Queries, prefix: str) -> list[Match]:
-    matches = [
-        Match("execution", record.execution_id)
+def _id_part(name: str) -> str:
+    """Return the part of an id that a short name stands for; lists write ``…09a2fd``."""
+    return name.lower().lstrip(".…")
+
+
+async def _find_by_part(queries: Queries, part: str) -> list[Match]:
+    executions = [
+        record
         async for record in _read_all(queries.executions, lambda record: record.execution_id)
-        if record.execution_id.startswith(prefix)
+        if part in record.execution_id
     ]
-    return matches + [
+    own_plans = {record.plan_id for record in executions}
+    return [Match("execution", record.execution_id) for record in executions] + [
         Match("plan", record.plan_id)
         async for record in _read_all(queries.plans, lambda record: record.plan_id)
-        if record.plan_id.startswith(prefix)
+        if part in record.plan_id and record.plan_id not in own_plans
     ]
 
 

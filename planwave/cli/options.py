@@ -17,14 +17,15 @@ import typer
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
 from planwave.cli.console import CommandConsole
-from planwave.errors import StoreError
+from planwave.errors import Conflict, StoreError
 from planwave.providers.local.catalog import is_path, model_file
+from planwave.settings import unknown_variables
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.console import CommandConsole
-    from planwave.graph.protocols import Catalogue
+    from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
     from planwave.service.queries.history import QueryService
     from planwave.service.service import Service
@@ -49,7 +50,16 @@ StorageOption = Annotated[
     typer.Option(
         "--storage",
         metavar="DIR",
-        help="Where plans, executions and JSON results are kept. [default: ./storage]",
+        help="The directory of plans, executions and JSON results. [default: ./storage]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
+ImportOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A Python module with your own node types. Can be repeated.",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -58,7 +68,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
-        help="openai, anthropic, local, or one from planwave.toml. [default: the first there is]",
+        help="openai, anthropic, local, or a name in planwave.toml. [default: the first available]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -67,7 +77,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="A model of that provider. [default: the provider's own]",
+        help="A model of that provider. [default: the provider's default]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -81,14 +91,14 @@ class Scheduling(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What happens to the rest when a node fails."""
+    """What happens to the other nodes when a node fails."""
 
     CONTINUE = "continue"
     STOP = "stop"
 
 
 class StatusFilter(StrEnum):
-    """What an execution can be."""
+    """The status of an execution."""
 
     STARTING = "starting"
     EXECUTING = "executing"
@@ -101,14 +111,16 @@ class StatusFilter(StrEnum):
 GoalArgument = Annotated[
     str,
     typer.Argument(
-        metavar="GOAL", help="What you want, in your own words; - is stdin.", show_default=False
+        metavar="GOAL",
+        help="The goal, in your own words; - reads it from stdin.",
+        show_default=False,
     ),
 ]
 FileArgument = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - is stdin.",
+        help="A graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - for stdin.",
         show_default=False,
     ),
 ]
@@ -116,7 +128,7 @@ IdArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="An execution or plan, by its id, the unique start of its id, or: last.",
+        help="An execution or plan, by its id, a unique part of its id, or: last.",
         show_default=False,
     ),
 ]
@@ -124,26 +136,28 @@ SchedulingOption = Annotated[
     Scheduling,
     typer.Option(
         "--scheduling",
-        help="eager: a step starts when what it needs is there. waves: one wave after the other.",
+        help="eager: a step starts as soon as its inputs are there. waves: one wave after the other.",
     ),
 ]
 OnFailureOption = Annotated[
     OnFailure,
     typer.Option(
         "--on-failure",
-        help="continue: finish everything that does not depend on the failure. stop: end early.",
+        help="continue: run all steps that do not depend on the failed step. stop: end early.",
     ),
 ]
 MaxParallelOption = Annotated[
     int | None,
-    typer.Option("--max-parallel", min=1, metavar="N", help="Steps at work at the same time."),
+    typer.Option(
+        "--max-parallel", min=1, metavar="N", help="Steps that run at the same time, at most."
+    ),
 ]
 RunToOption = Annotated[
     list[str] | None,
     typer.Option(
         "--run-to",
         metavar="NODE",
-        help="Run only this step and what it needs. May be given several times.",
+        help="Run only this step and the steps that it depends on. Can be repeated.",
     ),
 ]
 RunFromOption = Annotated[
@@ -151,8 +165,8 @@ RunFromOption = Annotated[
     typer.Option(
         "--run-from",
         metavar="NODE",
-        help="Run only this step and what follows it, with what that needs. May be given several "
-        "times.",
+        help="Run only this step, the steps after it, and the steps that these depend on. Can be "
+        "repeated.",
     ),
 ]
 InputOption = Annotated[
@@ -160,23 +174,25 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="INPUT",
-        help="What an entry step gives: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, or a JSON object "
-        "{node: {handle: value}}. May be given several times.",
+        help="The value of an entry step: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, a JSON object "
+        "{node: {handle: value}}, or - to read a text from stdin. Can be repeated.",
     ),
 ]
 LimitOption = Annotated[
     int,
     typer.Option(
-        "--limit", "-n", min=1, max=MAX_LISTED, metavar="N", help="At most so many of each."
+        "--limit", "-n", min=1, max=MAX_LISTED, metavar="N", help="The largest number of entries."
     ),
 ]
 StatusOption = Annotated[
-    StatusFilter | None, typer.Option("--status", help="Only executions that are so.")
+    StatusFilter | None, typer.Option("--status", help="Only executions with this status.")
 ]
 NodeOption = Annotated[
     str | None,
     typer.Option(
-        "--node", metavar="NODE", help="The whole text of one step, by its id, path or name."
+        "--node",
+        metavar="NODE",
+        help="Print the whole result of one step, by its id, path or name.",
     ),
 ]
 
@@ -206,7 +222,7 @@ class Factories:
     settings: Callable[[], Settings]
     service: Callable[[Settings], Service]
     history: Callable[[Settings], QueryService]
-    catalog: Callable[[Settings], Catalogue]
+    catalog: Callable[[Settings], Registry]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
 
@@ -218,8 +234,10 @@ class CommandContext:
     factories: Factories
     json: bool = False
     storage: str | None = None
+    node_modules: list[str] = field(default_factory=list[str])
     provider: str | None = None
     model: str | None = None
+    _has_warned: bool = field(default=False, init=False, repr=False)
     _running_services: dict[Path, LockOwner | None] = field(
         default_factory=dict[Path, "LockOwner | None"], init=False, repr=False
     )
@@ -229,21 +247,26 @@ class CommandContext:
         return CommandConsole(json=self.json)
 
     def command_hint(self, words: str) -> str:
-        """Return a command line to type next, with the same ``--storage``."""
-        option = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
-        return f"planwave {words}{option}"
+        """Return a command line to type next, with the same ``--storage`` and ``--import``."""
+        options = [] if self.storage is None else ["--storage", self.storage]
+        for name in self.node_modules:
+            options += ["--import", name]
+        return " ".join([f"planwave {words}", *map(shlex.quote, options)])
 
     def settings(self) -> Settings:
-        """Read the settings and apply the options of this command.
+        """Read the settings and apply the options of this command; warn of unknown variables.
 
         Raises:
             InputError: A setting is unusable.
             UnknownModel: No embedded model has the name given by ``--model``.
         """
         settings = self.factories.settings()
+        self._warn_of_unknown_variables(settings)
         changes: dict[str, object] = {}
         if self.storage is not None:
             changes["storage_dir"] = Path(os.path.expanduser(self.storage))
+        if self.node_modules:
+            changes["node_modules"] = [*settings.node_modules, *self.node_modules]
         if self.provider is not None:
             changes |= {"provider": self.provider, "model": self.model}
             if self.provider == "local" and self.model is not None:
@@ -251,6 +274,14 @@ class CommandContext:
         elif self.model is not None:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
+
+    def _warn_of_unknown_variables(self, settings: Settings) -> None:
+        """Write a warning for each environment variable with the name of no setting, once."""
+        unknown = {} if self._has_warned else unknown_variables(os.environ, settings)
+        self._has_warned = True
+        for name, near in unknown.items():
+            suggestion = "" if near is None else f"; did you mean {near}?"
+            self.console().note(f"{name} in the environment is no setting{suggestion}")
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Return the service that owns the storage directory; None if none responds. Cached."""
@@ -264,10 +295,20 @@ class CommandContext:
         return self._running_services[directory]
 
     def remote_backend(self, settings: Settings) -> RemoteBackend | None:
-        """Return a backend on the service that owns the storage directory; None without one."""
+        """Return a backend on the service that owns the storage directory; None without one.
+
+        Raises:
+            Conflict: There is such a service, and ``--import`` cannot add to its node types.
+        """
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
+        if self.node_modules:
+            raise Conflict(
+                f"planwave serve at {served.url} runs this with the node types it was started "
+                "with; --import cannot add to them",
+                hint=f"start that again with: {self.command_hint('serve')}",
+            )
         # Lazy: test_help_loads_no_heavy_library
         from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
         from planwave.client import AsyncClient
@@ -301,7 +342,7 @@ class CommandContext:
             found = lock_owner(settings.storage_dir) if error.code == "storage-locked" else None
             if found is not None and found.url is not None:
                 error.hint = f"`planwave serve` holds it and does not answer at {found.url}: "
-                error.hint += "look at its log, or stop it"
+                error.hint += "read its log, or stop it"
             raise
 
     @asynccontextmanager
@@ -328,13 +369,15 @@ def command_context(
     typer_ctx: typer.Context,
     json: bool,
     storage: str | None = None,
+    node_modules: list[str] | None = None,
     provider: str | None = None,
     model: str | None = None,
 ) -> CommandContext:
-    """Return the context; options after the command override those before it."""
+    """Return the context; options after the command override those before it, or add to a list."""
     ctx: CommandContext = typer_ctx.obj
     ctx.json = ctx.json or json
     ctx.storage = storage or ctx.storage
+    ctx.node_modules += node_modules or []
     ctx.provider = provider or ctx.provider
     ctx.model = model or ctx.model
     return ctx
@@ -344,7 +387,7 @@ ExecutionArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="An execution, by its id, the unique start of its id, or: last.",
+        help="An execution, by its id, a unique part of its id, or: last.",
         show_default=False,
     ),
 ]

@@ -85,7 +85,7 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
     if request.timeout_s is not None:
         action = json_object(request.request).get("timeoutAction")
         way = "" if action is None else f", with {action}"
-        limit = f"Without an answer it goes on by itself after {duration(request.timeout_s)}{way}."
+        limit = f"Without an answer the step continues after {duration(request.timeout_s)}{way}."
         console.text(Text(one_line(limit), style="dim"))
 
 
@@ -175,14 +175,16 @@ class _Questions:
             try:
                 return _parse_field(said, field)
             except ValueError:
-                self._console.note(f"that is no {_type_label(field) or 'JSON'}")
+                self._console.note(
+                    f"this is not a valid value; expected: {_type_label(field) or 'JSON'}"
+                )
 
     async def _read_json(self, prompt: str) -> Json:
         while True:
             try:
                 return json.loads(await self._read_line(prompt))
             except ValueError as error:
-                self._console.note(f"that is no JSON: {error}")
+                self._console.note(f"this is not JSON: {error}")
 
     async def _read_line(self, prompt: str) -> str:
         said = await self._prompter.read_line(prompt)
@@ -327,7 +329,7 @@ class TerminalPrompter:
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{command[0]} could not edit the value: {error}") from error
         if code:
-            raise InputError(f"{command[0]} ended with {code}: the value is as it was")
+            raise InputError(f"{command[0]} ended with exit code {code}; the value is unchanged")
         return made
 
     def discard_typed(self) -> None:

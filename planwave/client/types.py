@@ -171,6 +171,13 @@ class WaveResponse(TypedDict):
     total: int
 
 
+class ReusedFrom(TypedDict):
+    """The node whose result was taken in place of a run."""
+
+    execution_id: str
+    path: str
+
+
 class DocumentNode(TypedDict):
     """All there is to know of one node, nested ones included."""
 
@@ -195,6 +202,8 @@ class DocumentNode(TypedDict):
     """Why it was skipped."""
     cause: Any
     """Why it was blocked or cancelled."""
+    reused: ReusedFrom | None
+    """Where its result was taken from; null where the node ran."""
     execution_time: float | None
     """Seconds."""
     dependencies: list[str]

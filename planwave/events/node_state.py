@@ -90,6 +90,7 @@ class NodeState:
         reason: Why the node was skipped.
         handle: The required handle that got no value, for a skipped node.
         cause: Why the node was blocked or cancelled.
+        reused: ``{"execution_id", "path"}`` of the node whose result this node took without running.
         via: The edge that won ``join: any``.
         answer: The newest answer to a request of the node.
         prompt: The data of the last ``node.event`` of type ``prompt``, whole.
@@ -110,6 +111,7 @@ class NodeState:
     reason: str | None = None
     handle: str | None = None
     cause: Any = None
+    reused: dict[str, str] | None = None
     via: str | None = None
     answer: Any = None
     prompt: Any = None
@@ -176,6 +178,7 @@ class NodeState:
             "reason": self.reason,
             "handle": self.handle,
             "cause": self.cause,
+            "reused": self.reused,
             "via": self.via,
             "answer": self.answer,
             "prompt": self.prompt,

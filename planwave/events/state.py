@@ -376,9 +376,12 @@ def _end_node(state: ExecutionState, event: NodeOutcome, status: str) -> NodeSta
 
 
 def _node_completed(state: ExecutionState, event: NodeCompleted) -> None:
-    if event.data.get("reused"):
+    origin = event.data.get("reused")
+    if origin:
         _begin_node(state, event)
     node = _end_node(state, event, "completed")
+    if origin:  # a result is reused from the node of the same path
+        node.reused = {"execution_id": origin["execution_id"], "path": node.path}
     node.outputs = event.data.get("outputs") or {}
     node.error = None
 

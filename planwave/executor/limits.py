@@ -1,4 +1,4 @@
-"""Limits of one execution: events, starts of nodes, size of a result and of all results."""
+"""Limits of one execution: events, starts of nodes, size of a result and of all that is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planwave.errors import LimitExceeded, PermanentError
 from planwave.executor.options import RunOptions
 from planwave.graph.json_values import size_of
-from planwave.graph.model import DataValue
+from planwave.graph.model import DataValue, Json
 
 _RESULT = "largest_result_bytes"
 _STATE = "run_state_bytes"
@@ -17,7 +17,7 @@ class RunLimits:
     """Holds an execution to what its options bound; nothing is counted that is not bounded.
 
     Attributes:
-        result_bytes: The bytes of all results.
+        state_bytes: The bytes of all results, once values, and documents of nested graphs.
     """
 
     __slots__ = (
@@ -26,7 +26,7 @@ class RunLimits:
         "_max_starts",
         "_max_state_bytes",
         "_starts",
-        "result_bytes",
+        "state_bytes",
     )
 
     def __init__(self, options: RunOptions) -> None:
@@ -34,11 +34,11 @@ class RunLimits:
         self._max_result_bytes = options.max_result_bytes
         self._max_state_bytes = options.max_state_bytes
         self._max_starts = options.max_steps
-        self.result_bytes = self._starts = 0
+        self.state_bytes = self._starts = 0
 
     def restore(self, size: int, starts: int) -> None:
-        """Count results and starts that were stored before."""
-        self.result_bytes += size
+        """Count what is stored and starts that were stored before."""
+        self.state_bytes += size
         self._starts += starts
 
     def count_start(self) -> LimitExceeded | None:
@@ -62,15 +62,23 @@ class RunLimits:
                 code=LimitExceeded.code,
                 hint="give less, or where it lies in place of the whole",
             )
-        self.result_bytes += size
+        self.state_bytes += size
         return None
+
+    def add_graph(self, document: Json) -> None:
+        """Count the document of a nested graph, which is stored with the run."""
+        if self._max_state_bytes is not None:
+            self.state_bytes += size_of(document)
 
     def exceeded(self, events: int) -> LimitExceeded | None:
         """Return the bound that the whole execution has passed, if any."""
         if self._max_events is not None and events > self._max_events:
             return LimitExceeded("events", self._max_events, events)
-        if self._max_state_bytes is not None and self.result_bytes > self._max_state_bytes:
+        if self._max_state_bytes is not None and self.state_bytes > self._max_state_bytes:
             return LimitExceeded(
-                _STATE, self._max_state_bytes, self.result_bytes, what="all results of a run"
+                _STATE,
+                self._max_state_bytes,
+                self.state_bytes,
+                what="all results and nested graphs of a run",
             )
         return None

@@ -31,7 +31,8 @@ class RunOptions:
         max_events: Stored events, the terminal one apart.
         max_result_bytes: What one node gives, on all its outputs; more fails the node. Sizes are
             those of compact JSON in UTF-8, escapes counted as one byte.
-        max_state_bytes: What all nodes give together, nested runs included.
+        max_state_bytes: What all nodes give together, nested runs included, with the documents of
+            nested graphs.
         max_steps: Starts of nodes, those in nested runs and retries included.
         max_depth: Graphs inside graphs; 1 lets a node run graphs, but none of their nodes.
         run_to: Ids of nodes: only these and what they need run. Nested runs are not narrowed.

@@ -13,6 +13,7 @@ from planwave.expressions import Template, compile_template
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.suggestions import LOAD_OWN_TYPE
 from planwave.graph.topology import topology_of
 
 
@@ -168,7 +169,7 @@ def _bind_type(node: Node, catalogue: Catalogue) -> BoundType:
         raise InputError(
             f"node {node.id!r} has unknown type {node.type!r}",
             code="unknown-node-type",
-            hint=f"known types: {', '.join(catalogue.names())}",
+            hint=f"known types: {', '.join(catalogue.names())}; {LOAD_OWN_TYPE}",
         )
     return BoundType(facts, catalogue.implementation(node.type), fixed_outputs(facts))
 

@@ -6,6 +6,10 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
+LOAD_OWN_TYPE: Final = (
+    "a type of your own is loaded with planwave --import MODULE, or node_modules in planwave.toml"
+)
+"""The rest of a hint about an unknown node type."""
 _MAX_CHARS: Final = 64
 _MAX_CANDIDATES: Final = 300
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 import weakref
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
 
 from planwave.errors import InputError
 from planwave.graph.diagnostics import Diagnostic
@@ -22,7 +23,8 @@ from planwave.nodes.checking.node_view import GraphIndex
 from planwave.nodes.checking.subgraphs import check_subgraph, inline_graphs
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.model_choice import with_default_model
-from planwave.nodes.spec import RegisteredType, as_document, data_schema, spec_of
+from planwave.nodes.modules import load_node_module
+from planwave.nodes.spec import LIBRARY_PREFIX, RegisteredType, as_document, data_schema, spec_of
 from planwave.providers.protocols import ModelProfile, Providers
 
 if TYPE_CHECKING:
@@ -33,6 +35,21 @@ ENTRY_POINTS: Final = "planwave.nodes"
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class Origin(NamedTuple):
+    """Where a node type comes from.
+
+    Attributes:
+        kind: ``library`` for the types of planwave, ``package`` for those of an entry point,
+            ``module`` for all others.
+        name: The name of the installed package or of the module; for the library ``planwave``.
+        file: The file of the module that defines the type, if there is one.
+    """
+
+    kind: Literal["library", "package", "module"]
+    name: str
+    file: str | None
 
 
 class Registry:
@@ -63,6 +80,8 @@ class Registry:
         """
         self._specs: dict[str, RegisteredType] = {}
         self._entry_points: set[EntryPoint] = set()
+        self._package_names: dict[str, str] = {}
+        self._modules: set[str] = set()
         self._providers = providers
         self._defaults = (default_provider, default_model)
         self._limits = limits
@@ -89,12 +108,13 @@ class Registry:
         made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
         spec = spec_of(implementation if made is None else made)
         name = spec.type_info.node_type
-        if name in self._specs and self._specs[name].implementation is implementation:
+        present = self._specs[name].implementation if name in self._specs else None
+        if implementation is present or implementation is type(present):
             return implementation
-        if name in self._specs and not replace:
+        if present is not None and not replace:
             raise ValueError(
                 f"node type {name!r} is registered already, by "
-                f"{_display_name(self._specs[name].implementation)}; choose another name or pass "
+                f"{_display_name(present)}; choose another name or pass "
                 "replace=True"
             )
         self._specs[name] = spec
@@ -115,7 +135,8 @@ class Registry:
             try:
                 loaded: Any = point.load()
                 many = isinstance(loaded, (list, tuple))
-                for implementation in cast("list[Any]", loaded) if many else [loaded]:
+                implementations = cast("list[Any]", loaded) if many else [loaded]
+                for implementation in implementations:
                     self.register(implementation)
             # Foreign code may fail in any way on import; some of it calls sys.exit.
             except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -131,6 +152,24 @@ class Registry:
                         hint="repair or uninstall this package, or the one that uses the same names",
                     )
                 )
+                continue
+            names = {each.node_type for each in implementations} | (self._specs.keys() - before)
+            package = point.name if point.dist is None else point.dist.name
+            self._package_names |= dict.fromkeys(names, package)
+        return self
+
+    def with_modules(self, names: Iterable[str]) -> Registry:
+        """Add the types of Python modules; see :func:`load_node_module`.
+
+        Each module is read once, however often this method is called.
+
+        Raises:
+            InputError: ``broken-node-module``.
+        """
+        for name in names:
+            if name not in self._modules:
+                load_node_module(name, self)
+                self._modules.add(name)
         return self
 
     def with_providers(
@@ -153,6 +192,8 @@ class Registry:
         )
         other._specs = self._specs
         other._entry_points = self._entry_points
+        other._package_names = self._package_names
+        other._modules = self._modules
         other.warnings = self.warnings
         return other
 
@@ -192,6 +233,22 @@ class Registry:
             KeyError: There is no such type.
         """
         return as_document(self._specs[node_type])
+
+    def origin(self, node_type: str) -> Origin:
+        """Return where a type comes from.
+
+        Raises:
+            KeyError: There is no such type.
+        """
+        implementation = self._specs[node_type].implementation
+        module: str = implementation.__module__
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if module.startswith(LIBRARY_PREFIX):
+            return Origin("library", "planwave", file)
+        package = self._package_names.get(node_type)
+        return (
+            Origin("module", module, file) if package is None else Origin("package", package, file)
+        )
 
     def for_subgraph(self, names: Iterable[str]) -> Registry:
         within = copy(self)

@@ -20,7 +20,7 @@ from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeType
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
 _FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
 """Schema keywords about the field, not about its value."""
-_LIBRARY_PREFIX: Final = "planwave.nodes.library."
+LIBRARY_PREFIX: Final = "planwave.nodes.library."
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
@@ -46,7 +46,7 @@ class RegisteredType(NamedTuple):
     def example(self) -> Mapping[str, Json]:
         """A small graph document that can be run; {} where the type has none."""
         own: Mapping[str, Json] = getattr(self.implementation, "example", {})
-        is_builtin = type(self.implementation).__module__.startswith(_LIBRARY_PREFIX)
+        is_builtin = type(self.implementation).__module__.startswith(LIBRARY_PREFIX)
         return own or (_library_example(self.type_info.node_type) if is_builtin else {})
 
 

@@ -48,7 +48,7 @@ def forecast(
     Returns:
         ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
         "tokens": {"low", "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type",
-        "effect"}]}``. ``at_least`` is true where a node runs graphs, so that it may take more (or
+        "effect"}]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is true where a node runs graphs, so that it may take more (or
         less). ``cost_usd`` is null where the price of any call is unknown. Effects inside a node are
         told of the node.
     """
@@ -56,7 +56,7 @@ def forecast(
     calls = _calls(graph, form, catalogue, providers, goal)
     return {
         "waves": len(form.waves),
-        "nodes": len(graph.nodes),
+        "nodes": sum(map(len, form.waves)),
         "width": form.width,
         "depth": form.depth,
         "critical_path": list(form.critical_path),

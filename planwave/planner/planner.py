@@ -31,6 +31,7 @@ from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListene
 from planwave.planner.reply_parser import RETRY_WITHOUT_REPLY, ParseContext, ParseResult, read_reply
 from planwave.planner.small_models import read_small_reply, read_steps, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
+from planwave.providers.errors import TRY_AGAIN_HINT
 from planwave.providers.protocols import (
     UNSET,
     CallScope,
@@ -47,6 +48,8 @@ from planwave.settings import Limits
 MAX_REPAIRS: Final = 2
 _MAX_FINDINGS: Final = 40
 """A thousand errors of one kind help a model no more than forty."""
+_HINTS_FOR_PEOPLE: Final = frozenset({"unknown-node-type"})
+"""Errors whose hint names commands, which a model cannot run."""
 _MAX_REPLY_CHARS: Final = 24_000
 """Characters of a faulty reply that are handed back; a longer one is not worth its tokens."""
 _MAX_TITLE_CHARS: Final = 80
@@ -155,8 +158,12 @@ class Planner:
             try:
                 answer = await ask(request)
             except ProviderError as error:
-                error.attempts = tuple(attempts)
-                raise
+                if error.code != "empty-reply":
+                    error.attempts = tuple(attempts)
+                    if error.hint == TRY_AGAIN_HINT:
+                        error.hint = _PLAN_AGAIN_HINT
+                    raise
+                answer = _ModelAnswer("", "stop", self._estimated(request, ""))
             reading = read_reply(answer.text, context, answer.finish_reason)
             attempts.append(_attempt_record(answer, reading))
             if reading.graph is not None:
@@ -293,6 +300,7 @@ class _ModelAnswer(NamedTuple):
     recorded: bool = False
 
 
+_PLAN_AGAIN_HINT: Final = "plan again, or choose another provider or model"
 _Ask = Callable[[ModelRequest], Awaitable[_ModelAnswer]]
 
 
@@ -347,7 +355,7 @@ def _error_sentences(errors: Sequence[Diagnostic]) -> list[str]:
     sentences = [
         f"[{d.code}] {d.message}"
         + (f" (at {d.pointer})" if d.pointer and d.pointer not in d.message else "")
-        + (f"; {d.hint}" if d.hint else "")
+        + (f"; {d.hint}" if d.hint and d.code not in _HINTS_FOR_PEOPLE else "")
         for d in shown
     ]
     if more := len(errors) - len(shown):

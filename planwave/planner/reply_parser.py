@@ -23,7 +23,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.graph.reading.documents import parse_strict_json
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph
-from planwave.planner.reply_schema import ReplyPlan, parse_reply
+from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
 from planwave.providers.protocols import Providers
 from planwave.settings import Limits
 
@@ -33,6 +33,12 @@ RETRY_WITHOUT_REPLY = frozenset({"provider-error-reply", "html-reply"})
 _THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _HTML = re.compile(r"<(!doctype|html|head|body)\b", re.IGNORECASE)
 _YAML = re.compile(r"(---|[A-Za-z_]+:)\s*(\n|$)")
+_REFUSAL = re.compile(
+    r"\b(I|we)\s?(['\u2019]m|am|are)? (can['\u2019]?t|cannot|can not|won['\u2019]t|will not|would rather not|"
+    r"unable|not able|not comfortable|must decline|refuse|decline)\b|^(I['\u2019]m )?sorry\b",
+    re.IGNORECASE,
+)
+"""A refusal in prose: such a reply holds no plan."""
 _SCALAR = re.compile(r'null|true|false|-?\d[\d.eE+-]*+|"[^\n]*+')
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]"]|//|/\*|#', re.DOTALL)
 _EXCERPT_CHARS = 200
@@ -54,6 +60,8 @@ def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocume
         finish_reason: ``length`` where it was cut off; faults of its end then say so.
     """
     fixes: list[str] = []
+    if reply.startswith("\ufeff"):
+        fixes.append("dropped a byte order mark before the plan")
     text = reply.lstrip("\ufeff").strip()
     if thinking := _THINKING.match(text):
         fixes.append(f"dropped a <{thinking[1].lower()}> section before the plan")
@@ -116,6 +124,8 @@ def _check_is_json(text: str, finish_reason: str) -> Diagnostic | None:
 
 
 def _not_json(text: str) -> Diagnostic:
+    if "{" not in text and _REFUSAL.search(text[:_EXCERPT_CHARS]):
+        return refusal(text)
     if text.startswith(("//", "/*", "#")):
         message = "the reply begins with a comment; comments are not JSON"
     elif _YAML.match(text):

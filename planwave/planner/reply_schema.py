@@ -164,18 +164,18 @@ def pointer_of(parts: Sequence[str | int]) -> str:
     return "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
 
 
+def refusal(words: str, pointer: str = "") -> Diagnostic:
+    """Return the error of a reply in which the model refuses, with its words."""
+    message = f"the model refused to plan: {words[:200]!r}"
+    return Diagnostic("refusal", "error", message, pointer, hint="rephrase the goal")
+
+
 def _not_a_plan(document: Mapping[str, Json]) -> Diagnostic | None:
     """Recognise what providers send in place of a plan."""
     if document.get("nodes"):
         return None
-    if refusal := document.get("refusal"):
-        return Diagnostic(
-            "refusal",
-            "error",
-            f"the model refused to plan: {str(refusal)[:200]!r}",
-            "/refusal",
-            hint="rephrase the goal",
-        )
+    if words := document.get("refusal"):
+        return refusal(str(words), "/refusal")
     error = document.get("error")
     if error and "nodes" not in document:
         return Diagnostic(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -51,6 +51,8 @@ Source: the model names of pydantic-ai 2.68; other names are passed on unchanged
 _FAMILIES = (("claude", "anthropic"), ("gpt-", "openai"), ("chatgpt-", "openai"))
 _HOSTED_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _MODEL_NAME_CHARS = 200
+_DOCTOR_HINT = "planwave doctor lists the providers, and how to enable each"
+_NEW_PROVIDER_HINT = "name one of these, or add [providers.NAME] with a base_url to planwave.toml"
 _LOCAL_MISSING = (False, "the embedded model is not part of this installation", "")
 
 
@@ -271,11 +273,10 @@ class ProviderCatalog:
     def _require_known(self, provider: str) -> ProviderInfo:
         if provider in self._names():
             return self._describe(provider)
-        known = dict.fromkeys(self._names())
-        raise UnknownProvider(
-            f"unknown provider {provider[:80]!r}; {self._overview()}{_suggestion(provider, known)}",
-            hint=self._hints(""),
-        )
+        named = f"unknown provider {provider[:80]!r}"
+        if near := _closest(provider, self._names()):
+            raise UnknownProvider(f"{named}: did you mean {near!r}?", hint=_DOCTOR_HINT)
+        raise UnknownProvider(f"{named}; {self._overview()}", hint=_NEW_PROVIDER_HINT)
 
     def _require_available(self, info: ProviderInfo) -> None:
         if not info.available:
@@ -318,10 +319,11 @@ class ProviderCatalog:
         if chosen in info.models or (info.open_models and _is_model_name(chosen)):
             return chosen
         offered = ", ".join(info.models) or "any name without spaces"
+        near = _closest(chosen, info.models)
         can_be_downloaded = info.name == "local" and chosen in MODEL_FILES
         raise UnknownModel(
             f"provider {info.name!r} has no model {chosen[:80]!r}; it offers: {offered}"
-            + _suggestion(chosen, {name: info for name in info.models}),
+            + (f"; did you mean {near!r}?" if near else ""),
             hint=(f"run: planwave model pull {chosen}, or " if can_be_downloaded else "")
             + "leave the model out to use the provider's default",
         )
@@ -352,11 +354,11 @@ def _is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def _suggestion(name: str, known: Mapping[str, object]) -> str:
-    """Return "; did you mean 'x'?", or an empty string."""
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a misspelt one is closest to, or None."""
     lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.strip().lower()[:_MODEL_NAME_CHARS], lower, n=1, cutoff=0.6)
-    return f"; did you mean {lower[close[0]]!r}?" if close else ""
+    return lower[close[0]] if close else None
 
 
 def _is_model_name(name: str) -> bool:

@@ -9,7 +9,9 @@ header or a URL with credentials.
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -51,7 +53,7 @@ class ClassifiedError(NamedTuple):
     retry: bool
 
 
-_TRY_AGAIN = "try again, give the node policy.retry, or choose another provider"
+TRY_AGAIN_HINT = "try again, give the node policy.retry, or choose another provider"
 _HINTS = {
     "provider-unreachable": "check the network and the endpoint's address, or choose another provider",
     "rate-limited": "wait, lower max_concurrency, or set requests_per_minute for this provider",
@@ -61,11 +63,11 @@ _HINTS = {
     "context-too-long": "shorten the inputs, or choose a model with a longer context",
     "bad-request": "change what the message names, or choose another model",
     "redirected": "set the endpoint's address to where it is now; redirects are not followed",
-    "provider-overloaded": _TRY_AGAIN,
-    "provider-error": _TRY_AGAIN,
-    "stream-truncated": _TRY_AGAIN,
+    "provider-overloaded": TRY_AGAIN_HINT,
+    "provider-error": TRY_AGAIN_HINT,
+    "stream-truncated": TRY_AGAIN_HINT,
     "stream-garbage": "check that the endpoint's address is that of an API that streams",
-    "empty-reply": _TRY_AGAIN,
+    "empty-reply": TRY_AGAIN_HINT,
     "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
     "content-filtered": "rephrase the prompt",
     "refused": "rephrase the prompt, or choose another model",
@@ -190,16 +192,40 @@ def _classify_api(
         return ClassifiedError(new_error("bad-request", detail=str(error)), retry=False)
     else:
         return None
+    detail = _redact(secret, _provider_message(getattr(error, "body", None)))
+    sentence = None
+    if code == "provider-unreachable":
+        address, detail = _connection_fault(error)
+        sentence = f"{{who}} cannot be reached at {address}" if address else None
     status = getattr(error, "status_code", None)
     retry_after_s = retry_after_from(getattr(error, "headers", None), now)
     failure = new_error(
         code,
-        detail=_redact(secret, _provider_message(getattr(error, "body", None))),
+        detail=detail,
+        sentence=sentence,
         retryable=retry,
         status=status,
         retry_after_s=retry_after_s if retry else None,
     )
     return ClassifiedError(failure, retry)
+
+
+def _connection_fault(error: Exception) -> tuple[str | None, str | None]:
+    """Return the address of a connection that failed, without credentials, and the reason."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    import httpx2
+
+    address = reason = None
+    for cause in _chain(error):
+        if isinstance(cause, httpx2.RequestError):
+            url = cause.request.url
+            address = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+            reason = str(cause)
+        if isinstance(cause, socket.gaierror):
+            return address, "the host name cannot be resolved"
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return address, os.strerror(cause.errno).lower()
+    return address, reason
 
 
 def _category(error: Any) -> tuple[str, bool]:

@@ -195,7 +195,7 @@ class Recorder(Protocol):
         ...
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        """Store a reply; durable when this returns."""
+        """Store a reply, unless one is stored; durable when this returns."""
         ...
 
 

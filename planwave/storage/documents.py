@@ -32,7 +32,8 @@ def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Documen
     ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a
     node is text or null; ``node_results`` has the results that are not null. ``inputs`` are
     ``{handle: {"type", "value"}}`` from flow edges; ``dependencies`` are the paths of the sources of
-    these edges. The ``error`` of a node is the message, ``error_detail`` the error as an object
+    these edges. ``reused`` is ``{"execution_id", "path"}`` of the node whose result was taken in
+    place of a run. The ``error`` of a node is the message, ``error_detail`` the error as an object
     (``{"code", "message", "hint"?}``). A failure is ``handled`` if the policy of the node handled it, or if the node around
     a nested node completed. ``requests`` are the open ones; ``answers`` are those a node received;
     ``reentries`` counts its repetitions after a crash. ``parent`` is the execution that was forked;
@@ -169,6 +170,7 @@ def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -
         "handled": node.handled,
         "reason": node.reason,
         "cause": node.cause,
+        "reused": node.reused,
         "execution_time": node.duration_s,
         "dependencies": feeds.upstream(node.path),
         "inputs": _inputs(node, feeds),

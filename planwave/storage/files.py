@@ -28,6 +28,33 @@ Artifact = tuple[str, bytes]
 """sha256 of a large value's JSON, and the JSON."""
 
 
+def require_directory(directory: Path) -> None:
+    """Check that a storage directory exists, or that it can be created.
+
+    Raises:
+        StoreError: ``store-unusable``.
+    """
+    try:
+        existing = next(
+            each for each in (directory, *directory.absolute().parents) if each.exists()
+        )
+        if not existing.is_dir():
+            reason = f"{str(existing)!r} is not a directory"
+        elif existing != directory and not os.access(existing, os.W_OK | os.X_OK):
+            is_read_only = os.statvfs(existing).f_flag & os.ST_RDONLY
+            reason = f"{os.strerror(errno.EROFS if is_read_only else errno.EACCES)}: '{existing}'"
+        else:
+            return
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise StoreError(
+        f"the storage directory {str(directory)!r} cannot be used: {reason}",
+        code="store-unusable",
+        hint="check its owner and permissions, or name another directory with --storage or "
+        "PLANWAVE_STORAGE_DIR",
+    )
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file atomically; durable when this returns.
 

@@ -88,6 +88,34 @@ def test_an_unusable_variable_is_named(
     assert name in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [("mine", ["mine"]), ("mine, pkg.more,", ["mine", "pkg.more"]), ('["mine"]', ["mine"])],
+)
+def test_a_list_in_the_environment_is_names_or_json(
+    monkeypatch: pytest.MonkeyPatch, written: str, names: list[str]
+) -> None:
+    monkeypatch.setenv("PLANWAVE_NODE_MODULES", written)
+    monkeypatch.setenv("PLANWAVE_ALLOWED_HOSTS", written)
+    settings = Settings()
+    assert settings.node_modules == settings.allowed_hosts == names
+
+
+def test_a_list_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLANWAVE_NODE_MODULES", "[mine]")
+    with pytest.raises(InputError, match=r"setting node_modules: .*separated by commas") as caught:
+        load_settings()
+    assert "PLANWAVE_NODE_MODULES" in str(caught.value.hint)
+
+
+def test_node_modules_are_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "planwave.toml").write_text('node_modules = ["mine", "pkg.more"]\n')
+    assert load_settings(tmp_path / "planwave.toml").node_modules == ["mine", "pkg.more"]
+
+
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         load_settings(tmp_path / "none.toml")

@@ -207,6 +207,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
         "handled": False,
         "reason": None,
         "cause": None,
+        "reused": None,
         "execution_time": 0.01,
         "dependencies": dependencies,
         "inputs": inputs,

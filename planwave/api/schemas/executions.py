@@ -161,6 +161,13 @@ class ResultResponse(ResponseModel):
     completed_at: str | None
 
 
+class ReusedFrom(ResponseModel):
+    """The node whose result was taken in place of a run."""
+
+    execution_id: str
+    path: str
+
+
 class DocumentNode(ResponseModel):
     """All there is to know of one node, nested ones included."""
 
@@ -185,6 +192,8 @@ class DocumentNode(ResponseModel):
     """Why it was skipped."""
     cause: Any
     """Why it was blocked or cancelled."""
+    reused: ReusedFrom | None
+    """Where its result was taken from; null where the node ran."""
     execution_time: float | None
     """Seconds."""
     dependencies: list[str]

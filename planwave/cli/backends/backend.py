@@ -50,6 +50,14 @@ class Queries(Protocol):
         """Compare two executions; see :func:`planwave.service.queries.diff.diff`."""
         ...
 
+    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+        """Explain a node; see :func:`planwave.service.queries.explain.explain`.
+
+        Raises:
+            NotFound: No execution has this id, or it has no node with this path.
+        """
+        ...
+
     async def plan(self, plan_id: str) -> PlanRecord:
         """Return a stored plan.
 
@@ -200,6 +208,24 @@ class Backend(Protocol):
 
     def document_path(self, execution_id: str) -> Path | None:
         """Return the path of the JSON document of an execution."""
+        ...
+
+    async def delete_execution(self, execution_id: str) -> object:
+        """Delete an execution that has ended.
+
+        Raises:
+            NotFound: No execution has this id.
+            Conflict: The execution has not ended.
+        """
+        ...
+
+    async def delete_plan(self, plan_id: str) -> object:
+        """Delete a plan; its executions stay.
+
+        Raises:
+            NotFound: No plan has this id.
+            Conflict: An execution of the plan has not ended.
+        """
         ...
 
     async def create_flow(

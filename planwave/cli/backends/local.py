@@ -32,7 +32,8 @@ class LocalBackend:
         self.requests, self.answer = service.requests, service.answer
         self.document, self.document_path = service.document, service.document_path
         self.create_flow, self.update_flow = service.create_flow, service.update_flow
-        self.delete_flow = service.delete_flow
+        self.delete_flow, self.delete_plan = service.delete_flow, service.delete_plan
+        self.delete_execution = service.delete_execution
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

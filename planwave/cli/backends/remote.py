@@ -111,6 +111,10 @@ class RemoteBackend:
         """See :meth:`Queries.diff`."""
         return {**await self._client.diff(a, b)}
 
+    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+        """See :meth:`Queries.explain`."""
+        return {**await self._client.explain(execution_id, path)}
+
     async def plan(self, plan_id: str) -> PlanRecord:
         """See :meth:`Queries.plan`."""
         return _plan_record(await self._client.plan(plan_id))
@@ -301,6 +305,14 @@ class RemoteBackend:
         """See :meth:`Backend.fork`."""
         created = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
         return str(created["execution_id"])
+
+    async def delete_execution(self, execution_id: str) -> None:
+        """See :meth:`Backend.delete_execution`."""
+        await self._client.delete_execution(execution_id)
+
+    async def delete_plan(self, plan_id: str) -> None:
+        """See :meth:`Backend.delete_plan`."""
+        await self._client.delete_plan(plan_id)
 
     async def create_flow(
         self,

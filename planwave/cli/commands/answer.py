@@ -12,6 +12,7 @@ from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -34,25 +35,28 @@ _FILE_PREFIX: Final = "@"
 RequestArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="REQUEST", help="Which question, where several are open.", show_default=False
+        metavar="REQUEST", help="The request to answer, if several are open.", show_default=False
     ),
 ]
 DecisionOption = Annotated[
     str | None,
     typer.Option(
-        "--decision", metavar="NAME", help="One of its actions. [default: ask on the terminal]"
+        "--decision",
+        metavar="NAME",
+        help="The decision: an action of the request. [default: ask on the terminal]",
     ),
 ]
 NoteOption = Annotated[
-    str | None, typer.Option("--note", metavar="TEXT", help="Kept with the answer.")
+    str | None,
+    typer.Option("--note", metavar="TEXT", help="A note that is stored with the answer."),
 ]
 ValueOption = Annotated[
     str | None,
     typer.Option(
         "--value",
         metavar="JSON",
-        help="What goes on instead of the value shown, or what the step would have given; "
-        "@FILE reads it from a file. Without a decision, the whole answer.",
+        help="A value in place of the one shown, or the result of an interrupted step; @FILE reads "
+        "a file. Without a decision, the whole answer.",
     ),
 ]
 FormOption = Annotated[
@@ -71,19 +75,20 @@ def answer(
     form: FormOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Answer what an execution waits for; it goes on at once.
+    """Answer a request that an execution waits for; the execution continues at once.
 
-    Without `--decision` the question is shown and asked on the terminal. While no server holds the
-    storage, this command itself runs the execution on, until it ends or waits again.
+    Without `--decision` the command asks on the terminal. Without a running server, this command
+    runs the execution itself, until it ends or waits again.
 
     For example:
 
     * `planwave answer last`
-    * `planwave answer 0199c3a1 r17 --decision approve --note "well done"`
+    * `planwave answer 09a2fd r17 --decision approve --note "well done"`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     given = _answer_from_options(decision, note, value, form)
 
     async def tell(
@@ -147,7 +152,7 @@ def _find_request(
         return next((each for each in found if each.request_id == request_id), None)
     found = [each for each in found if not is_timer(each.request)] or found
     if not found:
-        raise Conflict(f"execution {execution_id} asks nothing", code="nothing-asked")
+        raise Conflict(f"execution {execution_id} has no open request", code="nothing-asked")
     if len(found) == 1:
         return found[0]
     named = ", ".join(f"{each.request_id} ({_question_of(each)})" for each in found)
@@ -164,11 +169,11 @@ def _question_of(request: OpenRequest) -> str:
 
 def _answer_required(request: OpenRequest) -> InputError:
     actions = [one_line(str(each)) for each in json_object(request.request).get("actions") or ()]
-    way = f"--decision {', '.join(actions)}" if actions else "--value JSON"
+    way = " or ".join(f"--decision {each}" for each in actions) or "--value JSON"
     return InputError(
         f"{request.request_id} asks: {_question_of(request)}",
         code="usage",
-        hint=f"nobody can be asked here, so give the answer: {way}",
+        hint=f"no terminal to ask on; pass {way}",
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,7 @@ from planwave.cli.options import (
     MAX_LISTED,
     CommandContext,
     IdArgument,
+    ImportOption,
     JsonFlag,
     LimitOption,
     NodeOption,
@@ -55,6 +57,7 @@ def ls(
     status: StatusOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """List executions, and plans that did not run, newest first.
 
@@ -63,7 +66,7 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
@@ -88,14 +91,15 @@ def ls(
         what = f"No {status} execution" if status else "Nothing has been planned or run"
         console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
-    console.lines(_execution_line(console, record) for record in executions)
+    ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
+    console.lines(_execution_line(console, each, ids[each.execution_id]) for each in executions)
     if len(found) > limit:
         pagination_hint(console, ctx, "ls", limit)
     if plans:
         if executions:
             console.line()
         console.line("Plans without an execution above:")
-        console.lines(_plan_line(console, plan) for plan in plans)
+        console.lines(_plan_line(plan, ids[plan.plan_id]) for plan in plans)
 
 
 def show(
@@ -104,15 +108,16 @@ def show(
     node: NodeOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Show an execution (steps, results, usage) or a plan.
 
     For example:
 
     * `planwave show last`
-    * `planwave show 0199c3a1 --node compare`
+    * `planwave show 09a2fd --node compare`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> _StoredPlan | _StoredExecution:
@@ -144,9 +149,9 @@ def pagination_hint(console: CommandConsole, ctx: CommandContext, command: str, 
         return
     if limit < MAX_LISTED:
         more = ctx.command_hint(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
-        console.verbatim(f"There are older ones: {more}")
+        console.verbatim(f"More: {more}")
     else:
-        console.text("There are older ones.")
+        console.text("There are older entries.")
 
 
 class _StoredPlan(NamedTuple):
@@ -183,7 +188,7 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredE
         "Plan": document.get("plan_id"),
         "Flow": document.get("flow_id"),
         "Started": local_time(document.get("started_at")),
-        "Out of": json_object(document.get("parent")).get("execution_id"),
+        **_parent_fact(json_object(document.get("parent"))),
     }
     console.line(Text(one_line(str(document.get("title") or "")), style="bold"))
     console.texts(facts_lines(facts))
@@ -193,13 +198,18 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredE
     show_waiting(ctx, console, document)
     for node in nodes_of(document):
         if node.get("result") is not None:
-            words = f"show {console.short_id(execution_id)} --node {node.get('path')}"
-            console.verbatim(f"One step in full: {ctx.command_hint(words)}")
+            words = f"show {execution_id} --node {shlex.quote(str(node.get('path')))}"
+            console.verbatim(f"The whole result of a step: {ctx.command_hint(words)}")
             break
 
 
+def _parent_fact(parent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line that names the execution this one was made from, if any."""
+    return {"Retry of" if parent.get("retry") else "Fork of": parent.get("execution_id")}
+
+
 def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> None:
-    node = _node_of(document, name)
+    node = find_node(document, name)
     if console.json:
         console.result(node)
     elif node.get("result") is not None:
@@ -208,7 +218,13 @@ def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> 
         show_failure(console, node)
 
 
-def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
+def find_node(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the node of an execution's document by its path, id or name.
+
+    Raises:
+        NotFound: No node has the name.
+        InputError: ``ambiguous-step``: several nodes have it.
+    """
     nodes = nodes_of(document)
     for field in ("path", "id", "name"):
         found = [node for node in nodes if node.get(field) == name]
@@ -232,10 +248,10 @@ def _sample(names: Iterable[Any]) -> str:
     return ", ".join(shown[:_STEPS_NAMED]) + more
 
 
-def _execution_line(console: CommandConsole, record: ExecutionRecord) -> Line:
+def _execution_line(console: CommandConsole, record: ExecutionRecord, shown_id: str) -> Line:
     words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
-        (console.short_id(record.execution_id), "cyan"),
+        (shown_id, "cyan"),
         f"  {local_time(record.created_at)}  ",
         (f"{console.glyph(record.status)} {words}", status_style(record.status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
@@ -243,10 +259,10 @@ def _execution_line(console: CommandConsole, record: ExecutionRecord) -> Line:
     )
 
 
-def _plan_line(console: CommandConsole, plan: PlanRecord) -> Line:
+def _plan_line(plan: PlanRecord, shown_id: str) -> Line:
     steps = counted(len(plan.document.get("nodes") or ()), "step")
     return Text.assemble(
-        (console.short_id(plan.plan_id), "cyan"),
+        (shown_id, "cyan"),
         f"  {local_time(plan.created_at)}  ",
         (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
         truncate(plan.title or plan.user_prompt, _TITLE_CHARS),

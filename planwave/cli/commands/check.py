@@ -7,7 +7,13 @@ import typer
 from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
-from planwave.cli.options import FileArgument, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    FileArgument,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.service.plans.documents import check_source, is_provider_error
 
 
@@ -16,18 +22,19 @@ def check(
     file: FileArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Find every fault of a plan or graph made by hand, without running or storing it.
+    """Report every error of a plan or graph, without running or storing it.
 
-    Exit code 0: it can run. 3: it cannot; every fault is listed with its place and the way out.
-    4: it could, but a provider it names cannot be used here.
+    Exit code 0: it can run. 3: it has errors, each listed with its location and a hint. 4: it has
+    no errors, but names a provider that is not available.
 
     For example:
 
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
     report = check_source(source.content, ctx.factories.catalog(settings), settings.limits)

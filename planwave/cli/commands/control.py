@@ -10,16 +10,19 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
-from planwave.cli.formatting import one_line
+from planwave.cli.formatting import clock_time, json_object, one_line
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
 )
 from planwave.cli.signals import Interrupt
+from planwave.errors import Conflict
+from planwave.events.request_text import end_of_timer, is_timer
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -30,20 +33,21 @@ def pause(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Have nothing more of an execution started; steps at work go on to their end.
+    """Pause an execution: no further step starts, running steps end.
 
     For example:
 
     * `planwave pause last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await backend.pause(execution_id)
         again = ctx.command_hint(f"resume {execution_id}")
-        done = f"Paused {execution_id}; steps at work go on to their end"
-        return CommandResult("paused", done, f"Have it go on with: {again}", may_continue=False)
+        done = f"Paused {execution_id}; running steps end first"
+        return CommandResult("paused", done, f"Resume it with: {again}", may_continue=False)
 
     exit_with(send_command(ctx, name, tell))
 
@@ -53,23 +57,48 @@ def resume(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Have an execution go on that was paused, set aside, or cut off with its process.
+    """Resume an execution that was paused, set aside, or interrupted with its process.
 
-    While no server holds the storage, this command itself runs it on, until it ends or waits.
+    Without a running server, this command runs the execution itself, until it ends or waits.
 
     For example:
 
     * `planwave resume last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        await backend.resume(execution_id)
+        try:
+            await backend.resume(execution_id)
+        except Conflict as error:
+            if error.code != "not-paused":
+                raise
+            raise await _still_waiting(ctx, backend, execution_id) or error from error
         again = ctx.command_hint(f"watch {execution_id}")
-        return CommandResult("executing", f"{execution_id} goes on", f"Watch it with: {again}")
+        return CommandResult("executing", f"Resumed {execution_id}", f"Watch it with: {again}")
 
     exit_with(send_command(ctx, name, tell))
+
+
+async def _still_waiting(
+    ctx: CommandContext, backend: Backend, execution_id: str
+) -> Conflict | None:
+    """Return the error that says what an execution waits for and what to do; None if for nothing."""
+    pending = next(iter(await backend.requests(execution_id)), None)
+    if pending is None:
+        return None
+    actions = json_object(pending.request).get("actions") or ("NAME",)
+    words = f"answer {execution_id} {pending.request_id} --decision {one_line(str(actions[0]))}"
+    way = ctx.command_hint(words)
+    if not is_timer(pending.request):
+        message = f"it waits for an answer to {pending.request_id}"
+        return Conflict(message, code="not-paused", hint=way)
+    if backend.runs_in_process:
+        way = f"start {ctx.command_hint('serve')}, or: {way}"
+    until = clock_time(end_of_timer(pending.request))
+    return Conflict(f"it waits for a timer until {until}", code="not-paused", hint=way)
 
 
 def cancel(
@@ -78,26 +107,29 @@ def cancel(
     node: Annotated[
         str | None,
         typer.Option(
-            "--node", metavar="PATH", help="Stop only this step; what depends on it is blocked."
+            "--node",
+            metavar="PATH",
+            help="Cancel only this step; steps that depend on it are blocked.",
         ),
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Cancel an execution, running or not; completed results are kept.
+    """Cancel an execution; completed results stay stored.
 
     For example:
 
     * `planwave cancel last`
-    * `planwave cancel last --node research` (what does not need it goes on)
+    * `planwave cancel last --node research` (independent steps continue)
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"
         if node is None:
             await backend.cancel(execution_id)
-            done = f"Cancelled {execution_id}; what was done is kept"
+            done = f"Cancelled {execution_id}; completed results stay stored"
             return CommandResult("cancelled", done, see, may_continue=False, status="cancelled")
         await backend.cancel(execution_id, node=node)
         return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)

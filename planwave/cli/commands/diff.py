@@ -9,7 +9,6 @@ import typer
 from rich.text import Text
 
 from planwave.cli.formatting import (
-    SHORT_ID,
     clean,
     counted,
     duration,
@@ -20,16 +19,17 @@ from planwave.cli.formatting import (
     one_line,
     status_style,
     status_text,
+    tokens_text,
     truncate,
 )
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import JsonFlag, StorageOption, command_context
+from planwave.cli.options import ImportOption, JsonFlag, StorageOption, command_context
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole
 
-_ID_HELP: Final = "by its id, the unique start of its id, or: last."
+_ID_HELP: Final = "by its id, a unique part of its id, or: last."
 _CHANGES: Final = {"changed": "differ", "only_a": "only in A", "only_b": "only in B"}
 _COLUMN: Final = 24
 _PATH_WIDTH: Final = 40
@@ -52,15 +52,16 @@ def diff(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Compare two executions: status, time, tokens, cost, and what each step gave.
+    """Compare two executions: status, time, tokens, cost, and the result of each step.
 
     For example:
 
-    * `planwave diff 0199c3a1 last`
-    * `planwave diff 0199c3a1 0199c3b2 --json`
+    * `planwave diff 09a2fd last`
+    * `planwave diff 09a2fd 41c07e --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> dict[str, Any]:
@@ -94,7 +95,8 @@ def show_difference(console: CommandConsole, difference: _Document) -> None:
 
 def _totals(console: CommandConsole, difference: _Document) -> Iterator[Text]:
     ids = [str(difference.get(side) or "") for side in ("a", "b")]
-    shown = [each[:SHORT_ID] if console.pretty else each for each in ids]
+    short = console.short_ids(ids)
+    shown = [short[each] for each in ids]
     width = max(_COLUMN, *(len(each) + 2 for each in shown))
     rows: list[tuple[str, Sequence[tuple[str, str]]]] = [
         ("", [("A", "bold"), ("B", "bold")]),
@@ -119,11 +121,9 @@ def _headline(console: CommandConsole, node: _Document) -> Text:
     sides = [_status(console, each) for each in node.get("status") or ()]
     for at, (words, style) in enumerate(dict.fromkeys(sides)):
         line.append(arrow if at else "").append(words, style)
-    for words in (
-        [_time(seconds) for seconds in node.get("duration_s") or ()],
-        [_tokens(json_object(used)) for used in node.get("usage") or ()],
-    ):
-        line.append("  ").append(arrow.join(dict.fromkeys(words)), "dim")
+    times = dict.fromkeys(_time(seconds) for seconds in node.get("duration_s") or ())
+    tokens = dict.fromkeys(_tokens(json_object(used)) for used in node.get("usage") or ())
+    line.append(f"  {arrow.join(times)}  tokens {arrow.join(tokens)}", "dim")
     return line
 
 
@@ -162,8 +162,7 @@ def _time(seconds: Any) -> str:
 
 
 def _tokens(usage: _Document) -> str:
-    read, told = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-    return f"{read:,} + {told:,} tokens"
+    return tokens_text(usage.get("input_tokens") or 0, usage.get("output_tokens") or 0)
 
 
 def _cost(usage: _Document) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
@@ -15,6 +16,7 @@ from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
 from planwave.cli.options import (
     CommandContext,
+    ImportOption,
     InputOption,
     JsonFlag,
     LimitOption,
@@ -30,7 +32,7 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
-from planwave.cli.views.flow import flow_line, show_flow
+from planwave.cli.views.flow import flow_lines, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ _VERSIONS_SHOWN: Final = 20
 _Result = TypeVar("_Result")
 
 flow_app = typer.Typer(
-    help="Flows: graphs saved under a name, to be run many times.",
+    help="Save graphs under a name, and run them.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -52,7 +54,7 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME_OR_ID",
-        help="A flow, by its name, its id, or the unique start of its id.",
+        help="A flow, by its name, its id, or a unique part of its id.",
         show_default=False,
     ),
 ]
@@ -60,7 +62,7 @@ NewNameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="What it is called. A flow of that name, or id, gets a new version.",
+        help="The name of the flow. An existing flow of that name, or id, gets a new version.",
         show_default=False,
     ),
 ]
@@ -75,27 +77,29 @@ PlanOption = Annotated[
     typer.Option(
         "--plan",
         metavar="PLAN_ID",
-        help="A plan that is kept, in place of a file: its id, the unique start of it, or that of "
-        "an execution of it; or: last.",
+        help="A stored plan in place of a file: its id, a unique part of its id, an execution of "
+        "the plan, or: last.",
     ),
 ]
 DescriptionOption = Annotated[
     str | None,
-    typer.Option("--description", metavar="TEXT", help="What it is for: the goal of its runs."),
+    typer.Option(
+        "--description", metavar="TEXT", help="The purpose of the flow: the goal of its executions."
+    ),
 ]
 VersionOption = Annotated[
     str | None,
     typer.Option(
         "--version",
         metavar="VERSION",
-        help="One of its versions, or the unique start of one. [default: the present one]",
+        help="A version of the flow, or its unique start. [default: the current version]",
     ),
 ]
 
 
 @flow_app.callback()
 def flow() -> None:
-    """Keep graphs under a name, with every version they had, and run them."""
+    """Save graphs under a name, with all their versions, and run them."""
 
 
 @flow_app.command()
@@ -107,6 +111,7 @@ def save(
     description: DescriptionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Save a graph or a plan under a name.
 
@@ -117,7 +122,7 @@ def save(
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     if (file is None) == (plan is None):
         raise InputError(
             "a flow is saved from a file or from a plan",
@@ -139,7 +144,7 @@ def save(
         f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}, "
         f"version {saved.version}"
     )
-    console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {saved.flow_id}')}")
+    console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(saved.name)}')}")
 
 
 @flow_app.command()
@@ -148,6 +153,7 @@ def ls(
     limit: LimitOption = 20,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """List flows, newest first.
 
@@ -155,14 +161,14 @@ def ls(
 
     * `planwave flow ls`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
     found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
     flows = found[:limit]
     if console.json:
         console.result({"flows": [asdict(each) for each in flows]})
     elif flows:
-        console.lines(flow_line(console, each) for each in flows)
+        console.lines(flow_lines(console, flows))
         if len(found) > limit:
             pagination_hint(console, ctx, "flow ls", limit)
     else:
@@ -179,6 +185,7 @@ def show(
     version: VersionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Show a flow: its graph and its versions.
 
@@ -187,7 +194,7 @@ def show(
     * `planwave flow show triage`
     * `planwave flow show triage --json --version 3f0c > triage.json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[FlowVersion]]:
@@ -200,7 +207,7 @@ def show(
     else:
         show_flow(console, flow, versions[:_VERSIONS_SHOWN])
         if len(versions) > _VERSIONS_SHOWN:
-            console.text("There are older ones.")
+            console.text("There are older entries.")
 
 
 @flow_app.command()
@@ -209,6 +216,7 @@ def rm(
     name: NameArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
     """Remove a flow with all its versions; its executions stay.
 
@@ -216,7 +224,7 @@ def rm(
 
     * `planwave flow rm triage`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     flow = ctx.read(lambda queries: find_flow(queries, name))
 
@@ -244,6 +252,7 @@ def run(
     run_from: RunFromOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -254,7 +263,7 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --version 3f0c --json`
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     arguments = read_inputs(inputs or ())
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
     flow = ctx.read(lambda queries: find_flow(queries, name, version))
@@ -272,7 +281,7 @@ async def _save_flow(
     name = name.strip()
     try:
         try:
-            flow_id = await find_flow_id(backend.queries, name, by_prefix=False)
+            flow_id = await find_flow_id(backend.queries, name, by_part=False)
         except NotFound:
             return await backend.create_flow(
                 name, graph=graph, plan_id=plan_id, description=description

@@ -17,6 +17,7 @@ from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -31,46 +32,49 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 
+RerunOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rerun",
+        metavar="NODE",
+        help="Run this step again, with all steps inside it. Can be repeated.",
+    ),
+]
+
 
 def retry(
     typer_ctx: typer.Context,
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Run what failed, was blocked or was cancelled once more, as a new execution.
+    """Run the failed, blocked and cancelled steps of an execution again, as a new execution.
 
-    Completed steps, nested ones too, are reused and not paid for again.
+    Results of completed steps, nested ones too, are reused and cost nothing.
 
     For example:
 
     * `planwave retry last`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
 
     async def start(backend: Backend, execution_id: str) -> str:
         return await backend.retry(execution_id)
 
-    exit_with(asyncio.run(_follow_new(ctx, name, start)))
+    exit_with(asyncio.run(_follow_new(ctx, name, "a retry", start)))
 
 
 def fork(
     typer_ctx: typer.Context,
     name: ExecutionArgument,
-    rerun: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rerun",
-            metavar="NODE",
-            help="Run this step in any case, with all inside it. May be given several times.",
-        ),
-    ] = None,
+    rerun: RerunOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NODE.FIELD=VALUE",
-            help="Another value in a step's data: JSON, or text. May be given several times.",
+            help="Change a field of a step's data to a value, JSON or text. Can be repeated.",
         ),
     ] = None,
     changes: Annotated[
@@ -83,19 +87,20 @@ def fork(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Run an execution again with some of it changed, as a new execution.
+    """Run an execution again with changes, as a new execution.
 
     Results of steps that the changes do not affect are reused; only the other steps run. The
-    original execution stays as it is; `planwave diff` shows what came out differently.
+    original execution does not change; `planwave diff` compares the two.
 
     For example:
 
     * `planwave fork last --rerun compare`
-    * `planwave fork 0199c3a1 --set compare.model=gpt-4o --set research.temperature=0.2`
+    * `planwave fork 09a2fd --set compare.model=gpt-4o --set research.temperature=0.2`
     * `planwave fork last --changes changes.json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     from_file = {} if changes is None else _read_changes(changes)
 
     async def start(backend: Backend, execution_id: str) -> str:
@@ -103,20 +108,20 @@ def fork(
         wanted = changes_of_fields(from_file, parse_settings(settings or ()), ids)
         return await backend.fork(execution_id, rerun or (), wanted)
 
-    exit_with(asyncio.run(_follow_new(ctx, name, start)))
+    exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
 
 
 async def _follow_new(
-    ctx: CommandContext, name: str, start: Callable[[Backend, str], Awaitable[str]]
+    ctx: CommandContext, name: str, kind: str, start: Callable[[Backend, str], Awaitable[str]]
 ) -> int:
-    """Start a new execution from an earlier one, and follow it."""
+    """Start a new execution from an earlier one, and follow it; ``kind`` says what it is."""
     console, settings = ctx.console(), ctx.settings()
     async with ctx.queries(settings) as queries:
         execution_id = await find_execution(queries, name)
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings) as backend:
             new_id = await start(backend, execution_id)
-            console.verbatim(f"execution {new_id}, from {execution_id}")
+            console.verbatim(f"execution {new_id}, {kind} of {execution_id}")
             return await follow_run(ctx, backend, interrupt, new_id)
 
 

@@ -1,4 +1,4 @@
-"""``planwave backup`` and ``prune``: what an operator does with the storage directory."""
+"""``planwave delete``, ``backup`` and ``prune``: maintenance of the storage directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
-from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
+from planwave.cli.lookup import Match, find
+from planwave.cli.options import (
+    CommandContext,
+    IdArgument,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.errors import InputError, StoreError
 from planwave.storage.files import ARTIFACT_DIR
 
@@ -21,6 +29,43 @@ if TYPE_CHECKING:
 
 _MOST_DAYS: Final = 36_500
 _MB: Final = 1_000_000
+
+
+def delete(
+    typer_ctx: typer.Context,
+    name: IdArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Delete an execution that has ended, with its results, or a plan.
+
+    Executions of a deleted plan stay: they contain their graph.
+
+    For example:
+
+    * `planwave delete 09a2fd`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    console = ctx.console()
+
+    async def find_and_delete() -> Match:
+        settings = ctx.settings()
+        async with ctx.queries(settings) as queries:
+            match = await find(queries, name)
+        async with ctx.backend(settings) as backend:
+            if match.kind == "execution":
+                await backend.delete_execution(match.id)
+            else:
+                await backend.delete_plan(match.id)
+        return match
+
+    deleted = asyncio.run(find_and_delete())
+    if console.json:
+        console.result({"deleted": deleted.id, "kind": deleted.kind})
+    else:
+        done = console.glyph("completed")
+        console.verbatim(f"{done} Deleted {deleted.kind} {deleted.id}")
 
 
 def backup(
@@ -35,10 +80,11 @@ def backup(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Write everything that is stored into one file, also while a server runs.
+    """Write a backup of the storage directory into one file, also while a server runs.
 
-    The file is whole or not written at all. To restore it, unpack it into a new directory:
+    The file is written completely or not at all. To restore it, unpack it into a new directory:
     `mkdir DIR && tar -xf FILE -C DIR`, then use that directory with `--storage DIR`.
 
     For example:
@@ -48,7 +94,7 @@ def backup(
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.backup import back_up
 
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     made = back_up(settings.storage_dir, file)
     if console.json:
@@ -76,28 +122,30 @@ def prune(
             min=1,
             max=_MOST_DAYS,
             metavar="DAYS",
-            help="Remove executions that ended before that. [default: PLANWAVE_RETENTION_DAYS]",
+            help="Delete executions that ended more than so many days ago. "
+            "[default: PLANWAVE_RETENTION_DAYS]",
             show_default=False,
         ),
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Remove executions that ended long ago: events, results, recorded calls, JSON documents.
+    """Delete old executions: events, results, recorded calls, JSON documents.
 
-    Plans are kept, and so is what has not ended. A server that runs does this by itself, at its
-    start and daily, where PLANWAVE_RETENTION_DAYS is set.
+    Plans and executions that have not ended stay. A server with PLANWAVE_RETENTION_DAYS does this
+    by itself when it starts, and daily.
 
     For example:
 
     * `planwave prune --older-than 90`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:
         raise InputError(
-            "nothing says how old is too old",
+            "the age of the executions to delete is missing",
             code="usage",
             hint=f"{ctx.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
         )

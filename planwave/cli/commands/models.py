@@ -25,7 +25,13 @@ from rich.progress import (
 from planwave.cli.console import CommandConsole
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
-from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    CommandContext,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
 from planwave.planner.capabilities import check_can_plan
@@ -45,13 +51,13 @@ _COUNT_LIMIT = 1000
 _STORAGE_HINT = "set PLANWAVE_STORAGE_DIR, or --storage, to a directory that can be written"
 
 model_app = typer.Typer(
-    help="The embedded model: fetch it ahead of time.", no_args_is_help=True, add_completion=False
+    help="Download the embedded model ahead of time.", no_args_is_help=True, add_completion=False
 )
 
 
 @model_app.callback()
 def model() -> None:
-    """Fetch the embedded model ahead of time."""
+    """Download the embedded model ahead of time."""
 
 
 @model_app.command()
@@ -61,13 +67,13 @@ def pull(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="One that `planwave doctor` lists. [default: qwen2.5-coder-1.5b]",
+            help="A model that `planwave doctor` lists. [default: qwen2.5-coder-1.5b]",
             show_default=False,
         ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Fetch the embedded model, check it, keep it in the model cache.
+    """Download the embedded model into the model cache, and check it.
 
     The model is used only if its checksum is right. An interrupted download continues where it
     stopped.
@@ -88,7 +94,12 @@ def pull(
         )
 
 
-def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
+def doctor(
+    typer_ctx: typer.Context,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
     """Show what works on this machine, what does not, and how to enable it.
 
     For example:
@@ -96,7 +107,7 @@ def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOpt
     * `planwave doctor`
     * `planwave doctor --json`
     """
-    ctx = command_context(typer_ctx, json, storage)
+    ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     providers, local = ctx.factories.providers(settings)
     infos = providers.list()
@@ -294,7 +305,7 @@ def download_model(
         ProviderError: It cannot be fetched.
     """
     console.text(
-        f"The model {name} runs on this machine and needs no API key: fetching "
+        f"The model {name} runs on this machine and needs no API key: downloading "
         f"{model_file(name).size / 1e9:.1f} GB into {expand_home(settings.model_dir)}, once."
     )
     download_with_progress(console, settings, name, download)
@@ -313,7 +324,7 @@ def download_with_progress(
     """
     if is_path(name):
         raise InputError(
-            f"{name} is a file of your own: there is nothing to fetch",
+            f"{name} is a file of your own: there is nothing to download",
             hint=f"name a model: planwave model pull {next(iter(MODEL_FILES))}",
         )
     model_file(name)
@@ -324,8 +335,8 @@ def download_with_progress(
         return work(name, settings.model_dir, progress=_line_progress(console))
     except KeyboardInterrupt as error:
         raise Interrupted(
-            message=f"interrupted; what was fetched of {name} is kept",
-            hint=f"go on: planwave model pull {name}",
+            message=f"interrupted; the downloaded part of {name} is stored",
+            hint=f"continue with: planwave model pull {name}",
         ) from error
 
 

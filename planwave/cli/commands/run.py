@@ -17,6 +17,7 @@ from planwave.cli.options import (
     CommandContext,
     FileArgument,
     GoalArgument,
+    ImportOption,
     InputOption,
     JsonFlag,
     MaxParallelOption,
@@ -55,6 +56,7 @@ def run(
     inputs: InputOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -70,7 +72,7 @@ def run(
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     options = run_options(scheduling, on_failure, max_parallel)
     run_and_exit(
         ctx, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
@@ -82,17 +84,18 @@ def plan(
     goal: GoalArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
-    """Write a plan for a goal, show it and keep it; nothing runs.
+    """Plan a goal, show the plan and store it; nothing runs.
 
     For example:
 
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
@@ -107,6 +110,7 @@ def exec_(
     inputs: InputOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
@@ -118,7 +122,7 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
     run_and_exit(
         ctx, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
@@ -160,7 +164,7 @@ def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
         raise typer.Exit(code)
 
 
-_STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was kept"
+_STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was stored"
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,7 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
         console.result(made.as_json())
     else:
         console.line()
-        console.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
+        console.verbatim(f"Stored; show it with: {ctx.command_hint(f'show {made.plan_id}')}")
     return ExitCode.OK
 
 
@@ -229,11 +233,11 @@ async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> 
 
 
 async def _start_execution(ctx: CommandContext, backend: Backend, made: Plan, job: RunJob) -> str:
-    """Start a plan; gives the id of its execution, which is kept from here on."""
+    """Start a plan; return the id of its execution, which is stored by then."""
     try:
         return await backend.start(made, job.inputs, job.options)
     except PlanwaveError as error:
         if not job.is_planned:
-            kept = f"the plan is kept: {ctx.command_hint(f'show {made.plan_id}')}"
+            kept = f"the plan is stored: {ctx.command_hint(f'show {made.plan_id}')}"
             error.hint = f"{error.hint}; {kept}" if error.hint else kept
         raise

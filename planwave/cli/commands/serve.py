@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planwave.cli.options import (
+    ImportOption,
     JsonFlag,
     ModelOption,
     ProviderOption,
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 HostOption = Annotated[
     str | None,
     typer.Option(
-        "--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1, this machine]"
+        "--host", metavar="ADDRESS", help="The address to listen on. [default: 127.0.0.1]"
     ),
 ]
 PortOption = Annotated[
     int | None,
     typer.Option(
-        "--port", min=0, max=65_535, metavar="N", help="0 takes any that is free. [default: 8000]"
+        "--port",
+        min=0,
+        max=65_535,
+        metavar="N",
+        help="The port; 0 selects a free one. [default: 8000]",
     ),
 ]
 
@@ -43,22 +48,22 @@ def serve(
     port: PortOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
     """Serve plans and executions over HTTP, WebSocket and server-sent events.
 
-    Ctrl-C (or SIGTERM) takes nothing new, lets running steps finish for a while and keeps the rest
-    as it is; a second one stops at once. On any address but this machine's own, PLANWAVE_TOKEN has
-    to be set; requests carry it as `Authorization: Bearer …`.
+    After Ctrl-C (or SIGTERM) no new work is accepted, and running steps have some time to end; a
+    second one stops at once. Addresses other than loopback need PLANWAVE_TOKEN; requests send it as `Authorization: Bearer …`.
 
     For example:
 
     * `planwave serve`
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
-    * `planwave serve --port 0 --json` (the first line says where it listens)
+    * `planwave serve --port 0 --json` (the first line has the URL)
     """
-    ctx = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     settings = ctx.settings()
     chosen: dict[str, object] = {"host": host, "port": port}
     settings = settings.model_copy(
@@ -85,8 +90,10 @@ def _show_address(console: CommandConsole, settings: Settings, url: str) -> None
         return
     console.verbatim(f"planwave listens on {url}")
     if settings.api_docs:
-        console.verbatim(f"  what it answers to: {url}/docs")
-    console.verbatim(f"  everything is kept in {directory}")
+        console.verbatim(f"  API documentation: {url}/docs")
+    console.verbatim(f"  storage: {directory}")
     if settings.token is not None:
         console.text("  requests carry the token: Authorization: Bearer …")
-    console.text("  Ctrl-C stops it gently, twice at once")
+    console.text(
+        "  Ctrl-C stops it after running steps have ended; a second Ctrl-C stops it at once"
+    )

@@ -19,6 +19,7 @@ from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
+    ImportOption,
     JsonFlag,
     StorageOption,
     command_context,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
     from planwave.service.queries.history import QueryService
 
-_KEYS_HINT: Final = "Ctrl-C leaves, it goes on"
+_KEYS_HINT: Final = "Ctrl-C leaves, the execution continues"
 _POLL_INTERVAL_S: Final = 0.5
 """The pause between two reads of what another process has written."""
 
@@ -50,17 +51,18 @@ def watch(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    node_modules: ImportOption = None,
 ) -> None:
-    """Watch an execution until it ends, also one that a server runs; replay one that has ended.
+    """Follow an execution until it ends; replay it if it has ended.
 
-    Ctrl-C only leaves: the execution goes on. The exit code is that of `planwave run`.
+    Ctrl-C only leaves: the execution continues. The exit code is that of `planwave run`.
 
     For example:
 
     * `planwave watch last`
-    * `planwave watch 0199c3a1 --json > result.json`
+    * `planwave watch 09a2fd --json > result.json`
     """
-    code = asyncio.run(_watch(command_context(typer_ctx, json, storage), name))
+    code = asyncio.run(_watch(command_context(typer_ctx, json, storage, node_modules), name))
     if code:
         raise typer.Exit(code)
 
@@ -84,8 +86,8 @@ async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, 
                 _follow(ctx, queries, read_events, name)
             )
         except Interrupted as left:
-            left.message = "left; the execution goes on as it was"
-            left.hint = f"come back with: {ctx.command_hint(f'watch {name}')}"
+            left.message = "left; the execution continues"
+            left.hint = f"watch it again with: {ctx.command_hint(f'watch {name}')}"
             raise
         document = await queries.document(execution_id)
         show_result(console, document, queries.document_path(execution_id))
@@ -139,9 +141,7 @@ async def _with_hints(
             words = ctx.command_hint(f"answer {event.execution_id} {request_id}")
             console.verbatim(f"  answer with: {words}")
         elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
-            console.verbatim(
-                f"  have it go on with: {ctx.command_hint(f'resume {event.execution_id}')}"
-            )
+            console.verbatim(f"  resume with: {ctx.command_hint(f'resume {event.execution_id}')}")
 
 
 async def _watch_service(backend: RemoteBackend, execution_id: str) -> AsyncGenerator[Event]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -21,10 +21,15 @@ _VERSION_CHARS = 12
 """Characters of a version that a list shows; unique in practice."""
 
 
-def flow_line(console: CommandConsole, flow: FlowRecord) -> Line:
-    """Return the line of a flow in a list."""
+def flow_lines(console: CommandConsole, flows: Sequence[FlowRecord]) -> Iterable[Line]:
+    """Return the lines of a list of flows."""
+    ids = console.short_ids(flow.flow_id for flow in flows)
+    return (_flow_line(flow, ids[flow.flow_id]) for flow in flows)
+
+
+def _flow_line(flow: FlowRecord, shown_id: str) -> Line:
     return Text.assemble(
-        (console.short_id(flow.flow_id), "cyan"),
+        (shown_id, "cyan"),
         f"  {local_time(flow.updated_at)}  ",
         (f"revision {flow.revision:<4} {counted(flow.node_count, 'step'):>9}  ", "dim"),
         truncate(flow.name, _NAME_CHARS),

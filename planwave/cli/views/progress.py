@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planwave.cli.formatting import (
+    DID_NOT_RUN,
+    awaited,
     counted,
     duration,
     error_text,
     json_object,
     one_line,
     plan_progress_text,
+    shown_status,
     status_reason,
 )
 from planwave.events import ENDED_STATUS, Event, OpenRequest
@@ -38,8 +41,11 @@ from planwave.graph.reading.documents import read_graph
 from planwave.graph.shape import measure
 
 NODE_END_STATUSES = frozenset(
-    {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
-)
+    {
+        "completed", *DID_NOT_RUN, "failed", "skipped", "blocked", "cancelled", "linked",
+        "not_reached",
+    }
+)  # fmt: skip
 _TAIL_CHARS = 600
 _SOON_S = 3_600.0
 """A command keeps showing a run that waits for a timer of at most this length."""
@@ -87,6 +93,7 @@ class RunProgress:
     """The state of a run, as far as its events have been applied.
 
     Attributes:
+        is_fork: Whether the run may reuse results of another execution.
         reason: The reason of a pause.
         requests: The open requests by id, oldest first.
         timers: Ids of all requests so far that are timers rather than questions.
@@ -96,6 +103,7 @@ class RunProgress:
         graph: The graph that runs.
         waves: Node ids wave by wave, as planned.
         clock: Seconds, monotonic.
+        is_fork: See the attribute.
     """
 
     def __init__(
@@ -103,7 +111,10 @@ class RunProgress:
         graph: Graph,
         waves: Sequence[Sequence[str]],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        is_fork: bool = False,
     ) -> None:
+        self.is_fork = is_fork
         needs: dict[str, list[str]] = {}
         for edge in graph.edges:
             source = graph.by_id.get(edge.source)
@@ -117,7 +128,6 @@ class RunProgress:
             WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
             for number, ids in enumerate(waves, start=1)
         ]
-        self.total_waves = len(self.waves)
         self.status = "starting"
         self.reason = ""
         self.pause: PauseKind | None = None
@@ -150,6 +160,17 @@ class RunProgress:
         if self.status == "paused":
             return self.pause != REQUESTED or not self._active
         return self.status in ENDED_STATUS
+
+    @property
+    def pause_reason(self) -> str:
+        """The reason of a pause: what the run waits for, or why it was paused."""
+        if self.pause != WAITING or not self.requests:
+            return self.reason
+        waits = [
+            awaited(request_id, each.request if request_id in self.timers else None)
+            for request_id, each in self.requests.items()
+        ]
+        return one_line(f"waiting {', '.join(waits)}")
 
     @property
     def questions(self) -> list[OpenRequest]:
@@ -234,11 +255,12 @@ class RunProgress:
         kind = event.type.removeprefix("execution.")
         if kind == "started":
             self.status = "executing"
-            self.total_waves = int(event.data.get("waves") or self.total_waves)
             for status in ("linked", "not_reached"):
                 for node_id in event.data.get(status) or ():
                     if node_id in self.nodes:
                         self.nodes[node_id].status = status
+            for wave in self.waves:
+                wave.nodes = [node for node in wave.nodes if node.status != "linked"]
         elif kind == "resumed":
             self.status, self.reason, self.pause = "executing", "", None
         elif kind != "created":
@@ -265,9 +287,10 @@ class RunProgress:
                 "" if is_time else answer_text(event.data.get("answer")),
             )
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
-            node.status, node.tail = kind, ""
+            node.status, node.tail = shown_status(kind, event.data), ""
             node.seconds = self._seconds(node, event)
-            node.note = status_reason(kind, event.data) or node.warning or _route_of(event.data)
+            reason = status_reason(node.status, event.data)
+            node.note = reason or node.warning or _route_of(event.data)
         elif kind in ("retrying", "waiting"):
             node.status, node.note = kind, status_reason(kind, event.data)
         elif kind in ("parked", "unparked"):  # the nested node has the request
@@ -278,6 +301,8 @@ class RunProgress:
             node.warning = str(event.data.get("message", ""))
 
     def _seconds(self, node: NodeLine, event: Event) -> float | None:
+        if node.status in DID_NOT_RUN:
+            return None
         took = event.data.get("duration_s")
         if took is not None:
             return float(took)
@@ -291,22 +316,21 @@ def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> 
         GraphInvalid: The stored graph is invalid: it was changed in the database.
     """
     graph, _ = read_graph(created.data["graph"])
-    return RunProgress(graph, measure(graph).waves, clock)
+    is_fork = bool(created.data.get("parent"))
+    return RunProgress(graph, measure(graph).waves, clock, is_fork=is_fork)
 
 
 def event_line(event: Event, progress: RunProgress) -> str | None:
     """Return the plain line of an event for pipes and logs; None for events that need no line."""
     kind = event.type
     if kind == "execution.started":
-        nodes, waves = len(progress.counted_nodes), progress.total_waves
-        return f"running {counted(nodes, 'step')} in {counted(waves, 'wave')}"
+        return _start_line(progress)
     if kind == "wave.started" and event.path is None:
-        names = ", ".join(str(n) for n in event.data.get("nodes") or ())
-        return f"wave {event.data.get('wave')} of {progress.total_waves}: {names}"
+        return _wave_line([str(each) for each in event.data.get("nodes") or ()], progress)
     if kind == "execution.paused":
-        return f"paused: {event.data.get('reason')}"
+        return f"paused: {progress.pause_reason}"
     if kind == "execution.resumed":
-        return f"goes on: {event.data.get('reason')}"
+        return f"resumed: {event.data.get('reason')}"
     if (message := message_line(event, progress)) is not None:
         return message
     if (words := _plan_progress(event)) is not None:
@@ -315,10 +339,35 @@ def event_line(event: Event, progress: RunProgress) -> str | None:
     if node is None or kind not in _EVENT_WORDS:
         return None
     if event.data.get("request_id") in progress.timers and kind == "node.answered":
-        return f"goes on    {node.id}{_name_suffix(node)}"
+        return f"continued  {node.id}{_name_suffix(node)}"
+    word = shown_status(_EVENT_WORDS[kind], event.data)
     seconds = f" ({duration(node.seconds)})" if node.seconds is not None else ""
     note = f": {one_line(node.note)}" if node.note else ""
-    return f"{_EVENT_WORDS[kind]:<10} {node.id}{_name_suffix(node)}{seconds}{note}"
+    return f"{word:<10} {node.id}{_name_suffix(node)}{seconds}{note}"
+
+
+def _start_line(progress: RunProgress) -> str:
+    """Return the line of the start: the steps and waves of the plan, as its forecast counts them."""
+    total = len(progress.counted_nodes)
+    parts = [
+        [node for node in wave.nodes if node.status != "not_reached"] for wave in progress.waves
+    ]
+    runs, waves = sum(map(len, parts)), sum(map(bool, parts))
+    steps = counted(total, "step") if runs == total else f"{runs} of {counted(total, 'step')}"
+    return f"running {steps} in {counted(waves, 'wave')}"
+
+
+def _wave_line(ids: Sequence[str], progress: RunProgress) -> str:
+    """Return the line of nodes that start together, with their waves as the plan numbers them.
+
+    A run numbers waves without the nodes that do not run, so that nodes of two waves of the plan
+    may start together.
+    """
+    numbers = [
+        str(wave.number) for wave in progress.waves if any(node.id in ids for node in wave.nodes)
+    ]
+    word = "wave" if len(numbers) < 2 else "waves"
+    return f"{word} {' and '.join(numbers)} of {len(progress.waves)}: {', '.join(ids)}"
 
 
 def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
@@ -326,8 +375,9 @@ def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
     path, data = event.path or "", event.data
     if path in progress.nodes or _parent_of(path) not in progress.nodes:
         return progress.nodes.get(path)
-    took = data.get("duration_s")
-    note = status_reason(event.type.removeprefix("node."), data)
+    status = shown_status(event.type.removeprefix("node."), data)
+    took = None if status in DID_NOT_RUN else data.get("duration_s")
+    note = status_reason(status, data)
     if event.type == "node.answered":
         note = answer_text(data.get("answer"))
     name = str(data.get("name") or path)

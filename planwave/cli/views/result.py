@@ -15,20 +15,22 @@ from planwave.cli.formatting import (
     DURATION_WIDTH,
     ID_WIDTH,
     STATUS_WIDTH,
+    awaited,
     counted,
     duration,
     error_text,
     json_object,
     money,
     one_line,
+    shown_status,
     status_reason,
     status_style,
     status_text,
+    tokens_text,
     truncate,
 )
 from planwave.errors import NESTED_FAILED
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer
-from planwave.events.request_text import request_text as asked_for
 from planwave.events.types import WAITING, pause_kind
 from planwave.expressions.json_text import to_text
 
@@ -57,7 +59,7 @@ def show_result(console: CommandConsole, document: Document, path: Path | None) 
     console.line()
     console.text(summary(console, document))
     if path is not None and path.is_file():
-        console.verbatim(f"Kept in {path}")
+        console.verbatim(f"Stored in {path}")
 
 
 def final_results(document: Document) -> list[tuple[str, str]]:
@@ -117,13 +119,13 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     lines: list[Text] = []
     nodes = nodes_of(document)
     asking = {
-        each.get("path"): each.get("request")
+        each.get("path"): {name: each.get(name) for name in ("request_id", "request")}
         for each in map(json_object, document.get("requests") or ())
     }
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
-        status, path = str(node.get("status")), _path(node)
-        took = node.get("execution_time")
+        status, path = shown_status(str(node.get("status")), node), _path(node)
+        took = None if status == "reused" else node.get("execution_time")
         seconds = duration(float(took)) if isinstance(took, int | float) else ""
         line = Text.assemble(
             "  ",
@@ -137,7 +139,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         name = one_line(str(node.get("name") or ""))
         if name not in ("", path, node["id"]):
             line.append(f"  {name}")
-        if why := status_reason(status, {**node, "request": asking.get(path)}):
+        if why := status_reason(status, {**node, **asking.get(path, {})}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
         lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
@@ -145,7 +147,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
 
 
 def _answer_line(answer: Mapping[str, Any]) -> Text:
-    by = "nobody in time" if answer.get("by") == TIMEOUT else "a person"
+    by = "its time limit" if answer.get("by") == TIMEOUT else "a person"
     return Text(
         f"      answered by {by}: {one_line(answer_text(answer.get('answer')))}", style="dim"
     )
@@ -158,6 +160,8 @@ def summary(console: CommandConsole, document: Document) -> Text:
     nodes = [node for node in steps if node.get("status") != "linked"]  # made on demand, never run
     done = sum(node.get("status") == "completed" for node in nodes)
     parts = [f"{done} of {counted(len(nodes), 'step')} completed"]
+    if reused := sum(bool(node.get("reused")) for node in nodes):
+        parts[0] += f", {reused} of them reused"
     seconds = document.get("execution_time") or _seconds(document)
     if isinstance(seconds, int | float):
         parts.append(duration(float(seconds)))
@@ -182,7 +186,7 @@ def _usage(usage: Mapping[str, Any]) -> list[str]:
     parts: list[str] = []
     read, told = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
     if read or told:
-        parts.append(f"{read:,} + {told:,} tokens")
+        parts.append(f"tokens {tokens_text(read, told)}")
         cost = usage.get("cost_usd")
         parts.append("price unknown" if cost is None else "free" if cost == 0 else money(cost))
     return parts
@@ -223,7 +227,8 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
     execution_id = str(document.get("execution_id"))
     requests = [json_object(each) for each in document.get("requests") or ()]
     for request in requests:
-        said = f"{request.get('path')}: {asked_for(request.get('request'))}"
+        awaits = awaited(request.get("request_id"), request.get("request"))
+        said = f"{request.get('path')}: waiting {awaits}"
         console.text(Text(f"{console.glyph('waiting')} {one_line(said)}", style="yellow"))
         fields = json_object(request.get("request"))
         for line in _value_lines(fields.get("value")):
@@ -234,14 +239,16 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
             words += f" --decision {shlex.quote(one_line(actions[0]))}"
         others = [shlex.quote(one_line(each)) for each in actions[1:]]
         either = f"   (or {', '.join(others)})" if others else ""
-        way = "have it go on at once" if is_timer(fields) else "answer"
-        console.verbatim(f"  {way} with: {ctx.command_hint(words)}{either}")
+        way = "continue now with" if is_timer(fields) else "answer with"
+        console.verbatim(f"  {way}: {ctx.command_hint(words)}{either}")
     if any(is_timer(each.get("request")) for each in requests):
-        console.verbatim(f"It goes on by itself then, while this runs: {ctx.command_hint('serve')}")
+        console.verbatim(
+            f"The timer continues by itself while a server runs: {ctx.command_hint('serve')}"
+        )
     if not requests or pause_kind({"reason": document.get("reason")}) != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))
         again = ctx.command_hint(f"resume {execution_id}")
-        console.verbatim(f"It is {reason}; have it go on with: {again}")
+        console.verbatim(f"The execution is {reason}; resume it with: {again}")
 
 
 def _value_lines(value: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.live import Live
@@ -22,6 +22,7 @@ from planwave.cli.formatting import (
     status_style,
     status_text,
     tail,
+    tokens_text,
     truncate,
 )
 from planwave.cli.views.progress import (
@@ -42,6 +43,8 @@ _NAME_WIDTH = 30
 _ACTIVE = ("running", "retrying")
 
 
+_HOLD_S: Final = 0.3
+"""How long the start of a fork's node is not shown; to find a result to reuse takes less."""
 STOP_HINT: Final = "Ctrl-C stops"
 
 
@@ -67,14 +70,66 @@ async def show_events(
     """
     if console.live:
         return await _show_events_live(console, progress, events, keys_hint, until)
-    async for event in events:
-        progress.apply(event)
-        said = event_line(event, progress)
-        if said is not None:
-            console.line(f"[{progress.elapsed:7.1f}s] {said}")
-        if until():
-            return True
-    return False
+    lines = _EventLines(console, progress)
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(lines.write_held_starts())
+        try:
+            async for event in events:
+                progress.apply(event)
+                lines.write(event)
+                if until():
+                    return True
+            return False
+        finally:
+            writing.cancel()
+
+
+class _EventLines:
+    """Writes a line for each event.
+
+    In a fork every node starts, and ends at once if its result is reused. So the line of a start is
+    held until the node shows that it runs, by an event or by the time that passes.
+    """
+
+    def __init__(self, console: CommandConsole, progress: RunProgress) -> None:
+        self._console, self._progress = console, progress
+        self._held: dict[str, _HeldStart] = {}
+
+    def write(self, event: Event) -> None:
+        """Write the line of an event that the progress has applied."""
+        line, path = event_line(event, self._progress), event.path or ""
+        if event.type == "node.started" and self._progress.is_fork:
+            self._held[path] = _HeldStart(line, time.monotonic())
+            return
+        if event.type == "node.completed" and event.data.get("reused"):
+            self._held.pop(path, None)
+        else:
+            self._release([each for each in self._held if _is_at_or_inside(path, each)])
+        self._write(line)
+
+    async def write_held_starts(self) -> None:
+        """Write the lines of starts that were held long enough, until cancelled."""
+        while self._progress.is_fork:
+            await asyncio.sleep(_HOLD_S)
+            limit = time.monotonic() - _HOLD_S
+            self._release([path for path, held in self._held.items() if held.since <= limit])
+
+    def _release(self, paths: list[str]) -> None:
+        for path in paths:
+            self._write(self._held.pop(path).line)
+
+    def _write(self, line: str | None) -> None:
+        if line is not None:
+            self._console.line(f"[{self._progress.elapsed:7.1f}s] {line}")
+
+
+class _HeldStart(NamedTuple):
+    line: str | None
+    since: float
+
+
+def _is_at_or_inside(path: str, node: str) -> bool:
+    return path == node or path.startswith(f"{node}[")
 
 
 async def _show_events_live(
@@ -187,13 +242,13 @@ class RunScreen:
         nodes = progress.counted_nodes
         done = sum(node.status in NODE_END_STATUSES for node in nodes)
         parts = [f"{done} of {counted(len(nodes), 'step')} done", duration(progress.elapsed)]
-        tokens = progress.input_tokens + progress.output_tokens
-        if tokens:
-            parts.append(counted(tokens, "token"))
+        if progress.input_tokens or progress.output_tokens:
+            used = tokens_text(progress.input_tokens, progress.output_tokens)
+            parts.append(f"tokens {used}")
         if progress.cost_usd:
             parts.append(money(progress.cost_usd))
         if progress.status == "paused":
-            parts.append(f"paused: {one_line(progress.reason)}")
+            parts.append(f"paused: {one_line(progress.pause_reason)}")
         parts.append(self._keys)
         return Text(f" {self._console.symbol('·', '-')} ".join(parts), style="dim")
 

@@ -23,6 +23,7 @@ from planwave.events.types import (
     message_text,
     typed_event,
 )
+from planwave.expressions.json_text import to_text
 
 
 class TextLog:
@@ -64,7 +65,7 @@ class TextLog:
             case "node.blocked":
                 return self._blocked_by(event.data)
             case "node.cancelled" if event.attempt is not None:  # else the node never ran
-                return f"Cancelled node {self._label(node)} - {event.data.get('cause')}"
+                return f"Cancelled node {self._label(node)} - {to_text(event.data.get('cause'))}"
             case "node.event" if event.data.get("event_type") == MESSAGE:
                 text = message_text(event.data.get("data"))
                 return f"Message from node {self._label(node)} - {text}"
@@ -138,7 +139,7 @@ def _origin_of(data: NodeCompletedData) -> str:
     """Return where a result comes from: an earlier execution, the client, or a run of some seconds."""
     reused = data.get("reused")
     if reused:
-        return f"taken over from execution {reused.get('execution_id')}"
+        return f"reused from execution {reused.get('execution_id')}"
     if data.get("changed"):
         return "given by the fork"
     return f"took {data.get('duration_s') or 0.0:.2f}s"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from planwave.errors import Conflict, PermanentError, PlanwaveError
+from planwave.events.request_text import end_of_timer, is_timer
 from planwave.events.types import (
     EXECUTION_PAUSED,
     EXECUTION_RESUMED,
@@ -112,13 +113,22 @@ def _resume(run: RunState, reason: str) -> None:
     """
     _require_not_ending(run)
     if not is_paused_by_request(run.pause_reason):
-        raise Conflict(
-            "the execution is not paused by request",
-            code="not-paused",
-            hint="answer its open requests" if run.requests else None,
-        )
+        raise _not_paused(run)
     record_resume(run, reason)
     run.slots.reopen()
+
+
+def _not_paused(run: RunState) -> Conflict:
+    """Return the error of a resume that only an answer can bring about, or that is not needed."""
+    code = "not-paused"
+    pending = next(iter(run.requests), None)
+    if pending is None:
+        return Conflict("the execution is not paused", code=code)
+    request_id, asked = pending[0], pending[1].suspension.request
+    hint = f"answer request {request_id}"
+    if is_timer(asked):
+        return Conflict(f"it waits for a timer until {end_of_timer(asked)}", code=code, hint=hint)
+    return Conflict(f"it waits for an answer to {request_id}", code=code, hint=hint)
 
 
 def record_resume(run: RunState, reason: str) -> None:

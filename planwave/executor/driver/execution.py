@@ -216,7 +216,7 @@ class Execution:
     @property
     def result_bytes(self) -> int:
         """The size of all results so far, 0 where no limit needs it."""
-        return 0 if self._run.limits is None else self._run.limits.result_bytes
+        return 0 if self._run.limits is None else self._run.limits.state_bytes
 
     @property
     def outputs(self) -> dict[str, Outputs]:

@@ -108,7 +108,10 @@ def _opening(run: RunState, nested_run: NestedRun, graph_run: GraphRun) -> Neste
     }  # fmt: skip
     if graph_hash not in run.recorded_graphs:
         run.recorded_graphs.add(graph_hash)
-        data["document"] = cast("GraphDocument", graph_content(graph_run.program.graph))
+        document = graph_content(graph_run.program.graph)
+        data["document"] = cast("GraphDocument", document)
+        if run.limits is not None:
+            run.limits.add_graph(document)
     if graph_run.attempt_offset:
         data["before"] = graph_run.attempt_offset
     return data

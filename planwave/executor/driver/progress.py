@@ -29,6 +29,7 @@ from planwave.executor.driver.run_state import RunState
 from planwave.executor.messages import AttemptTimer, RequestTimer, RetryTimer
 from planwave.executor.requests import PendingRequest
 from planwave.executor.scheduling.decisions import Decisions, RunOutcome
+from planwave.executor.scheduling.joins import NO_INPUT
 from planwave.executor.state import (
     BACKOFF,
     DONE,
@@ -40,6 +41,7 @@ from planwave.executor.state import (
     NestedRun,
     ReplyTo,
 )
+from planwave.graph.model import ERROR_HANDLE
 
 # -- decisions -------------------------------------------------------------------------------------
 
@@ -81,7 +83,8 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
 def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
     ids, prefix = graph_run.program.topology.ids, graph_run.prefix
     for node, cause in decisions.skipped:
-        data: NodeSkippedData = {"reason": cause.reason}
+        reason = _not_taken(graph_run, node) if cause is NO_INPUT.cause else None
+        data: NodeSkippedData = {"reason": reason or cause.reason}
         if cause.handle is not None:
             data["handle"] = cause.handle
         run.emit(NODE_SKIPPED, data, prefix + ids[node])
@@ -93,6 +96,22 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
         if parked is not None:
             end_attempt(run, parked)
         run.emit(NODE_CANCELLED, {"cause": cause.reason}, prefix + ids[node])
+
+
+def _not_taken(graph_run: GraphRun, node: int) -> str | None:
+    """Return which decisions kept input from a skipped node; None if nothing was decided."""
+    topology = graph_run.program.topology
+    decided: dict[int, str] = {}
+    for edge in topology.incoming[node]:
+        source = topology.sources[edge]
+        outputs = graph_run.outputs[source]
+        if outputs and len(outputs) == 1 and topology.handles[edge] not in outputs:
+            decided[source] = next(iter(outputs))
+    named = [
+        f"{topology.ids[source]} {'failed' if handle == ERROR_HANDLE else f'decided {handle!r}'}"
+        for source, handle in decided.items()
+    ]
+    return f"not taken: {', '.join(named)}" if named else None
 
 
 # -- ends ------------------------------------------------------------------------------------------

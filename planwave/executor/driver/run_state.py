@@ -84,7 +84,7 @@ class RunState:
         self.paused_since: float | None = None
         self.paused_s = self.extended_s = 0.0
         if history is not None and self.limits is not None:
-            self.limits.restore(history.result_bytes, history.start_count)
+            self.limits.restore(history.state_bytes, history.start_count)
 
     @property
     def is_ending(self) -> bool:

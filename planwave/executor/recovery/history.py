@@ -209,7 +209,8 @@ class History:
         is_started: ``execution.started`` is stored.
         pause_reason: How the execution is paused, None where it is not.
         active_s: Seconds the execution was neither paused nor without a process, by event times.
-        result_bytes: Size of all results of nodes that ran, and of all once values.
+        state_bytes: Size of all results of nodes that ran, of all once values, and of the documents of
+            nested graphs.
         start_count: Number of ``node.started`` events.
         nested_runs: The nested runs.
     """
@@ -221,8 +222,9 @@ class History:
         "last_seq",
         "nested_runs",
         "pause_reason",
-        "result_bytes",
-        "start_count"
+        
+        "start_count",
+        "state_bytes",
     )  # fmt: skip
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -230,7 +232,7 @@ class History:
         self.is_started = False
         self.pause_reason: PauseKind | None = None
         self.active_s = 0.0
-        self.result_bytes = self.start_count = 0
+        self.state_bytes = self.start_count = 0
         self.nested_runs = StoredNestedRuns()
         self._since: datetime | None = None
         last: Event | None = None
@@ -281,9 +283,12 @@ class History:
             case "node.started":
                 self.start_count += 1
             case "node.completed":
-                self.result_bytes += _result_bytes(event)
+                self.state_bytes += _result_bytes(event)
             case "once.stored":
-                self.result_bytes += size_of(event.data["value"])
+                self.state_bytes += size_of(event.data["value"])
+            case "nested_run.opened":
+                if "document" in event.data:
+                    self.state_bytes += size_of(event.data["document"])
             case _:
                 pass
 

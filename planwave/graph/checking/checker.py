@@ -33,7 +33,7 @@ from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
 from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE
-from planwave.graph.suggestions import closest_match
+from planwave.graph.suggestions import LOAD_OWN_TYPE, closest_match
 from planwave.graph.topology import Topology, topology_of
 
 if TYPE_CHECKING:
@@ -294,7 +294,8 @@ class GraphChecker:
             f"node {node.id!r} has the unknown type {short_repr(node.type)}; "
             f"known types are {', '.join(known)}"
         )
-        hint = f"did you mean {suggestion!r}?" if suggestion else "use one of the known types"
+        hint = f"did you mean {suggestion!r}?" if suggestion else "use one of the known types;"
+        hint += f" {LOAD_OWN_TYPE}"
         pointer = f"/nodes/{number}/type"
         return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
 

@@ -70,7 +70,7 @@ def check_edge_kind(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
     if not errors and any(port.channel != kind.channel for port in ports):
         errors.append(_wrong_channel(kind, out, into))
     elif not errors and out and into and not catalogue.accepts(into.type, out.type):
-        errors.append(_type_mismatch(kind, out, into))
+        errors.append(_type_mismatch(kind, out, into, catalogue))
     single = into is not None and not into.multiple
     return (
         EdgeCheck(tuple(errors), single, from_error)
@@ -133,11 +133,23 @@ def _wrong_channel(kind: EdgeKind, out: Port | None, into: Port | None) -> EdgeF
     return EdgeFinding("channel-mismatch", "/data/channel", message, hint)
 
 
-def _type_mismatch(kind: EdgeKind, out: Port, into: Port) -> EdgeFinding:
+def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: Catalogue) -> EdgeFinding:
     message = (
         f"output {kind.source_handle!r} is of type {out.type}, "
         f"input {kind.target_handle!r} accepts {into.type}"
     )
-    return EdgeFinding(
-        "type-mismatch", "", message, "put a node between them that converts the value"
+    others = kind.source.outputs if kind.source else ()
+    fitting = next(
+        (
+            port.name
+            for port in others
+            if port.channel == kind.channel
+            and "{" not in port.name
+            and catalogue.accepts(into.type, port.type)
+        ),
+        None,
     )
+    hint = "put a node between them that converts the value"
+    if fitting is not None:
+        hint = f"use the output {fitting!r} of the same node"
+    return EdgeFinding("type-mismatch", "", message, hint)

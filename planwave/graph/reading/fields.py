@@ -28,6 +28,7 @@ from planwave.graph.reading.unreadable import (
     UNREADABLE_CHANNEL,
     UNREADABLE_EDGE,
 )
+from planwave.validation import json_type
 
 NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
 EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")
@@ -208,6 +209,8 @@ class FieldReader:
         if type(value) is str and is_id(value):
             return value
         message = f"{label}: {short_repr(value)} cannot be an id"
+        if type(value) is not str:
+            message = f"{label}: an id is text, not {json_type(value)} ({short_repr(value)})"
         self._add("invalid-id", message, f"{entry.pointer}/id", hint=ID_HINT)
         if type(value) is not str or value.startswith(PLACEHOLDER_PREFIX):
             return None
@@ -256,8 +259,8 @@ class FieldReader:
         self, entry: _RawElement, edge: Edge, label: str, edge_id: str | None
     ) -> None:
         value = edge.data.get("channel")
-        if value is None and "data" in entry.unreadable:
-            return
+        if value is None and ("data" in entry.unreadable or _has_no_end(edge)):
+            return  # reported already, or probably no edge at all
         code, message = "unknown-channel", f"{label}: unknown channel {short_repr(value)}"
         if value is None:
             code, message = "missing-channel", f"{label} has no channel"
@@ -270,6 +273,10 @@ def _read_channel(value: Any) -> Channel:
         if value == channel:
             return channel
     return UNREADABLE_CHANNEL
+
+
+def _has_no_end(edge: Edge) -> bool:
+    return UNREADABLE in (edge.source, edge.target)
 
 
 def _ends_text(edge: Edge) -> str:

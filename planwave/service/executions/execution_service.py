@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from planwave.errors import Conflict, ShuttingDown
+from planwave.errors import Conflict, InputError, ShuttingDown
 from planwave.events import Event
 from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
 from planwave.executor.options import RunOptions
@@ -43,11 +43,22 @@ from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
+    from planwave.settings import Limits
 
 _log = logging.getLogger(__name__)
 Executable: TypeAlias = str | Plan | CheckedPlan | FlowRef
 """The id of a stored plan, one that was read, or a flow."""
-_Amount = TypeVar("_Amount", int, float)
+_LIMITS: Final = {
+    "max_parallel": "parallel_nodes",
+    "node_timeout_s": "node_timeout_s",
+    "run_timeout_s": "run_timeout_s",
+    "max_events": "events",
+    "max_result_bytes": "largest_result_bytes",
+    "max_state_bytes": "run_state_bytes",
+    "max_steps": "steps",
+    "max_depth": "nested_depth",
+}
+"""Options that bound an execution, each with the limit of the service that it must keep to."""
 
 
 class CreatedExecution(NamedTuple):
@@ -207,7 +218,8 @@ class ExecutionService:
             execution_id: One that has ended or is paused.
             rerun: Ids of nodes that run in any case, with all that runs inside them.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
-            options: How to run; those of the execution before by default.
+            options: How to run; those of the execution before by default. The limits of the service
+                apply in any case, as they are now.
             start: Queue it; else it is made only.
             new_id: The id of the fork, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
@@ -245,7 +257,10 @@ class ExecutionService:
         raise_for_run(self._plans.check_graph(fork.graph))
         program = Program(fork.graph, self._dependencies.catalogue)
         inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
-        chosen = before.options if options is None else self._within_limits(options)
+        limits = self._dependencies.limits
+        if options is not None:
+            _require_within(options, limits)
+        chosen = _lowered(before.options if options is None else options, limits)
         waves = wave_count(program, plan_inputs(program, inputs, chosen))
         is_same = fork.graph is before.graph and state.plan_hash is not None
         plan = Plan(
@@ -289,7 +304,9 @@ class ExecutionService:
         made = await self._resolve(plan)
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
-        chosen = self._within_limits(options)
+        asked, limits = options or RunOptions(), self._dependencies.limits
+        _require_within(asked, limits)
+        chosen = _lowered(asked, limits)
         program = Program(graph, self._dependencies.catalogue)
         given = validate_inputs(program, inputs)
         waves = wave_count(program, plan_inputs(program, given, chosen))
@@ -309,20 +326,6 @@ class ExecutionService:
             queued=queued,
             flow=made.flow,
             plan_to_store=made.plan_to_store,
-        )
-
-    def _within_limits(self, options: RunOptions | None) -> RunOptions:
-        limits, asked = self._dependencies.limits, options or RunOptions()
-        return replace(
-            asked,
-            max_parallel=_lower_of(asked.max_parallel, limits.parallel_nodes),
-            node_timeout_s=_lower_of(asked.node_timeout_s, limits.node_timeout_s),
-            run_timeout_s=_lower_of(asked.run_timeout_s, limits.run_timeout_s),
-            max_events=_lower_of(asked.max_events, limits.events),
-            max_result_bytes=_lower_of(asked.max_result_bytes, limits.largest_result_bytes),
-            max_state_bytes=_lower_of(asked.max_state_bytes, limits.run_state_bytes),
-            max_steps=_lower_of(asked.max_steps, limits.steps),
-            max_depth=_lower_of(asked.max_depth, limits.nested_depth),
         )
 
     async def _resolve(self, source: Executable) -> ResolvedPlan:
@@ -405,8 +408,30 @@ class ExecutionService:
             _log.warning("execution %s was abandoned: %s", execution_id, error)
 
 
-def _lower_of(asked: _Amount | None, limit: _Amount) -> _Amount:
-    return limit if asked is None else min(asked, limit)
+def _lowered(options: RunOptions, limits: Limits) -> RunOptions:
+    """Return options with every bound set, none of them above the service's limit."""
+    bounds = {
+        option: most if (asked := getattr(options, option)) is None else min(asked, most)
+        for option, name in _LIMITS.items()
+        for most in (getattr(limits, name),)
+    }
+    return replace(options, **bounds)
+
+
+def _require_within(options: RunOptions, limits: Limits) -> None:
+    """Raise if a caller asks for more than a limit of the service.
+
+    Raises:
+        InputError: ``invalid-option``.
+    """
+    for option, name in _LIMITS.items():
+        asked, most = getattr(options, option), getattr(limits, name)
+        if asked is not None and asked > most:
+            raise InputError(
+                f"the option {option} is {asked}, at most {most} is allowed (limit {name})",
+                code="invalid-option",
+                hint=f"ask for less, or raise PLANWAVE_LIMIT_{name.upper()}",
+            )
 
 
 def new_execution(

@@ -24,6 +24,8 @@ from planwave.settings import Limits
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
+_CLAIM: Final = "/usage"
+"""What follows the hash of a call in the key of the claim to report its usage."""
 _MAX_ANCESTORS: Final = 8
 """The number of ancestors whose results a fork may reuse."""
 
@@ -136,7 +138,8 @@ class ParentCallRecorder:
     A node that the parent left unfinished, as it was cancelled or interrupted, continues in the fork
     as after a restart: it gets the recorded replies of equal requests in the same order. A node that
     failed starts again without them, as a reply may be the reason of the failure.
-    If a node was interrupted before the usage of a call was reported, the fork reports that usage.
+    If a node was interrupted before the usage of a call was reported, the first fork to get that call
+    reports its usage.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -162,8 +165,19 @@ class ParentCallRecorder:
         if lent is None:
             return None
         await self._recorder.record(key, lent)
-        is_told = reuse.was_recorded(key.path, attempt, lent.get("usage") or {})
-        return lent if is_told else {**lent, USAGE_UNREPORTED: True}
+        is_reported = reuse.was_recorded(key.path, attempt, lent.get("usage") or {})
+        if is_reported or not await self._claim_usage(before, key.execution_id):
+            return lent
+        return {**lent, USAGE_UNREPORTED: True}
+
+    async def _claim_usage(self, call: CallKey, execution_id: str) -> bool:
+        """Return whether this fork is to report the usage of a call: the first that asks is.
+
+        The claim is stored beside the call, because a recorder keeps what was recorded first.
+        """
+        claim, own = call._replace(request_hash=call.request_hash + _CLAIM), {_ID: execution_id}
+        await self._recorder.record(claim, own)
+        return await self._recorder.recorded(claim) == own
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Record a reply; see ``Recorder``."""

@@ -15,7 +15,7 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
     """Return the nodes that a retry runs again: all that failed or were cancelled.
 
-    So does a node that completed without what failed inside it, such as a loop that skips failed items.
+    A node that completed without what failed inside it is one of them, such as a loop that skips failed items.
 
     Nodes that were blocked or never started have no result and run in any case. If there are only
     such nodes, the result is empty.
@@ -32,10 +32,12 @@ def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
     )
     is_unfinished = parent.is_over and any(s not in ENDED_NODE for s in statuses.values())
     if not (again or is_unfinished):
+        completed = parent.status == "completed"
+        why = "it completed" if completed else "no step of it failed or was cancelled"
         raise Conflict(
-            f"nothing of execution {parent.execution_id} failed or was cancelled",
+            f"nothing to retry: {why}",
             code="nothing-to-retry",
-            hint="fork it to run some of its nodes again, or to change something",
+            hint=f"to run steps again: planwave fork {parent.execution_id} --rerun NODE",
         )
     return again
 

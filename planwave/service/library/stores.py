@@ -72,7 +72,7 @@ class EventLog:
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Record the reply of a model call."""
-        self._calls[key] = reply
+        self._calls.setdefault(key, reply)
 
 
 def _directory(path: str | Path) -> Path:

@@ -107,8 +107,8 @@ def _reused(picture: DependencyView, node: NodeState, origin: Mapping[str, Any])
     because = [need.as_json() for need in picture.dependencies(node.path)]
     return Reason(
         "reused",
-        f"It was not run: its result in execution {origin.get('execution_id')} was taken over, as "
-        "nothing it follows from has changed.",
+        f"It did not run: its result was reused from execution {origin.get('execution_id')}, as "
+        "nothing it depends on has changed.",
         because,
     )
 

@@ -24,6 +24,7 @@ from planwave.storage.files import (
     Artifact,
     offload_artifacts,
     remove_temporary_files,
+    require_directory,
 )
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.records import (
@@ -103,6 +104,7 @@ class SqliteStore:
             StoreError: ``storage-locked`` (another process writes here), ``store-unusable``.
             SchemaTooNew: A newer planwave wrote the database.
         """
+        require_directory(directory)
         path = directory / DATABASE_NAME
         try:
             if read_only:

@@ -118,7 +118,7 @@ def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.M
     assert "older" not in planwave("flow", "ls", "-n", "1").stdout
     monkeypatch.setenv("FORCE_COLOR", "1")
     cut, whole = (planwave("flow", "ls", "-n", limit).stdout for limit in ("1", "1000"))
-    assert "There are older ones: planwave flow ls --limit 10\n" in cut
+    assert "More: planwave flow ls --limit 10\n" in cut
     assert cut.count("revision") == 1
     assert whole.count("revision") >= 2
     assert "older" not in whole
@@ -168,7 +168,7 @@ def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     done = planwave("flow", "save", name, "-", stdin=STARTS)
     flow = invoke_ok("flow", "show", name)
     assert f"✓ Saved {name} as revision 1, version {flow['version']}\n" in done.stdout
-    assert f"Run it with: planwave flow run {flow['flow_id']}\n" in done.stdout
+    assert f"Run it with: planwave flow run '{name}'\n" in done.stdout
     line = next(x for x in planwave("flow", "ls").stdout.splitlines() if name in x)
     assert line.startswith(f"{flow['flow_id']}  ")
     assert "revision 1" in line

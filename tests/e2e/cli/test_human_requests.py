@@ -254,7 +254,7 @@ class TestThroughAHolder:
         watching = start_command("watch", execution_id)
         try:
             seen = read_until(watching.stdout, "answer with: planwave answer")
-            assert "waits for an answer: Send it?" in seen
+            assert "for an answer to r9: Send it?" in seen
             invoke_json("answer", execution_id, "--decision", "reject")
             out, _ = watching.communicate(timeout=PATIENCE_S)
         finally:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import planwave
+from planwave.bootstrap import open_service
+from planwave.cli.formatting import clock_time
+from planwave.errors import GraphInvalid
+from planwave.events import OpenRequest
+from planwave.events.request_text import end_of_timer
+from planwave.settings import Settings
 from tests.support.cli.command_process import isolated_directory
-from tests.support.cli.in_process_command import invoke
+from tests.support.cli.in_process_command import approval_graph, execute_graph, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +31,10 @@ def written(*nodes: dict[str, Any], edges: tuple[dict[str, Any], ...] = ()) -> s
     """Write a graph into a file; return the name of the file."""
     Path("graph.json").write_text(json.dumps({"nodes": nodes, "edges": edges}))
     return "graph.json"
+
+
+TEXT_NODE = {"id": "a", "type": "text", "data": {"text": "x"}}
+TEXT_GRAPH = {"nodes": [TEXT_NODE], "edges": []}
 
 
 def flow(source: str, target: str, **handles: str) -> dict[str, Any]:
@@ -56,3 +70,135 @@ def test_unclosed_comment_is_located() -> None:
     node = {"id": "note", "type": "text", "data": {"text": "one\ntwo {# three"}}
     done = invoke("check", written(node))
     assert "node 'note': data.text: {# in line 2, column 5 is never closed" in done.output
+
+
+async def paused_by_timer() -> tuple[str, OpenRequest]:
+    """Run a graph until it waits for a timer; return the execution's id and its request."""
+    node = {"id": "later", "type": "wait", "data": {"seconds": 3600}}
+    async with open_service(Settings()) as service:
+        record = await service.execute(await service.read_plan({"nodes": [node], "edges": []}))
+        await service.wait(record.execution_id)
+        (request,) = await service.requests(record.execution_id)
+        return record.execution_id, request
+
+
+def test_resume_of_a_timer_says_how_to_go_on() -> None:
+    execution_id, request = asyncio.run(paused_by_timer())
+    done = invoke("resume", execution_id)
+    assert done.exit_code == 2
+    until = clock_time(end_of_timer(request.request))
+    assert done.output == (
+        f"✗ it waits for a timer until {until}\n  → start planwave serve, or: planwave answer "
+        f"{execution_id} {request.request_id} --decision continue\n"
+    )
+
+
+def test_a_time_of_another_day_has_its_date() -> None:
+    now = datetime(2030, 1, 31, 12).astimezone()
+    assert clock_time(now.replace(hour=13).isoformat(), now) == "13:00:00"
+    assert clock_time((now + timedelta(days=1)).isoformat(), now) == "2030-02-01 12:00:00"
+    assert clock_time("tomorrow\n", now) == "tomorrow"
+
+
+def test_resume_of_an_open_request_says_how_to_answer() -> None:
+    shown = execute_graph(approval_graph())
+    execution_id, (request,) = shown["execution_id"], shown["requests"]
+    request_id = request["request_id"]
+    assert invoke("resume", execution_id).output == (
+        f"✗ it waits for an answer to {request_id}\n"
+        f"  → planwave answer {execution_id} {request_id} --decision approve\n"
+    )
+
+
+def test_answer_without_terminal_names_the_option() -> None:
+    shown = execute_graph(approval_graph(actions=["approve", "reject"]))
+    done = invoke("answer", shown["execution_id"])
+    assert done.output == (
+        f"✗ {shown['requests'][0]['request_id']} asks: q: Send it?\n"
+        "  → no terminal to ask on; pass --decision approve or --decision reject\n"
+    )
+
+
+def test_branch_not_taken_names_the_decision() -> None:
+    execution_id = execute_graph(approval_graph())["execution_id"]
+    invoke("answer", execution_id, "--decision", "approve")
+    shown = invoke("show", execution_id, "--json").stdout
+    reasons = {node["path"]: node["reason"] for node in json.loads(shown)["nodes"]}
+    assert reasons["dropped"] == "not taken: q decided 'approve'"
+
+
+def test_retry_of_a_completed_execution_names_the_fork() -> None:
+    execution_id = execute_graph(TEXT_GRAPH)["execution_id"]
+    assert invoke("retry", execution_id).output == (
+        "✗ nothing to retry: it completed\n"
+        f"  → to run steps again: planwave fork {execution_id} --rerun NODE\n"
+    )
+
+
+def test_misspelt_provider_has_one_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    assert invoke("plan", "Compare", "--provider", "opnai").output == (
+        "✗ unknown provider 'opnai': did you mean 'openai'?\n"
+        "  → planwave doctor lists the providers, and how to enable each\n"
+    )
+
+
+def test_unreachable_provider_names_address_and_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://user:secret@127.0.0.1:{port}/v1")
+    monkeypatch.setenv("PLANWAVE_LIMIT_CALL_ATTEMPTS", "1")
+    assert invoke("plan", "Compare", "--model", "gpt-x").output.splitlines()[-2:] == [
+        f"✗ openai (gpt-x) cannot be reached at http://127.0.0.1:{port}: connection refused",
+        "  → check the network and the endpoint's address, or choose another provider",
+    ]
+
+
+def test_type_mismatch_names_the_output_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    number = {"id": "num", "type": "number", "data": {"value": 3}}
+    agent = {"id": "ask", "type": "agent", "data": {"userPrompt": "Hello"}}
+    edge = flow("num", "ask", sourceHandle="output", targetHandle="maxTokens")
+    assert invoke("check", written(number, agent, edges=(edge,))).output == (
+        "  error   /edges/0  edge 'e1' (num to ask): output 'output' is of type number, "
+        "input 'maxTokens' accepts integer  [type-mismatch]\n"
+        "      use the output 'integer' of the same node\n"
+        "✗ 1 error in graph.json: it cannot run\n"
+    )
+
+
+def test_edge_without_ends_has_no_finding_about_its_channel() -> None:
+    assert invoke("check", written(TEXT_NODE, edges=({},))).output == (
+        "  error   /edges/0/source  edge 0 has no source  [missing-field]\n"
+        "  error   /edges/0/target  edge 0 has no target  [missing-field]\n"
+        "✗ 2 errors in graph.json: it cannot run\n"
+    )
+
+
+def test_exception_lists_all_errors() -> None:
+    nodes = [{"id": f"n{n}", "type": "text", "data": {"text": "", "size": n}} for n in range(22)]
+    with pytest.raises(GraphInvalid) as caught:
+        planwave.run_sync({"nodes": nodes, "edges": []})
+    listed = "; ".join(
+        f"({n + 1}) node 'n{n}': data.size is not a field of this type" for n in range(20)
+    )
+    assert str(caught.value) == f"22 errors: {listed}; and 2 more"
+
+
+def test_id_that_is_not_text_is_named() -> None:
+    assert invoke("check", written({**TEXT_NODE, "id": 5})).output == (
+        "  error   /nodes/0/id  node 0: an id is text, not a number (5)  [invalid-id]\n"
+        "      ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -\n"
+        "✗ 1 error in graph.json: it cannot run\n"
+    )
+
+
+def test_option_beyond_a_limit_is_an_error() -> None:
+    done = invoke("exec", written(TEXT_NODE), "--max-parallel", "65")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "✗ the option max_parallel is 65, at most 64 is allowed (limit parallel_nodes)\n"
+        "  → ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES\n",
+    )

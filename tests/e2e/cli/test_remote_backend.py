@@ -54,7 +54,7 @@ def test_goal_is_planned_and_run_by_the_server(server: RunningServer) -> None:
     assert f"planning with the service at {server.base_url}" in done.stdout
     assert "title: " in done.stdout
     assert "completed  b" in done.stdout
-    assert "Kept in " in done.stdout
+    assert "Stored in " in done.stdout
     assert server.planner.goals[-1] == "texts"
 
 
@@ -114,7 +114,15 @@ def test_watch_follows_to_the_end(server: RunningServer) -> None:
         watching.wait()
     assert (watching.returncode, err) == (0, "")
     assert "completed  after" in out
-    assert "Kept in " in out
+    assert "Stored in " in out
+
+
+def test_explain_and_delete_go_through_the_server() -> None:
+    execution_id = invoke_json("exec", "-", stdin=json.dumps(GRAPH))["execution_id"]
+    assert invoke_json("explain", execution_id[-6:], "b")["code"] == "inputs-arrived"
+    deleted = invoke_json("delete", execution_id[-6:])
+    assert deleted == {"deleted": execution_id, "kind": "execution"}
+    assert "no execution or plan" in invoke("show", execution_id).output
 
 
 def test_interrupted_watch_leaves_the_execution_running(server: RunningServer) -> None:
@@ -128,7 +136,7 @@ def test_interrupted_watch_leaves_the_execution_running(server: RunningServer) -
         watching.kill()
         watching.wait()
     assert watching.returncode == 130
-    assert "goes on" in err
+    assert "the execution continues" in err
     assert "planwave watch last" in err
     assert invoke_json("show", execution_id)["status"] == "executing"
     server.release(execution_id)

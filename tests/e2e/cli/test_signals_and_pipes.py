@@ -208,7 +208,7 @@ def test_an_output_that_is_full_is_one_sentence_of_the_console_script() -> None:
 
 
 def check_says_full(errors: str) -> None:
-    assert errors.startswith("✗ the system refused: No space left on device\n  → look at")
+    assert errors.startswith("✗ the system refused: No space left on device\n  → check where")
     assert len(errors.splitlines()) == 2
 
 
@@ -277,7 +277,7 @@ def test_a_person_who_waits_for_the_stop_is_told_how_to_leave_at_once() -> None:
     with start_command("exec", written("g.json", graph), program=STUBBORN) as process:
         read_until(process.stdout, "started    s")
         process.send_signal(signal.SIGINT)
-        read_until(process.stdout, "stopping; Ctrl-C again leaves at once")
+        read_until(process.stdout, "stopping; press Ctrl-C again to exit at once")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     assert process.returncode == 130

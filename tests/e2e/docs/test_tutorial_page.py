@@ -47,7 +47,7 @@ def test_every_block_runs_and_prints_its_output(
                     programs.add(command.line.split()[0])
             elif block["file"]:
                 (tmp_path / block["file"]).write_text(block["text"], "utf-8")
-    assert programs == {"planwave", "python", "pip", "curl"}
+    assert programs == {"planwave", "python", "curl"}
 
 
 def test_every_block_is_a_file_or_a_command_but_the_installation() -> None:

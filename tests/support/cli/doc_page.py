@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ import pytest
 
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
 from tests.support.llm.fake_llm_server import fake_llm_in_thread, prompt_of, schema_of
-from tests.support.nodes.node_packages import PROGRAMS, install_entry_points
+from tests.support.nodes.node_packages import PROGRAMS
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
 
@@ -79,9 +78,7 @@ class PageReader:
         llm = resources.enter_context(fake_llm_in_thread(reply_to=reply))
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
-        self._site = directory / "site"
-        path = os.pathsep.join(map(str, (ROOT, self._site, directory)))
-        monkeypatch.setenv("PYTHONPATH", path)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
         monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
         monkeypatch.setenv("COLUMNS", "120")
         self._directory = directory
@@ -104,9 +101,6 @@ class PageReader:
             return self._serve()
         if words[0] == "curl":
             return self._curl(words[1:])
-        if words == ["pip", "install", "-e", "."]:
-            install_entry_points(self._directory, self._site)
-            return ""
         return self._run(words)
 
     def _run(self, words: list[str]) -> str:

@@ -86,3 +86,15 @@ def test_configured_logging_is_restored() -> None:
     received = lines("text", lambda: logging.getLogger("some.library").warning("careful"))
     assert len(received) == 1
     assert (list(root.handlers), root.level) == before
+
+
+def test_text_of_a_client_that_is_not_utf8_has_no_log_line() -> None:
+    def tell() -> None:
+        try:
+            b"\xff".decode()
+        except UnicodeDecodeError:
+            logging.getLogger("uvicorn.error").exception("Invalid UTF-8 sequence received")
+            logging.getLogger("planwave").exception("ours")
+
+    assert [line for line in lines("text", tell) if "Invalid UTF-8" in line] == []
+    assert any("ours" in line for line in lines("text", tell))

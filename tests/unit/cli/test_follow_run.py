@@ -79,7 +79,7 @@ def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatc
     prompt_with(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = run(approval_graph())
     assert done.exit_code == 130, done.output
-    assert "it stays paused" in done.stderr
+    assert "the execution stays paused" in done.stderr
     document = invoke_json("show", "last")
     assert (document["status"], document["currentNodeId"]) == ("paused", "q")
     assert invoke_json("answer", "last", "--decision", "approve")["status"] == "completed"
@@ -109,7 +109,7 @@ def test_run_without_terminal_pauses_and_prints_answer_command() -> None:
     assert done.exit_code == 0, done.output
     document = invoke_json("show", "last")
     command = f"planwave answer {document['execution_id']} r9 --decision approve"
-    assert "◷ q: Send it?" in done.stdout
+    assert "◷ q: waiting for an answer to r9: Send it?" in done.stdout
     assert command in done.stdout
     quiet = execute_graph(approval_graph())
     assert (quiet["status"], quiet["requests"][0]["request_id"]) == ("paused", "r9")

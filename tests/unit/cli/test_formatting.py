@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.cells import cell_len
@@ -11,12 +12,15 @@ from planwave.cli.formatting import (
     error_text,
     json_object,
     json_text,
+    local_clock,
     money,
     number_range,
     one_line,
+    short_ids,
     status_reason,
     status_style,
     tail,
+    tokens_text,
     truncate,
 )
 
@@ -142,6 +146,32 @@ def test_status_reason_of_every_status() -> None:
     assert status_reason("blocked", {"cause": {"node": "a", "error": {}}}) == "because a failed"
     assert status_reason("skipped", {"reason": "not chosen"}) == "not chosen"
     assert status_reason("cancelled", {"cause": "stopped"}) == "stopped"
-    assert status_reason("waiting", {}) == "waits for an answer"
-    assert status_reason("waiting", {"request": {"prompt": "Go?"}}) == "waits for an answer: Go?"
+    assert status_reason("waiting", {}) == "for an answer"
+    assert status_reason("waiting", {"request": {"prompt": "Go?"}}) == "for an answer: Go?"
+    asked = {"request_id": "r9", "request": {"prompt": "Go?"}}
+    assert status_reason("waiting", asked) == "for an answer to r9: Go?"
+    timer = {"request_id": "r9", "request": {"kind": "timer", "until": "soon"}}
+    assert status_reason("waiting", timer) == "until soon"
+    assert status_reason("reused", {"reused": {"execution_id": "x0"}}) == "from x0"
     assert status_reason("completed", {"reason": None, "cause": None, "error": None}) == ""
+
+
+def test_short_ids_are_as_long_as_needed_to_differ() -> None:
+    first, second, third = "0190-aaaa1209a2fd", "0190-aaaa3309a2fd", "0190-bbbb00000001"
+    assert short_ids([first, third]) == {first: "09a2fd", third: "000001"}
+    assert short_ids([first, second]) == {first: "209a2fd", second: "309a2fd"}
+    assert short_ids([first, first]) == {first: "09a2fd"}
+    assert short_ids([]) == {}
+
+
+def test_tokens_are_told_by_direction() -> None:
+    assert tokens_text(1439, 821) == "1,439 in, 821 out"
+
+
+def test_clock_times_have_a_date_if_not_today() -> None:
+    now = datetime.now(UTC)
+    local = now.astimezone()
+    assert local_clock(now.isoformat()) == f"{local:%H:%M:%S}"
+    later = local + timedelta(days=2)
+    assert local_clock(later.isoformat()) == f"{later:%Y-%m-%d %H:%M:%S}"
+    assert local_clock("noon") == "noon"

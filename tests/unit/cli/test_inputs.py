@@ -37,6 +37,41 @@ def test_node_and_handle_can_be_named() -> None:
     assert resolved(*written, "begin=w")["begin"] == {"output": "w"}
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("begn=hi", "did you mean 'begin'?"),
+        ("begn:output=hi", "did you mean 'begin'?"),
+        ("zzz=hi", "the nodes are begin, b"),
+    ],
+)
+def test_input_for_an_unknown_node_names_the_nearest(text: str, hint: str) -> None:
+    for graph_inputs in (
+        lambda: resolved(text),
+        lambda: merge_inputs(read_inputs([text]), ONE, {"start"}),
+    ):
+        with pytest.raises(InputError) as caught:
+            graph_inputs()
+        node = text.partition("=")[0].partition(":")[0]
+        assert caught.value.message == f"--input {text!r}: the graph has no node {node!r}"
+        more = " (a text that contains = is read from stdin with --input -)"
+        assert caught.value.hint == hint + more
+
+
+def test_text_from_stdin_goes_to_the_only_entry_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    for written in ("begn=hi\n", '{"not": "parsed"}'):
+        monkeypatch.setattr(sys, "stdin", Stdin(written.encode()))
+        assert resolved("-") == {"begin": {"output": written.removesuffix("\n")}}
+    monkeypatch.setattr(sys, "stdin", Stdin(b"\xff"))
+    with pytest.raises(InputError, match="the input on stdin is not UTF-8"):
+        read_inputs(["-"])
+
+
+def test_text_whose_start_cannot_be_a_node_is_plain() -> None:
+    for text in ("a = b", "https://x/?y=z", "Say: a=b"):
+        assert resolved(text) == {"begin": {"output": text}}
+
+
 def test_object_gives_any_json() -> None:
     assert resolved('{"begin": {"output": [1]}}') == {"begin": {"output": [1]}}
 

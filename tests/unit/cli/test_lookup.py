@@ -51,6 +51,26 @@ async def test_plan_is_found_by_id_prefix() -> None:
     assert (await find(await history(FIRST), "01900000")).kind == "plan"
 
 
+@pytest.mark.parametrize("name", ["00000001", "…000001", "..000001", "01911111"])
+async def test_execution_is_found_by_any_unique_part_of_its_id(name: str) -> None:
+    assert await find(await history(FIRST, SECOND), name) == ("execution", FIRST)
+
+
+async def test_execution_is_preferred_to_its_own_plan() -> None:
+    assert await find(await history(FIRST), "0000-7000") == ("execution", FIRST)
+    with pytest.raises(InputError) as caught:
+        await find(await history(FIRST, SECOND), "-7000-")
+    message = "2 executions and plans have an id that contains '-7000-'"
+    assert caught.value.message == message
+    assert caught.value.hint == f"write more of the id: {SECOND}, {FIRST}"
+
+
+async def test_unknown_part_of_an_id_is_named() -> None:
+    with pytest.raises(NotFound) as caught:
+        await find(await history(FIRST), "fff")
+    assert caught.value.message == "no execution or plan has an id that contains 'fff'"
+
+
 async def test_ambiguous_prefix_lists_matches() -> None:
     with pytest.raises(InputError) as caught:
         await find(await history(FIRST, SECOND), "019")
@@ -83,7 +103,7 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
         for name in (built.flow_id, "Täglich", built.flow_id[:-1]):
             assert await find_flow_id(service, name) == built.flow_id
         with pytest.raises(NotFound):
-            await find_flow_id(service, built.flow_id[:-1], by_prefix=False)
+            await find_flow_id(service, built.flow_id[:-1], by_part=False)
         for name in ("", "Tägli", "nobody"):
             with pytest.raises(NotFound):
                 await find_flow_id(service, name)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -6,6 +7,7 @@ import pytest
 
 from planwave.cli.options import CommandContext, command_context
 from planwave.errors import UnknownModel
+from planwave.settings import ProviderSettings, Settings
 from tests.support.cli.fake_factories import fake_factories
 
 
@@ -58,3 +60,33 @@ def test_unknown_embedded_model_is_rejected() -> None:
     assert "qwen2.5-coder-1.5b" in str(caught.value.hint)
     own = CommandContext(fake_factories(), provider="local", model="./my.gguf").settings()
     assert own.local_model == "./my.gguf"
+
+
+def test_unknown_variable_is_a_warning_with_the_nearest_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("PLANWAVE_STORGE_DIR", "PLANWAVE_LIMIT_NODE", "PLANWAVE_QQQQ"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PLANWAVE_DEBUG", "1")
+    monkeypatch.setenv("PLANWAVE_MY_KEY", "secret")
+    endpoint = ProviderSettings(api_key_env="PLANWAVE_MY_KEY")
+    ctx = CommandContext(
+        replace(fake_factories(), settings=lambda: Settings(providers={"mine": endpoint}))
+    )
+    ctx.settings()
+    ctx.settings()
+    assert capsys.readouterr().err.splitlines() == [
+        "! PLANWAVE_LIMIT_NODE in the environment is no setting; did you mean PLANWAVE_LIMIT_NODES?",
+        "! PLANWAVE_QQQQ in the environment is no setting",
+        "! PLANWAVE_STORGE_DIR in the environment is no setting; "
+        "did you mean PLANWAVE_STORAGE_DIR?",
+    ]
+
+
+def test_import_options_add_to_the_configured_modules() -> None:
+    ctx = SimpleNamespace(
+        obj=CommandContext(fake_factories(node_modules=["a"]), node_modules=["b"])
+    )
+    combined = command_context(cast(Any, ctx), False, node_modules=["c"])
+    assert combined.settings().node_modules == ["a", "b", "c"]
+    assert combined.command_hint("show last") == "planwave show last --import b --import c"

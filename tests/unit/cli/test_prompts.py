@@ -98,7 +98,7 @@ async def test_form_is_asked_field_by_field() -> None:
     assert given.answer["form"] == {"n": 3, "to": 2, "fast": False, "more": [1]}
     assert "Copies to print." in seen
     assert "How many (whole number): " in seen
-    assert seen.count("that is no whole number") == 2
+    assert seen.count("this is not a valid value; expected: whole number") == 2
     assert "to (one of all, 2, Enter: leave out): " in seen
     assert "fast (y or n, Enter: false): " in seen
 
@@ -113,7 +113,7 @@ async def test_boolean_inputs_are_understood(said: str, value: bool) -> None:
 async def test_form_without_properties_is_json() -> None:
     given, seen = await ask_person(["1", "{", "{}", ""], request(form={"type": "object"}))
     assert given.answer["form"] == {}
-    assert "that is no JSON" in seen
+    assert "this is not JSON" in seen
 
 
 async def test_invalid_answer_is_asked_again() -> None:
@@ -146,7 +146,7 @@ async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
 
 async def test_prompt_shows_remaining_time() -> None:
     _, seen = await ask_person([None], request(timeout_s=90, timeoutAction="reject"))
-    assert "goes on by itself after 1 min 30 s, with reject" in seen
+    assert "the step continues after 1 min 30 s, with reject" in seen
 
 
 async def test_prompt_removes_control_characters() -> None:

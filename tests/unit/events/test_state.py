@@ -290,6 +290,7 @@ def test_a_reused_result_replaces_the_earlier_state_of_a_nested_node() -> None:
     story.add("node.completed", "a[k]/n", 2, outputs={"o": 1}, reused={"execution_id": "x0"})
     node = story.state.nodes["a[k]/n"]
     assert (node.status, node.outputs, node.cause) == ("completed", {"o": 1}, None)
+    assert node.reused == {"execution_id": "x0", "path": "a[k]/n"}
 
 
 def test_unknown_event_types_only_advance_the_sequence() -> None:

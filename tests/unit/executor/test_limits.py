@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from planwave.executor.options import RunOptions
 from planwave.graph.json_values import size_of
 from planwave.graph.model import DataValue, Policy, Retry
+from planwave.graph.plan import graph_content
 from planwave.graph.protocols import ExecutionResult
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.graph.fake_catalog import parse_graph
@@ -100,7 +101,7 @@ async def test_a_run_whose_results_exceed_the_limit_fails() -> None:
     assert await rig.run() == "failed"
     assert rig.execution.error == {
         "code": "limit-exceeded",
-        "message": "limit run_state_bytes for all results of a run is 100, met 101",
+        "message": "limit run_state_bytes for all results and nested graphs of a run is 100, met 101",
         "hint": "shorten the input or raise PLANWAVE_LIMIT_RUN_STATE_BYTES",
     }
     assert rig.event_names("node.completed") == ["node.completed a", "node.completed b"]
@@ -109,14 +110,16 @@ async def test_a_run_whose_results_exceed_the_limit_fails() -> None:
 
 
 @virtual_time
-async def test_nested_results_count_towards_the_limit_of_the_run() -> None:
+async def test_nested_results_and_graphs_count_towards_the_limit_of_the_run() -> None:
+    graph = size_of(graph_content(parse_graph("i")))  # of two runs of one graph it is stored once
+
     async def nests(inputs: Inputs, context: Context) -> Any:
         for key in ("one", "two"):
             await context.runtime.run_graph(key, parse_graph("i"), {})
         return result_with(None)
 
     acts = {"a": nests, "i": grows(60)}
-    for most, ending in [(124, "completed"), (119, "failed")]:
+    for most, ending in [(124 + graph, "completed"), (123 + graph, "failed")]:
         rig = ExecutionHarness(parse_graph("a"), acts, RunOptions(max_state_bytes=most))
         assert await rig.run() == ending
 

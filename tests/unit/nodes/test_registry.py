@@ -13,7 +13,7 @@ from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.nodes.authoring.node_type import BaseNode
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.text import Text
-from planwave.nodes.registry import Registry, default_registry
+from planwave.nodes.registry import Origin, Registry, default_registry
 from tests.support.llm.fake_providers import ListedProviders
 
 
@@ -144,6 +144,7 @@ def test_installed_packages_add_types(tmp_path: Path, monkeypatch: pytest.Monkey
     registry = Registry().with_entry_points(points).with_entry_points(points)
     assert registry.names() == ["better", "good"]
     assert registry.warnings == []
+    assert registry.origin("better")[:2] == ("package", "both")
 
 
 def test_a_broken_package_is_a_warning_and_does_not_affect_others(
@@ -201,7 +202,16 @@ def test_the_group_is_read_from_installed_metadata(
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: good\nVersion: 1.0\n", "utf-8")
     (info / "entry_points.txt").write_text(f"[planwave.nodes]\ngood = {point.value}\n", "utf-8")
-    assert "good" in Registry().with_entry_points().names()
+    registry = Registry(LIBRARY).with_entry_points()
+    file = str(tmp_path / f"{point.module}.py")
+    assert registry.origin("good") == Origin("package", "good", file)
+    assert registry.with_providers(None).origin("good").name == "good"
+    assert registry.origin("text")[:2] == ("library", "planwave")
+
+
+def test_a_class_is_registered_once() -> None:
+    registry = Registry([Source])
+    assert registry.register(Source) is Source
 
 
 def test_importing_the_node_library_loads_no_sdk() -> None:

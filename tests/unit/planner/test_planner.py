@@ -23,6 +23,7 @@ from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.planner.small_models import MAX_TOKENS
+from planwave.providers.errors import provider_error
 from planwave.providers.protocols import CallScope, CallSettings
 from planwave.settings import Limits
 from tests.support.llm.fake_providers import FakeProviders, library_registry
@@ -196,6 +197,30 @@ async def test_a_provider_error_passes_through() -> None:
         with pytest.raises(ProviderError) as caught:
             await planned(*script)
         assert caught.value is down
+
+
+async def test_an_empty_reply_is_asked_again_like_any_other_invalid_reply() -> None:
+    empty = provider_error("empty-reply", provider="openai", model=None)
+    plan, _ = await planned(empty, DIAMOND_REPLY)
+    first = plan.attempts[0]
+    assert (first["reply"], first["diagnostics"][0]["message"]) == (
+        "", "the model answered with nothing"
+    )  # fmt: skip
+    with pytest.raises(PlanInvalid) as caught:
+        await planned(empty, empty, empty)
+    assert caught.value.message == (
+        "no valid plan after 3 attempts; the last one: the model answered with nothing"
+    )
+    assert caught.value.hint == (
+        "rephrase the goal, or choose a stronger model with --provider and --model"
+    )
+
+
+async def test_the_hint_of_a_failed_call_speaks_of_planning() -> None:
+    broken = provider_error("provider-error", provider="openai", model=None)
+    with pytest.raises(ProviderError) as caught:
+        await planned(broken)
+    assert caught.value.hint == "plan again, or choose another provider or model"
 
 
 async def test_a_stream_without_a_reply_is_a_provider_error() -> None:

@@ -354,8 +354,14 @@ DOCUMENT = '{"nodes": [], "edges": []}'
 
 
 def test_a_bare_document_is_extracted_unchanged() -> None:
-    found = extract_document(f"\ufeff \n{DOCUMENT}\n")
+    found = extract_document(f" \n{DOCUMENT}\n")
     assert (found.text, found.fixes, found.error) == (DOCUMENT, (), None)
+
+
+def test_a_byte_order_mark_is_dropped_and_listed() -> None:
+    found = extract_document(f"\ufeff \n{DOCUMENT}\n")
+    fixes = ("dropped a byte order mark before the plan",)
+    assert (found.text, found.fixes, found.error) == (DOCUMENT, fixes, None)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +412,10 @@ def test_a_leading_thinking_section_is_dropped_and_recorded(tag: str) -> None:
         (f"// plan\n{DOCUMENT}", "invalid-json", "comment"),
         (f"# plan\n{DOCUMENT}", "invalid-json", "comment"),
         ('{"nodes": [ // none\n], "edges": []}', "invalid-json", "character 12"),
-        ("I would rather not.", "invalid-json", "no JSON"),
+        ("I would rather not.", "refusal", "refused to plan: 'I would rather not.'"),
+        ("Sorry, I can't help with that.", "refusal", "Sorry, I can't help with that."),
+        ("I'm unable to do this.", "refusal", "unable to do this"),
+        ("First compare, then decide.", "invalid-json", "no JSON"),
         (f"The plan: {DOCUMENT}", "invalid-json", "text around"),
         (f"{DOCUMENT}{DOCUMENT}", "trailing-data", "character 26"),
         (f"{DOCUMENT}\n\nThat is it.", "trailing-data", "character 28"),

@@ -108,7 +108,7 @@ def test_configured_provider_takes_unclaimed_models() -> None:
     assert known.resolve(None, "claude-haiku-4-5") == ("anthropic", "claude-haiku-4-5")
 
 
-@pytest.mark.parametrize("name", ["gpt9000", "", " ", "OpenAI", "open ai", "x" * 5000])
+@pytest.mark.parametrize("name", ["gpt9000", "", " ", "x" * 5000])
 def test_unknown_provider_lists_providers(name: str) -> None:
     with pytest.raises(UnknownProvider) as caught:
         catalogue(Embedded(), **BOTH).resolve(name, None)

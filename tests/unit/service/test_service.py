@@ -57,16 +57,28 @@ async def test_executed_plan_is_watched_to_its_end(tmp_path) -> None:
         assert (await service.execution(execution_id)).document_seq == record.last_seq
 
 
-async def test_options_are_capped_by_limits_and_stored() -> None:
+async def test_options_without_a_value_get_the_limits_and_are_stored() -> None:
     limits = Limits(parallel_nodes=3, node_timeout_s=5, largest_result_bytes=9, run_state_bytes=99)
     async with Service(dependencies(CHAIN, limits=limits)) as service:
         plan = await service.create_plan("do it")
-        options = RunOptions(scheduling="waves", max_parallel=50, node_timeout_s=2)
+        options = RunOptions(scheduling="waves", node_timeout_s=2)
         _, events = await run_to_end(service, plan.plan_id, options=options)
         stored = events[0].data["options"]
         assert (stored["scheduling"], stored["max_parallel"]) == ("waves", 3)
         assert stored["node_timeout_s"] == 2
         assert (stored["max_result_bytes"], stored["max_state_bytes"]) == (9, 99)
+
+
+async def test_option_beyond_a_limit_is_an_error() -> None:
+    async with Service(dependencies(CHAIN)) as service:
+        plan = await service.create_plan("do it")
+        with pytest.raises(InputError) as caught:
+            await service.execute(plan.plan_id, options=RunOptions(max_parallel=10**30))
+        assert caught.value.code == "invalid-option"
+        assert caught.value.message == (
+            f"the option max_parallel is {10**30}, at most 64 is allowed (limit parallel_nodes)"
+        )
+        assert caught.value.hint == "ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES"
 
 
 async def test_flat_inputs_are_stored_by_node_and_copied() -> None:

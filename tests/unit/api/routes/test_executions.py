@@ -417,3 +417,13 @@ async def test_unreadable_events_are_reported_as_conflict(
         ):
             answer = await calls.get(path)
             assert (answer.status_code, answer.json()["code"]) == (409, "unreadable"), path
+
+
+async def test_a_query_parameter_given_twice_is_refused() -> None:
+    async with in_process_client(dependencies()) as calls:
+        problem = await calls.expect_problem("GET", "/api/executions", 422, limit=[1, 2])
+        assert (problem["code"], problem["detail"]) == (
+            "invalid-request",
+            "query parameter 'limit' is given 2 times",
+        )
+        assert problem["issues"][0]["parameter"] == "limit"

@@ -67,7 +67,7 @@ def test_value_and_form_are_read_from_option_or_file() -> None:
         (["--decision", "approve", "--value", "@nowhere"], "no file 'nowhere'"),
         (["r99", "--decision", "approve"], "no request 'r99'"),
         (["--note", "hm"], "a decision is missing"),
-        ([], "nobody can be asked here"),
+        ([], "no terminal to ask on; pass --decision "),
     ],
 )
 def test_invalid_answer_is_reported_and_request_stays_open(args: list[str], says: str) -> None:
@@ -132,7 +132,7 @@ def test_request_without_decision_takes_any_json(monkeypatch: pytest.MonkeyPatch
 def test_show_lists_requests_and_answers() -> None:
     execute_graph(approval_graph())
     shown = invoke("show", "last").stdout
-    assert "waits for an answer: Send it?" in shown
+    assert "for an answer to r9: Send it?" in shown
     assert " r9 --decision approve   (or reject)" in shown
     invoke("answer", "last", "--decision", "approve", "--note", "fine")
     assert "answered by a person: approve: fine" in invoke("show", "last").stdout
@@ -158,8 +158,8 @@ def test_short_timer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     prompt_with(monkeypatch, [])  # whoever sits there would be at a loss
     done = invoke("exec", "-", stdin=json.dumps(waiting_for(seconds=0.05)))
     assert done.exit_code == 0, done.output
-    assert "waiting    later: Waits until " in done.stdout
-    assert "goes on    later" in done.stdout
+    assert "waiting    later: until " in done.stdout
+    assert "continued  later" in done.stdout
     assert "It was time." in done.stdout
     assert invoke_json("show", "last")["status"] == "completed"
 
@@ -169,8 +169,8 @@ def test_a_long_timer_leaves_the_run_and_can_be_answered() -> None:
     assert (waiting["status"], waiting["waitingForInput"]) == ("paused", False)
     assert [each["request"]["kind"] for each in waiting["requests"]] == ["timer"]
     shown = invoke("show", "last").stdout
-    assert "have it go on at once with: planwave answer" in shown
-    assert "It goes on by itself then, while this runs: planwave serve" in shown
+    assert "continue now with: planwave answer" in shown
+    assert "The timer continues by itself while a server runs: planwave serve" in shown
     done = invoke("answer", "last", "--decision", "continue")
     assert done.exit_code == 0, done.output
     assert "It was time." in done.stdout

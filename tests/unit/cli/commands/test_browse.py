@@ -106,7 +106,7 @@ def test_ls_mentions_older_items_on_a_terminal(
 
     assert "older" not in listed("-n", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "There are older ones: planwave ls --limit 10 --storage 'a b'\n" in listed("-n", "1")
+    assert "More: planwave ls --limit 10 --storage 'a b'\n" in listed("-n", "1")
     assert "older" not in listed("-n", "2")
 
 

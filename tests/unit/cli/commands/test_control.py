@@ -31,7 +31,7 @@ def test_answers_are_held_until_resume() -> None:
     assert (again.exit_code, f"planwave resume {execution_id}" in again.stdout) == (0, True)
     answered = invoke("answer", "last", "--decision", "approve")
     assert answered.exit_code == 0, answered.output
-    assert "It is paused by request; have it go on with: planwave resume" in answered.stdout
+    assert "The execution is paused by request; resume it with: planwave resume" in answered.stdout
     held = invoke_json("show", "last")
     assert (held["status"], held["requests"]) == ("paused", [])
     assert invoke_json("resume", "last")["node_results"]["sent"] == "sent: Dear all"
@@ -40,7 +40,7 @@ def test_answers_are_held_until_resume() -> None:
 def test_execution_waiting_for_an_answer_is_not_resumed() -> None:
     execute_graph(approval_graph())
     done = invoke("resume", "last")
-    assert (done.exit_code, "answer its open requests" in done.stderr) == (2, True)
+    assert (done.exit_code, "it waits for an answer to r" in done.stderr) == (2, True)
 
 
 def test_one_node_can_be_cancelled() -> None:

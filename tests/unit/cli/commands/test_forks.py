@@ -36,10 +36,24 @@ def test_fork_runs_with_changed_data_and_names_its_parent() -> None:
     before = execute_graph(TEXTS)["execution_id"]
     done = invoke("fork", "last", "--set", "a.text=two")
     assert done.exit_code == 0, done.output
-    assert f"from {before}" in done.stdout
+    assert f"a fork of {before}" in done.stdout
     after = invoke_json("show", "last")
     assert (after["node_results"]["b"], after["parent"]["execution_id"]) == ("b two", before)
-    assert f"Out of    {before}" in invoke("show", "last").stdout
+    assert f"Fork of   {before}" in invoke("show", "last").stdout
+
+
+def test_reused_steps_are_shown_as_reused() -> None:
+    before = execute_graph(TEXTS)["execution_id"]
+    done = invoke("fork", "last", "--set", "b.text=two")
+    lines = [line.partition("] ")[2] for line in done.stdout.splitlines()]
+    assert f"reused     a: from {before}" in lines
+    assert "started    a" not in lines
+    assert "started    b" in lines
+    assert "✓ completed · 2 of 2 steps completed, 1 of them reused · " in done.stdout
+    nodes = {each["path"]: each["reused"] for each in invoke_json("show", "last")["nodes"]}
+    assert nodes == {"a": {"execution_id": before, "path": "a"}, "b": None}
+    shown = [line.split() for line in invoke("show", "last").stdout.splitlines()]
+    assert ["✓", "reused", "a", "from", before] in shown
 
 
 def test_fork_reads_changes_from_stdin_and_reruns_nodes() -> None:

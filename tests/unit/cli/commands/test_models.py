@@ -158,9 +158,9 @@ def test_download_announces_size_and_directory(tmp_path: Path) -> None:
 
 def test_interrupted_download_says_that_it_can_continue(tmp_path: Path) -> None:
     console = plain_console()
-    with pytest.raises(Interrupted, match=f"what was fetched of {NAME} is kept") as caught:
+    with pytest.raises(Interrupted, match=f"the downloaded part of {NAME} is stored") as caught:
         download_with_progress(console, Settings(model_dir=tmp_path), NAME, interrupted)
-    assert caught.value.hint == f"go on: planwave model pull {NAME}"
+    assert caught.value.hint == f"continue with: planwave model pull {NAME}"
 
 
 def test_own_model_file_is_not_downloaded(tmp_path: Path) -> None:

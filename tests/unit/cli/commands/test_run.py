@@ -148,7 +148,7 @@ def test_run_shows_progress_and_result() -> None:
     assert "planning with openai/gpt" in done.stdout
     assert "completed  b" in done.stdout
     assert done.stdout.rstrip().splitlines()[-3] == "two"
-    assert "Kept in" not in done.stdout
+    assert "Stored in" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_invalid_input_for_new_plan_names_the_stored_plan() -> None:
     done = planwave("run", "goal", "--input", "hello", "--storage", "there", store=store)
     assert done.exit_code == 2
     (plan,) = plans_in(store)
-    assert f"the plan is kept: planwave show {plan.plan_id} --storage there\n" in done.stderr
+    assert f"the plan is stored: planwave show {plan.plan_id} --storage there\n" in done.stderr
 
 
 def test_malformed_input_is_rejected_before_planning() -> None:

@@ -35,9 +35,9 @@ def test_serve_prints_url_and_how_to_stop(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "planwave listens on http://::1:4711",
-        "  what it answers to: http://::1:4711/docs",
-        f"  everything is kept in {tmp_path}",
-        "  Ctrl-C stops it gently, twice at once",
+        "  API documentation: http://::1:4711/docs",
+        f"  storage: {tmp_path}",
+        "  Ctrl-C stops it after running steps have ended; a second Ctrl-C stops it at once",
     ]
     (settings,) = server.asked
     assert (settings.host, settings.port, settings.storage_dir) == ("::1", 0, tmp_path)

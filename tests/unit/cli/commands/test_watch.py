@@ -116,7 +116,7 @@ def test_watch_shows_open_request_and_answer(tmp_path: Path) -> None:
     answered = event(6, "node.answered", "a", request_id="r4", answer={"decision": "ok"})
     ended = event(7, "execution.cancelled", cause="enough")
     done = watch(Written([STORY[:1], [], ASKED[1:], [answered, ended]]), tmp_path)
-    assert "waits for an answer: May I?" in done.stdout
+    assert "for an answer to r4: May I?" in done.stdout
     assert f"  answer with: planwave answer {ID} r4" in done.stdout
     assert "answered   a  First: ok" in done.stdout
 
@@ -126,7 +126,7 @@ def test_watch_does_not_offer_closed_request(tmp_path: Path) -> None:
     answered = event(6, "node.answered", "a", request_id="r4", answer={"decision": "ok"})
     ended = event(7, "execution.cancelled", cause="enough")
     done = watch(Written([[*ASKED, answered], [ended]]), tmp_path)
-    assert "waits for an answer: May I?" in done.stdout
+    assert "for an answer to r4: May I?" in done.stdout
     assert "answer with" not in done.stdout
 
 
@@ -141,4 +141,4 @@ def test_watch_shows_resume_command(tmp_path: Path) -> None:
     paused = event(3, "execution.paused", reason="paused by request")
     ended = event(4, "execution.cancelled", cause="enough")
     done = watch(Written([STORY[:1], [], [STORY[1], paused, ended]]), tmp_path)
-    assert f"have it go on with: planwave resume {ID}" in done.stdout
+    assert f"resume with: planwave resume {ID}" in done.stdout

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from planwave.cli.views.flow import flow_line, show_flow
+from planwave.cli.views.flow import flow_lines, show_flow
 from planwave.service.flows.flow_queries import Flow
 from planwave.storage.records import FlowRecord, FlowVersion
 from tests.support.cli.fake_console import (
@@ -20,12 +20,12 @@ def test_flow_line_has_full_id_in_a_pipe_and_short_id_on_a_terminal() -> None:
     flow = FlowRecord(ID, "two\nlines \x1b[2J", "", NEW, 12, AT, AT, 1)
     plain, pretty = plain_console(), terminal_console()
     for console in (plain, pretty):
-        console.line(flow_line(console, flow))
+        console.lines(flow_lines(console, [flow]))
     (line,) = console_output(plain).splitlines()
     assert line.startswith(f"{ID}  2026-01-1")
     assert "revision 12      1 step  two lines" in line
     assert "\x1b" not in line
-    assert visible_lines(pretty)[0].startswith(f"{ID[:13]}  2026-01-1")
+    assert visible_lines(pretty)[0].startswith(f"…{ID[-6:]}  2026-01-1")
 
 
 def test_show_flow_lists_waves_and_versions() -> None:

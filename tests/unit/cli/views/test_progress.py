@@ -104,7 +104,7 @@ def test_nested_events_are_shown_at_their_node() -> None:
     assert told(event("node.started", "a[1]/x", 1)) == "started    a[1]/x"
     assert (seen.nodes["a"].status, seen.nodes["a"].tail) == ("running", "[1]/x started")
     asks = event("node.waiting", "a[1]/x", 1, request_id="r1", request={"prompt": "Go?"})
-    assert told(asks) == "waiting    a[1]/x: waits for an answer: Go?"
+    assert told(asks) == "waiting    a[1]/x: for an answer to r1: Go?"
     answer = {"decision": "yes", "note": ""}
     answered = event("node.answered", "a[1]/x", 1, request_id="r1", answer=answer)
     assert told(answered) == "answered   a[1]/x: yes"
@@ -146,11 +146,39 @@ def test_event_lines_have_node_time_and_reason() -> None:
     assert told(event("execution.completed")) is None
 
 
-def test_wave_count_comes_from_the_execution() -> None:
-    started = event("execution.started", waves=1)
+def test_run_counts_steps_and_waves_as_its_plan_does() -> None:
+    started = event("execution.started", waves=1)  # the input settled the node of the first wave
     seen = progress(started)
-    assert event_line(started, seen) == "running 2 steps in 1 wave"
-    assert event_line(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
+    assert event_line(started, seen) == "running 2 steps in 2 waves"
+    assert event_line(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 2 of 2: b"
+    both = event("wave.started", wave=1, nodes=["a", "b"])
+    assert event_line(both, seen) == "waves 1 and 2 of 2: a, b"
+
+
+def test_run_of_a_part_says_how_many_steps_run() -> None:
+    started = event("execution.started", waves=1, not_reached=["b"])
+    assert event_line(started, progress(started)) == "running 1 of 2 steps in 1 wave"
+
+
+def test_linked_nodes_belong_to_no_wave() -> None:
+    started = event("execution.started", waves=1, linked=["a"])
+    assert event_line(started, progress(started)) == "running 1 step in 1 wave"
+
+
+def test_reused_and_given_results_are_no_runs() -> None:
+    seen = progress()
+
+    def told(each: Event) -> str | None:
+        seen.apply(each)
+        return event_line(each, seen)
+
+    taken = {"duration_s": 0.0, "reused": {"execution_id": "x0"}}
+    assert told(event("node.completed", "a", 1, **taken)) == "reused     a  First: from x0"
+    assert (seen.nodes["a"].status, seen.nodes["a"].seconds) == ("reused", None)
+    assert told(event("node.completed", "b", 1, given=True, outputs={})) == "given      b"
+    assert [wave.is_settled for wave in seen.waves] == [True, True]
+    nested = event("node.completed", "a[1]/x", 1, **taken)
+    assert told(nested) == "reused     a[1]/x: from x0"
 
 
 def test_warning_is_shown_with_completion_and_reset_by_a_new_attempt() -> None:
@@ -178,7 +206,7 @@ def timed(path: str, request_id: str, seconds: float | None) -> Event:
 def test_timer_is_no_question_and_short_timer_is_not_idle() -> None:
     paused = event("execution.paused", reason="waiting for an answer")
     seen = progress(event("node.started", "a", 1), timed("a", "r4", 60.0))
-    assert event_line(timed("a", "r4", 60.0), seen) == "waiting    a  First: Waits until noon."
+    assert event_line(timed("a", "r4", 60.0), seen) == "waiting    a  First: until noon"
     seen.apply(paused)
     assert (list(seen.requests), seen.questions, seen.is_idle) == (["r4"], [], False)
     goes_on = event(
@@ -186,7 +214,7 @@ def test_timer_is_no_question_and_short_timer_is_not_idle() -> None:
     )
     seen.apply(goes_on)
     assert (seen.nodes["a"].status, seen.nodes["a"].note) == ("running", "")
-    assert event_line(goes_on, seen) == "goes on    a  First"
+    assert event_line(goes_on, seen) == "continued  a  First"
     seen = progress(event("node.started", "a", 1), timed("a", "r4", 3_601.0), paused)
     assert seen.is_idle
 
@@ -238,7 +266,7 @@ def test_question_is_open_until_answered_or_node_ended() -> None:
     assert [(each.path, each.request_id) for each in seen.requests.values()] == [
         ("a", "r4"), ("loop[1]/x", "r5"),
     ]  # fmt: skip
-    assert seen.nodes["a"].note == "waits for an answer: May I?"
+    assert seen.nodes["a"].note == "for an answer to r4: May I?"
     seen.apply(event("node.answered", "a", 1, request_id="r4", answer={"decision": "ok"}))
     assert (list(seen.requests), seen.nodes["a"].note) == (["r5"], "ok")
     seen.apply(event("node.cancelled", "loop[1]/x", 1, cause="stop"))
@@ -286,8 +314,8 @@ def test_request_answer_and_pause_lines() -> None:
         seen.apply(each)
         output.append(event_line(each, seen))
     assert output == [
-        "waiting    a  First: waits for an answer: May I?",
-        "paused: waiting for an answer",
+        "waiting    a  First: for an answer to r4: May I?",
+        "paused: waiting for an answer to r4",
         "answered   a  First: ok: fine",
-        "goes on: answered",
+        "resumed: answered",
     ]

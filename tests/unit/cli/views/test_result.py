@@ -93,15 +93,15 @@ def test_pipe_output_has_text_then_summary_then_file(tmp_path: Path) -> None:
         "",
         "**final**",
         "",
-        "✓ completed · 2 of 2 steps completed · 7.5 s · 1,200 + 30 tokens · $0.0200",
-        f"Kept in {path}",
+        "✓ completed · 2 of 2 steps completed · 7.5 s · tokens 1,200 in, 30 out · $0.0200",
+        f"Stored in {path}",
     ]
 
 
 def test_unwritten_document_is_not_mentioned(tmp_path: Path) -> None:
     console = plain_console()
     show_result(console, DOCUMENT, tmp_path / "missing.json")
-    assert "Kept in" not in console_output(console)
+    assert "Stored in" not in console_output(console)
 
 
 def test_several_results_have_headings() -> None:
@@ -151,7 +151,7 @@ def test_execution_error_is_shown() -> None:
 def test_missing_prices_and_times_are_omitted() -> None:
     bare = {"status": "cancelled", "nodes": [], "usage": {"input_tokens": 1, "output_tokens": 2}}
     line = summary(plain_console(), bare).plain
-    assert line == "■ cancelled · 0 of 0 steps completed · 1 + 2 tokens · price unknown"
+    assert line == "■ cancelled · 0 of 0 steps completed · tokens 1 in, 2 out · price unknown"
 
 
 def test_node_lines_have_status_time_and_reason() -> None:
@@ -176,8 +176,8 @@ def test_node_lines_have_status_time_and_reason() -> None:
         "  → skipped                  d          D  not chosen",
         "  ■ cancelled                e          E  stopped",
         "  ✓ completed                loop[1]/x  X",
-        "  ◷ waiting                  f          F  waits for an answer: Again?",
-        "      answered by nobody in time: no",
+        "  ◷ waiting                  f          F  for an answer: Again?",
+        "      answered by its time limit: no",
     ]
 
 
@@ -198,8 +198,8 @@ def test_narrow_terminal_does_not_cut_reasons(tmp_path: Path) -> None:
     assert "…" not in shown
     words = " ".join(shown.split())
     assert "the endpoint refused what it was asked → ask for something else" in words
-    assert "1,200 + 30 tokens · $0.0200" in words
-    assert f"Kept in {path}\n" in shown
+    assert "tokens 1,200 in, 30 out · $0.0200" in words
+    assert f"Stored in {path}\n" in shown
 
 
 def test_json_result_is_the_document(
@@ -231,26 +231,31 @@ def test_open_request_has_answer_command() -> None:
     asks = request(prompt="Go\non?", actions=["go on", "stop", "wait a bit"])
     output = shown("over there", reason=WAITING, requests=[asks, request(question="Which?")])
     assert output.splitlines() == [
-        "◷ q: Go on?",
+        "◷ q: waiting for an answer to r7: Go on?",
         "  answer with: planwave answer x r7 --decision 'go on' --storage 'over there'   "
         "(or stop, 'wait a bit')",
-        "◷ q: Which?",
+        "◷ q: waiting for an answer to r7: Which?",
         "  answer with: planwave answer x r7 --storage 'over there'",
     ]
 
 
 def test_timer_has_its_actions() -> None:
-    timer = request(kind="timer", message="Waits until noon.", actions=["continue"])
+    timer = request(kind="timer", until="noon", actions=["continue"])
     assert shown(reason=WAITING, requests=[timer]).splitlines() == [
-        "◷ q: Waits until noon.",
-        "  have it go on at once with: planwave answer x r7 --decision continue",
-        "It goes on by itself then, while this runs: planwave serve",
+        "◷ q: waiting until noon",
+        "  continue now with: planwave answer x r7 --decision continue",
+        "The timer continues by itself while a server runs: planwave serve",
     ]
 
 
 def test_value_under_review_is_shown_shortened() -> None:
     output = shown(reason=WAITING, requests=[request(prompt="Send?", value="Dear Ada,\n\nyes.")])
-    assert output.splitlines()[:4] == ["◷ q: Send?", "    Dear Ada,", "", "    yes."]
+    assert output.splitlines()[:4] == [
+        "◷ q: waiting for an answer to r7: Send?",
+        "    Dear Ada,",
+        "",
+        "    yes.",
+    ]
     long = shown(reason=WAITING, requests=[request(prompt="Send?", value=list(range(2_000)))])
     assert "    [0,1,2," in long
     assert "    …\n" in long
@@ -261,7 +266,7 @@ def test_value_under_review_is_shown_shortened() -> None:
 def test_paused_by_request_is_shown() -> None:
     output = shown(reason="paused by request", requests=[request(prompt="Go?", actions=["ok"])])
     assert output.splitlines()[-1] == (
-        "It is paused by request; have it go on with: planwave resume x"
+        "The execution is paused by request; resume it with: planwave resume x"
     )
 
 

@@ -1,5 +1,8 @@
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
+
+import pytest
 
 from planwave.cli.views.progress import RunProgress
 from planwave.cli.views.run import RunScreen, show_events
@@ -70,6 +73,39 @@ async def test_pipe_gets_one_line_per_event() -> None:
         "[    0.0s] failed     b  Second (0.2 s): no luck",
         "[    0.0s] completed  slow  Slow one (3.0 s)",
     ]
+
+
+async def test_pipe_shows_no_start_of_a_reused_node() -> None:
+    taken = {"reused": {"execution_id": "x0"}, "duration_s": 0.0}
+    story = [
+        event("node.started", "a"),
+        event("node.started", "slow"),
+        event("node.completed", "a", **taken),
+        event("node.completed", "slow", duration_s=3.0),
+    ]
+    console = plain_console()
+    progress = RunProgress(GRAPH, WAVES, lambda: 5.0, is_fork=True)
+    await show_events(console, progress, stream_of(story))
+    assert console_output(console).splitlines() == [
+        "[    0.0s] reused     a  First: from x0",
+        "[    0.0s] started    slow  Slow one",
+        "[    0.0s] completed  slow  Slow one (3.0 s)",
+    ]
+
+
+async def test_pipe_shows_the_start_of_a_forked_node_that_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planwave.cli.views.run._HOLD_S", 0.001)
+    console, is_shown = plain_console(), asyncio.Event()
+    monkeypatch.setattr(console, "line", lambda line: is_shown.set())
+
+    async def events() -> AsyncIterator[Event]:
+        yield event("node.started", "a")
+        await is_shown.wait()
+
+    progress = RunProgress(GRAPH, WAVES, lambda: 5.0, is_fork=True)
+    await show_events(console, progress, events())
 
 
 async def test_terminal_ends_with_every_wave_once() -> None:

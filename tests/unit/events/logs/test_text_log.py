@@ -60,7 +60,7 @@ def test_the_sentences_of_the_text_log_are_stable(
         ("node.cancelled", {"cause": "no need"}, "Cancelled node a: Writer - no need"),
         (
             "node.completed", {"reused": {"execution_id": "x0"}},
-            "Completed node a (taken over from execution x0)",
+            "Completed node a (reused from execution x0)",
         ),
         ("node.completed", {"changed": True}, "Completed node a (given by the fork)"),
     ],

@@ -82,12 +82,16 @@ def test_a_pause_by_request_is_told_apart_from_waiting(data: dict[str, Any], hel
 
 
 def test_events_are_grouped_by_graph_run_and_taken_once() -> None:
+    document = {"nodes": [], "edges": []}
+    opened = {"key": "1", "graph": "g", "inputs": "i", "document": document}
     history = History(
         stored_events(
             ("execution.created", 0),
             ("execution.started", 0),
             ("wave.started", 0, None, {"wave": 1}),  # type: ignore[arg-type]
             ("node.started", 0, "loop", {}),
+            ("nested_run.opened", 0, "loop", opened),
+            ("nested_run.opened", 0, "loop", {"key": "2", "graph": "g", "inputs": "i"}),
             ("node.started", 0, "loop[1]/step", {}),
             (
                 "node.completed",
@@ -100,7 +104,7 @@ def test_events_are_grouped_by_graph_run_and_taken_once() -> None:
     assert [e.type for e in history.take_own_events()] == ["wave.started", "node.started"]
     assert history.take_own_events() == []
     assert "loop[1]/" in history.nested_runs
-    assert history.result_bytes == 5
+    assert history.state_bytes == len('"abc"') + len('{"nodes":[],"edges":[]}')
     assert history.start_count == 2
 
 

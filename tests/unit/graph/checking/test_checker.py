@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from planwave.graph.checking.checker import check, read_and_check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, LINK, Graph, Node, Policy
+from planwave.graph.suggestions import LOAD_OWN_TYPE
 from planwave.nodes.registry import default_registry
 from planwave.settings import Limits
 from tests.support.cpu_time import cpu_within
@@ -58,11 +59,11 @@ def test_an_unknown_type_is_reported_with_the_known_ones_and_a_suggestion() -> N
         "unknown-node-type", "/nodes/0/type", "a",
     )  # fmt: skip
     assert "'STEP'; known types are catcher, fork" in diagnostic.message
-    assert diagnostic.hint == "did you mean 'step'?"
+    assert diagnostic.hint == f"did you mean 'step'? {LOAD_OWN_TYPE}"
 
 
 def test_an_unknown_type_unlike_any_other_gets_no_suggestion() -> None:
-    assert only(parse_graph("a:os.system")).hint == "use one of the known types"
+    assert only(parse_graph("a:os.system")).hint == (f"use one of the known types; {LOAD_OWN_TYPE}")
 
 
 def test_repeated_node_ids_are_found_in_graphs_made_by_code() -> None:

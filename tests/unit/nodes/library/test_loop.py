@@ -203,7 +203,7 @@ TEXT = node_document("t", "text", text="{{ item }}!")
             graph_document(node_document("x", "nonsense")), 9,
             "data.body of 'n' cannot run: node 'x' has the unknown type",
         ),
-        ({}, 9, "data.body of 'n' cannot run: field 'nodes' is missing"),
+        ({}, 9, "data.body of 'n' cannot run: 2 errors: (1) field 'nodes' is missing; (2) field"),
         ([1], 9, "data.body has to be an object"),
     ],
 )  # fmt: skip

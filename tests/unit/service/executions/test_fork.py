@@ -212,9 +212,10 @@ def test_nothing_to_retry_is_rejected() -> None:
         done("a"), ("node.waiting", "b", waits), ("execution.paused", None, pauses)
     )
     for state in (COMPLETED, paused):
-        with pytest.raises(Conflict, match="x1") as caught:
+        with pytest.raises(Conflict) as caught:
             failed_nodes(state)
         assert caught.value.code == "nothing-to-retry"
+        assert "planwave fork x1" in (caught.value.hint or "")
 
 
 # -- merge patches

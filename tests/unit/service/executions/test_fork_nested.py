@@ -205,7 +205,7 @@ async def test_reused_nodes_are_marked(tmp_path: Path) -> None:
         assert (shown["code"], shown["status"]) == ("reused", "completed")
         assert first in shown["reason"]
         document = json.loads((tmp_path / f"{own}.json").read_text("utf-8"))
-        output = f"Completed node loop[0]/b (taken over from execution {first})"
+        output = f"Completed node loop[0]/b (reused from execution {first})"
         assert output in document["execution_logs"]
         (node,) = [node for node in document["nodes"] if node["path"] == "loop[0]/b"]
         assert (node["name"], node["status"], node["result"]) == ("B", "completed", "v+b")

@@ -13,6 +13,7 @@ from planwave.executor.options import RunOptions
 from planwave.graph.model import LINK, DataValue, Node, Policy, Port
 from planwave.graph.protocols import ExecutionResult
 from planwave.service.service import Service
+from planwave.settings import Limits
 from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.service.dependencies import execute_goal
 from tests.unit.service.executions.test_commands import Asks, Counts, executed, opened, outputs_of
@@ -186,6 +187,21 @@ async def test_fork_runs_to_or_from_a_node(tmp_path: Path) -> None:
         assert (await service.wait(fork.execution_id)).status == "completed"
         assert work.runs == {"a": 1, "b": 1, "c": 1}
         assert (await service.state(fork.execution_id)).nodes["d"].status == "not_reached"
+
+
+@pytest.mark.parametrize("is_retry", [False, True])
+async def test_lower_limits_of_today_hold_for_forks(tmp_path: Path, is_retry: bool) -> None:
+    options, today = RunOptions(max_steps=50, max_parallel=3), Limits(steps=20, parallel_nodes=8)
+    work = Joins()
+    work.broken = {"b"}
+    async with opened(tmp_path, CHAIN, work) as service:
+        own = (await execute_goal(service, options=options)).execution_id
+        await service.wait(own)
+    async with opened(tmp_path, CHAIN, work, limits=today) as service:
+        fork = await (service.retry(own) if is_retry else service.fork(own, rerun=["a"]))
+        found = (await service.state(fork.execution_id)).options or {}
+        assert (found["max_steps"], found["max_parallel"]) == (20, 3)
+        await service.wait(fork.execution_id)
 
 
 async def test_deleted_parent_leaves_nothing_to_reuse(tmp_path: Path) -> None:

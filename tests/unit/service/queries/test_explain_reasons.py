@@ -359,7 +359,7 @@ async def test_reused_result_names_its_execution() -> None:
     received = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
     found = explain(settled_without_a_run(received, reused={"execution_id": "x0"}), "a")
     assert (found["code"], found["status"]) == ("reused", "completed")
-    assert "its result in execution x0 was taken over" in found["reason"]
+    assert "its result was reused from execution x0" in found["reason"]
 
 
 async def test_preset_result_of_fork_is_explained() -> None:

@@ -1,0 +1,136 @@
+"""Node modules: Python modules that define node types and belong to no installed package."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any, Final
+
+from planwave.errors import InputError
+from planwave.graph.suggestions import closest_match
+from planwave.nodes.authoring.node_type import BaseNode
+
+if TYPE_CHECKING:
+    from planwave.nodes.registry import Registry
+
+_CODE: Final = "broken-node-module"
+_PLANWAVE: Final = "planwave."
+_PLANWAVE_FILES: Final = str(Path(__file__).parents[1]) + os.sep
+_HINT: Final = (
+    "correct it, or take it out of --import, PLANWAVE_NODE_MODULES and node_modules in "
+    "planwave.toml"
+)
+
+
+def load_node_module(name: str, registry: Registry) -> None:
+    """Import a module and register the node types in it.
+
+    Functions with ``@planwave.node`` register themselves. Registered here are the classes derived
+    from ``NodeType`` or ``LinkType`` that the module defines or imports, if their name has no
+    leading underscore. The module is looked for in the working directory, then in the installed
+    environment.
+
+    Raises:
+        InputError: ``broken-node-module``: there is no such module, it cannot be imported, holds
+            no node type, or one that cannot be registered.
+    """
+    before = registry.names()
+    try:
+        with _working_directory_on_path():
+            module = import_module(name)
+    # Foreign code may fail in any way on import; some of it calls sys.exit.
+    except (Exception, SystemExit) as error:
+        raise _import_error(name, error) from error
+    public = [value for key, value in vars(module).items() if not key.startswith("_")]
+    for implementation in filter(_is_node_class, public):
+        try:
+            registry.register(implementation)
+        except (TypeError, ValueError) as error:
+            raise _load_error(name, error, _class_location(implementation)) from error
+    is_known = any(isinstance(value, BaseNode) or _is_node_class(value) for value in public)
+    if not is_known and registry.names() == before:
+        raise InputError(
+            f"module {name!r} ({_shown(module.__file__)}) declares no node type",
+            code=_CODE,
+            hint="declare one with @planwave.node, or as a class derived from planwave.NodeType",
+        )
+
+
+def _is_node_class(value: Any) -> bool:
+    return (
+        inspect.isclass(value)
+        and issubclass(value, BaseNode)
+        and not value.__module__.startswith(_PLANWAVE)
+        and not inspect.isabstract(value)
+        and hasattr(value, "node_type")  # one without a name is a base of others
+    )
+
+
+@contextmanager
+def _working_directory_on_path() -> Generator[None]:
+    """Import from the working directory first, as ``python -m`` does, inside this block only."""
+    directory = os.getcwd()
+    if directory in sys.path:
+        yield
+        return
+    sys.path.insert(0, directory)
+    try:
+        yield
+    finally:
+        sys.path.remove(directory)
+
+
+def _import_error(name: str, error: BaseException) -> InputError:
+    if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+        here = [path.stem for path in Path.cwd().glob("*.py")]
+        close = closest_match(name.removesuffix(".py"), here)
+        return InputError(
+            f"there is no module {name!r} in the working directory or the installed packages",
+            code=_CODE,
+            hint=f"did you mean {close!r}?" if close else _HINT,
+        )
+    location = None
+    if isinstance(error, SyntaxError):
+        location = f"{_shown(error.filename)}:{error.lineno}"
+        error = type(error)(error.msg)  # its text names file and line a second time
+    else:
+        frames = [
+            frame
+            for frame in extract_tb(error.__traceback__)
+            if not frame.filename.startswith(("<frozen", _PLANWAVE_FILES))
+        ]
+        if frames:
+            location = f"{_shown(frames[-1].filename)}:{frames[-1].lineno}"
+    return _load_error(name, error, location)
+
+
+def _load_error(name: str, error: BaseException, location: str | None) -> InputError:
+    where = f" ({location})" if location else ""
+    return InputError(
+        f"module {name!r} cannot be loaded: {type(error).__name__}: {error}{where}",
+        code=_CODE,
+        hint=_HINT,
+    )
+
+
+def _class_location(implementation: Any) -> str | None:
+    try:
+        file, (_, line) = (
+            inspect.getsourcefile(implementation),
+            inspect.getsourcelines(implementation),
+        )
+    except (OSError, TypeError):
+        return None
+    return f"{_shown(file)}:{line}"
+
+
+def _shown(file: str | None) -> str:
+    """Return the path of a file, relative to the working directory if the file is below it."""
+    path = Path(file or "?")
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -25,6 +25,12 @@ NODE_TYPES = {
         ),
         NodeTypeInfo("number", "gives a number", (MULTIPLE_INPUT,), (Port("output", "number"),)),
         NodeTypeInfo("words", "gives text", (MULTIPLE_INPUT,), (Port("output", "text"),)),
+        NodeTypeInfo(
+            "sized",
+            "gives text and its length",
+            (MULTIPLE_INPUT,),
+            (Port("output", "text"), Port("length", "number")),
+        ),
         NodeTypeInfo("open", "takes all names", (Port("{name}", multiple=True),), (ANY_OUTPUT,)),
         NodeTypeInfo(
             "gear",

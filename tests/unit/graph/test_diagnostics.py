@@ -44,11 +44,11 @@ def test_findings_are_sorted_by_pointer_and_the_sort_is_stable() -> None:
 
 
 WHILE_RUNNING = {
-    "broken-node-module", "empty-prompt", "foreign-node", "invalid-result", "nested-run-failed", "no-flows", "no-models",
-    "no-planner", "no-value", "not-a-boolean", "not-a-list", "provider-error", "unknown-decision",
-    "value-not-editable",
+    "broken-node-module", "empty-prompt", "foreign-node", "invalid-result", "nested-run-failed",
+    "no-flows", "no-models", "no-planner", "no-value", "not-a-boolean", "not-a-list",
+    "provider-error", "unknown-decision", "value-not-editable",
 }  # fmt: skip
-"""Codes of node errors, of nodes in the wrong builder, and of modules that cannot be loaded; no check reports them."""
+"""Codes that no check reports: of node errors, of nodes in the wrong builder, of broken modules."""
 
 
 def test_every_code_is_documented() -> None:

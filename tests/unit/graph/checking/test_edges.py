@@ -73,3 +73,10 @@ def test_a_type_mismatch_names_both_types() -> None:
     diagnostic = only(parse_graph("w:words x:strict", "w>x.need"))
     assert diagnostic.code == "type-mismatch"
     assert "'output' is of type text, input 'need' accepts number" in diagnostic.message
+    assert diagnostic.hint == "put a node between them that converts the value"
+
+
+def test_a_type_mismatch_names_another_output_that_fits() -> None:
+    diagnostic = only(parse_graph("c:sized x:strict", "c>x.need"))
+    assert diagnostic.code == "type-mismatch"
+    assert diagnostic.hint == "use the output 'length' of the same node"

@@ -12,7 +12,7 @@ from planwave.expressions.renderer import Renderer
 from planwave.service.library.graphs import BuiltGraph, build_graph
 from planwave.service.library.runs import Run, RunEnvironment, require_no_loop
 from planwave.service.library.sources import load_stored, new_run
-from planwave.service.library.stores import EventLog
+from planwave.service.library.stores import EventLog, check_source, require_directory
 
 if TYPE_CHECKING:
     from planwave.graph.model import Json
@@ -78,7 +78,9 @@ def run(
         GraphInvalid: ``graph`` was not built yet and has errors.
         InputError: ``inputs`` have another shape, name no node, or hold a value that is not JSON; the
             options leave nothing to run.
+        TypeError: ``options`` or ``store`` is of another type.
     """
+    _check_types(options, store)
     built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
     environment = _run_environment(built.program.catalogue, store, services, check=check)
     return Run(environment, new_run(built, inputs, options or RunOptions(), goal))
@@ -120,9 +122,13 @@ def open(
         check: See :func:`run`.
 
     Raises:
+        StoreError: There is no such directory.
         NotFound, Conflict, StoreError: When it is awaited: no such execution, its data are
             unreadable, or another process uses the directory.
+        TypeError: ``store`` is neither a path nor a store.
     """
+    check_source(store)
+    require_directory(store)
     catalogue = registry or installed_types()
 
     async def load(opened: RunStore) -> LoadedRun:
@@ -130,6 +136,13 @@ def open(
 
     environment = _run_environment(catalogue, store, services, check=check)
     return Run(environment, load, is_due=False)
+
+
+def _check_types(options: object, store: object) -> None:
+    if options is not None and not isinstance(options, RunOptions):
+        raise TypeError(f"options must be planwave.RunOptions(…), not {options!r}")
+    if store is not None:
+        check_source(store)
 
 
 def _run_environment(
@@ -222,6 +235,7 @@ async def run_goal_async(
 
     Args and errors are those of :func:`plan_async` and :func:`run`.
     """
+    _check_types(options, store)  # before a model call is paid for
     made = await plan_async(goal, provider=provider, model=model)
     return await run(made, options=options, store=store, check=check)
 

@@ -28,8 +28,8 @@ class NodeEvent(NamedTuple):
     node_id: str
     node_type: str
     event_type: str
-    run_id: str
-    data: Json
+    run_id: str = ""
+    data: Json = None
 
 
 class ExecutionResult(NamedTuple):

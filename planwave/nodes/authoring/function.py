@@ -34,7 +34,7 @@ import typing
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from types import SimpleNamespace
 from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
@@ -152,8 +152,15 @@ class FunctionNode(BaseNode, Generic[P, R]):
         """Call the function; without ``async``, in a thread with the context of this task."""
         if self._is_async:
             return await self._function(**arguments)
-        call = partial(contextvars.copy_context().run, self._function, **arguments)
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+        run, loop = contextvars.copy_context().run, asyncio.get_running_loop()
+        return await loop.run_in_executor(_THREADS, run, self._call_in_thread, arguments)
+
+    def _call_in_thread(self, arguments: Mapping[str, Any]) -> Any:
+        try:
+            return self._function(**arguments)
+        except StopIteration as error:
+            # A future cannot hold it, and would never be done. A coroutine raises the same instead.
+            raise RuntimeError("function raised StopIteration") from error
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from planwave.errors import Conflict
@@ -98,17 +99,24 @@ class Run:
         self._execution: Execution | None = None
         self._task: asyncio.Task[None] | None = None
 
+    def __repr__(self) -> str:
+        if not isinstance(self._source, LoadedRun):
+            return "<Run: not loaded yet, await it first>"
+        return f"<Run {self.execution_id}>"
+
     # -- commands ----------------------------------------------------------------------------------
 
     def cancel(self, cause: str = "cancelled by the caller") -> None:
-        """Cancel the run; it ends with the status ``cancelled``."""
+        """Cancel the run, from any thread; it ends with the status ``cancelled``."""
         if (execution := self._running_execution) is not None:
-            execution.cancel(cause)
+            self._send(partial(execution.cancel, cause))
         elif not self._is_over:
             self._commands.append(lambda execution, _: execution.cancel(cause))
 
     def answer(self, request_id: str, answer: Json) -> Run:
         """Answer an open request; the run continues when it is awaited or iterated over again.
+
+        Call it from any thread.
 
         Args:
             request_id: The id in ``RunResult.requests``, or in the event ``node.waiting``.
@@ -126,7 +134,7 @@ class Run:
         if isinstance(self._source, LoadedRun):
             checked = _checked_answer(self._source.state(), request_id, answer)
             if (execution := self._running_execution) is not None:
-                execution.answer(request_id, checked)
+                self._send(partial(execution.answer, request_id, checked))
                 return self
         self._commands.append(
             lambda execution, state: execution.answer(
@@ -174,7 +182,10 @@ class Run:
         Raises:
             GraphInvalid, InputError, Conflict: When it is awaited: the changes are invalid, or this
                 run has not ended and is not paused.
+            TypeError: ``rerun`` is a text.
         """
+        if isinstance(rerun, str):
+            raise TypeError(f"rerun must be a list of node ids: write rerun=[{rerun!r}]")
 
         def request(state: ExecutionState) -> ForkRequest:
             ids = [node["id"] for node in (state.graph or {}).get("nodes", ())]
@@ -300,6 +311,14 @@ class Run:
     @property
     def _has_work(self) -> bool:
         return self._is_due or bool(self._commands)
+
+    def _send(self, command: Callable[[], object]) -> None:
+        """Call a command of the running execution in the thread of its event loop."""
+        loop = None if self._task is None else self._task.get_loop()
+        if loop is None or loop is _running_loop():
+            command()
+        else:
+            loop.call_soon_threadsafe(command)
 
     def _start(self, subscribed: _Subscribed | None = None) -> asyncio.Task[None]:
         """Return the task that drives the run; start it if there is something to drive."""
@@ -437,10 +456,14 @@ def require_no_loop(function: str, instead: str) -> None:
     Raises:
         RuntimeError: An event loop runs in this thread.
     """
+    if _running_loop() is not None:
+        raise RuntimeError(
+            f"{function} cannot wait inside a running event loop; write: await {instead}"
+        )
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return
-    raise RuntimeError(
-        f"{function} cannot wait inside a running event loop; write: await {instead}"
-    )
+        return None

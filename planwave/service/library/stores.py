@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.storage.records import ExecutionRecord
@@ -75,6 +76,36 @@ class EventLog:
         self._calls.setdefault(key, reply)
 
 
+def check_source(source: object) -> None:
+    """Check, before anything runs, that a value can be a :data:`StoreSource`.
+
+    Raises:
+        TypeError: It is neither a path nor a store.
+        ValueError: The path is empty, which would mean the current directory.
+    """
+    if source == "":
+        raise ValueError('the store is an empty path; write "." for the current directory')
+    if not isinstance(source, str | Path) and not hasattr(source, "create_execution"):
+        raise TypeError(
+            f"the store must be the path of a directory or a store, not {source!r}; "
+            "a store is for example planwave.MemoryStore()"
+        )
+
+
+def require_directory(source: StoreSource) -> None:
+    """Check that the path of an existing execution is a directory: opening a path creates one.
+
+    Raises:
+        StoreError: ``store-unusable``: nothing, or something else, is there.
+    """
+    if isinstance(source, str | Path) and not _directory(source).is_dir():
+        raise StoreError(
+            f"there is no directory {str(source)!r}, so no stored execution either",
+            code="store-unusable",
+            hint="pass the path that planwave.run(…, store=…) got",
+        )
+
+
 def _directory(path: str | Path) -> Path:
     return Path(path).expanduser()
 
@@ -92,7 +123,16 @@ async def open_store(source: StoreSource) -> AsyncGenerator[RunStore]:
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.storage.sqlite.store import SqliteStore
 
-    store = SqliteStore.open(_directory(source))
+    try:
+        store = SqliteStore.open(_directory(source))
+    except StoreError as error:
+        if error.code == "storage-locked":
+            error.hint = (
+                "for several runs at once in this process, open it once and pass that to each: "
+                f"store = planwave.SqliteStore.open(pathlib.Path({str(source)!r})); "
+                "if another process uses it, wait until that ends"
+            )
+        raise
     try:
         yield store
     finally:

@@ -152,8 +152,10 @@ class FunctionNode(BaseNode, Generic[P, R]):
         """Call the function; without ``async``, in a thread with the context of this task."""
         if self._is_async:
             return await self._function(**arguments)
-        run, loop = contextvars.copy_context().run, asyncio.get_running_loop()
-        return await loop.run_in_executor(_THREADS, run, self._call_in_thread, arguments)
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(
+            _THREADS, lambda: context.run(self._call_in_thread, arguments)
+        )
 
     def _call_in_thread(self, arguments: Mapping[str, Any]) -> Any:
         try:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
@@ -149,6 +151,23 @@ async def test_nearest_deadline_applies() -> None:
             await client.post("http://x.test/")
     assert caught.value.code == "call-timeout"
     assert allowed == [60, 60, 30, 10]
+
+
+async def test_models_are_cached_up_to_a_bound() -> None:
+    config = ProviderConfig("box", "openai-compatible", "http://x.test/v1", None, 1, None)
+    deadlines = CallDeadlines(1, 1, 1)
+    client = SdkClient(
+        config, config.base_url, "k", deadlines, clock=lambda: 0.0, timeout=asyncio.timeout
+    )
+    first = client.model("m")
+    assert client.model("m") is first
+    released = weakref.ref(first)
+    del first
+    for number in range(70):
+        client.model(f"m{number}")
+    gc.collect()
+    assert released() is None
+    await client.close()
 
 
 @pytest.mark.parametrize(

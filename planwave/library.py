@@ -125,10 +125,12 @@ def open(
         StoreError: There is no such directory.
         NotFound, Conflict, StoreError: When it is awaited: no such execution, its data are
             unreadable, or another process uses the directory.
-        TypeError: ``store`` is neither a path nor a store.
+        TypeError: ``store`` is neither a path nor a store, or ``execution_id`` is not text.
     """
     check_source(store)
     require_directory(store)
+    if not isinstance(execution_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"the id of an execution is text, not {execution_id!r}")
     catalogue = registry or installed_types()
 
     async def load(opened: RunStore) -> LoadedRun:
@@ -209,7 +211,10 @@ async def plan_async(
         InputError: The goal is empty or too long; the provider or model is unknown or unavailable.
         PlanInvalid: The model's plan still has errors after the repairs.
         ProviderError: A model call failed.
+        TypeError: The goal is not text.
     """
+    if not isinstance(goal, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a goal is text, not {goal!r}")
     async with open_model_services(goal) as services:
         if services.planner is None:
             raise RuntimeError("model services have no planner")

@@ -117,6 +117,16 @@ async def test_invalid_execution_is_rejected_with_pointer_and_not_created(
         assert (await calls.get_json("/api/executions"))["executions"] == []
 
 
+async def test_option_beyond_a_limit_is_rejected_and_nothing_is_created() -> None:
+    async with in_process_client(dependencies()) as calls:
+        body = {"graph": GRAPH, "options": {"max_parallel": 10**30}}
+        problem = await calls.expect_problem("POST", "/api/execute", 422, body)
+        assert problem["code"] == "invalid-option"
+        assert "at most 64 is allowed (limit parallel_nodes)" in problem["detail"]
+        assert problem["hint"] == "ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES"
+        assert (await calls.get_json("/api/executions"))["executions"] == []
+
+
 @pytest.mark.parametrize("start", [False, True])
 async def test_unavailable_provider_is_rejected_and_nothing_is_created(start: bool) -> None:
     agent = {"id": "n", "type": "agent", "description": "x", "data": {"provider": "off"}}

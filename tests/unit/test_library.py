@@ -1,0 +1,67 @@
+"""Goals planned and run from Python, with the real SDK against the fake model server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planwave
+from tests.support.llm.fake_llm_server import fake_llm_in_thread, schema_of
+from tests.support.llm.planner_replies import DIAMOND_REPLY
+
+GOAL = "Compare two ways"
+
+
+def reply_to(body: dict[str, Any]) -> str:
+    """Return a plan of four steps, or the text of a step."""
+    return "Done." if schema_of(body) is None else DIAMOND_REPLY
+
+
+@pytest.fixture
+def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    with fake_llm_in_thread(reply_to=reply_to) as llm:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        yield
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_goal_is_planned_and_the_plan_is_run() -> None:
+    plan = planwave.plan(GOAL)
+    assert (plan.user_prompt, len(plan.graph.nodes)) == (GOAL, 4)
+    result = planwave.run_sync(plan)
+    assert (result.status, result.text, result.usage.calls) == ("completed", "Done.", 4)
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_goal_is_planned_and_run_in_one_call(tmp_path: Path) -> None:
+    result = planwave.run_goal(GOAL, store=tmp_path / "runs")
+    assert (result.status, result.document["user_prompt"]) == ("completed", GOAL)
+    assert planwave.open(tmp_path / "runs", result.execution_id).wait().text == "Done."
+
+
+@pytest.mark.usefixtures("provider")
+async def test_a_goal_is_planned_with_its_progress_in_an_event_loop() -> None:
+    kinds: list[str] = []
+    plan = await planwave.plan_async(GOAL, on_progress=lambda event: kinds.append(event.kind))
+    assert (len(plan.graph.nodes), kinds.count("node")) == (4, 4)
+    assert (await planwave.run_goal_async(GOAL)).text == "Done."
+
+
+async def test_the_blocking_functions_name_their_twins_in_an_event_loop() -> None:
+    with pytest.raises(RuntimeError, match=r"await planwave\.plan_async"):
+        planwave.plan(GOAL)
+    with pytest.raises(RuntimeError, match=r"await planwave\.run_goal_async"):
+        planwave.run_goal(GOAL)
+
+
+def test_a_goal_or_an_id_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    number: Any = 5
+    with pytest.raises(TypeError, match="a goal is text, not 5"):
+        planwave.plan(number)
+    with pytest.raises(TypeError, match="the id of an execution is text, not 5"):
+        planwave.open(tmp_path, number)

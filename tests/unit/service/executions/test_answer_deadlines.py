@@ -35,7 +35,7 @@ async def woken(state: ExecutionState, now: datetime = START) -> list[tuple[floa
 
 @virtual_time
 async def test_earliest_deadline_wakes_the_execution() -> None:
-    state = asking(a=90, b=30, c=None)
+    state = asking(a=90, b=30, c=None, too_far=1e300)
     assert await woken(state) == [(30, START + timedelta(seconds=30))]
 
 

@@ -12,6 +12,7 @@ from planwave.errors import Conflict, InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import LINK, DataValue, Node, Policy, Port
 from planwave.graph.protocols import ExecutionResult
+from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.settings import Limits
 from tests.support.graph.builders import make_edge, make_graph, text_node
@@ -289,3 +290,18 @@ async def test_results_of_another_type_version_are_not_reused(tmp_path: Path, ki
         await service.delete_execution(first)
     _, taken = await took_over(fourth, 1)
     assert taken == others, "an earlier one is another too"
+
+
+@pytest.mark.parametrize("start", [True, False])
+async def test_fork_and_retry_with_a_known_id_are_created_once(tmp_path: Path, start: bool) -> None:
+    work = Joins()
+    work.broken = {"b"}
+    async with opened(tmp_path, CHAIN, work) as service:
+        failed = await executed(service)
+        await service.wait(failed)
+        for again in (service.fork, service.retry):
+            own = new_id()
+            first = await again(failed, start=start, new_id=own)
+            second = await again(failed, start=start, new_id=own)
+            assert first.execution_id == second.execution_id == own
+        assert len(await service.executions()) == 3

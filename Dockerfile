@@ -2,12 +2,20 @@
 #   docker build -t planwave .
 #   docker run --rm -e PLANWAVE_TOKEN=… -p 127.0.0.1:8000:8000 -v planwave:/var/lib/planwave planwave
 
+FROM node:22-slim AS node
+
 FROM python:3.11-slim AS build
 # EXTRAS=[local] adds the embedded model's runtime (AVX2, some 2.5 GB of memory).
 ARG EXTRAS=""
 WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/planwave"]
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+# Node builds the web UI while the package is built; the image that runs has none.
+COPY --from=node /usr/local/bin/node /usr/local/bin/node
+COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
+RUN ["ln", "-s", "../lib/node_modules/npm/bin/npm-cli.js", "/usr/local/bin/npm"]
+COPY pyproject.toml constraints.txt README.md LICENSE hatch_build.py ./
+COPY tools/web.py tools/
+COPY web web
 COPY planwave planwave
 RUN /opt/planwave/bin/pip install --no-cache-dir --disable-pip-version-check \
     -c constraints.txt ".${EXTRAS}"

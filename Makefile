@@ -5,38 +5,57 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
   "$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Without the build hook: the targets below build the web UI where they need it, and show npm's output.
+PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest
+# Browser tests share one Chromium: they are one group, and a group runs in one process, which mostly waits.
+PARALLEL := -n 3 --dist loadgroup
+# Container images often set it; each of the many processes of a test run would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
+# Without Node it says in a sentence what it leaves out.
+WEB := $(BIN)/python tools/web.py --optional
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-slow check cover bench docs generate clean
+.PHONY: help run serve web test test-slow screenshots check cover bench docs generate dist clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Whatever the goal holds ($, ", `) is for the model, neither for make nor for the shell.
 run: export ASKED := $(value GOAL)
 run: $(VENV)/.run ## Plan GOAL="…", show the plan, run it, print the result
 	@$(BIN)/planwave run "$$ASKED" $(ARGS)
 
-serve: $(VENV)/.run ## Serve plans and executions over HTTP on 127.0.0.1:8000; ARGS="--port 9000"
+serve: $(VENV)/.run ## Serve the web UI and the HTTP API on 127.0.0.1:8000; ARGS="--port 9000 --open"
+	@$(WEB) build
 	@exec $(BIN)/planwave serve $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (about three minutes)
-	@$(PYTEST) -n 2 -m "not slow" $(ARGS)
+web: $(VENV)/bin/python ## Build the web UI, which needs Node 20.19 or newer
+	@$(BIN)/python tools/web.py build
 
-test-slow: $(VENV)/.dev ## Run the slow tests: the real embedded model, long loops
+test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (about four minutes)
+	@$(WEB) build
+	@$(WEB) test
+	@$(PYTEST) $(PARALLEL) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev ## Run the slow tests: all examples of properties, the real embedded model, long loops
+	@$(PYTEST) $(PARALLEL) -m "hypothesis and not slow" --hypothesis-profile thorough $(ARGS) || test $$? = 5
 	@$(PYTEST) -m slow --timeout 900 $(ARGS)
 
-check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
+screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
+	@$(BIN)/python tools/web.py build
+	@SCREENSHOTS=screenshots $(PYTEST) -q tests/e2e/web $(ARGS)
+
+check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, of Python and of the web UI
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_size_limits.py
+	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested
-	@$(PYTEST) -n 2 -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
+	@$(PYTEST) $(PARALLEL) -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
 	  --cov planwave --cov-branch --cov-report= --cov-config pyproject.toml
 	@$(BIN)/coverage report --show-missing --fail-under 100 --include \
 	  'planwave/graph/*,planwave/executor/scheduling/*'
@@ -49,12 +68,18 @@ docs: $(VENV)/.dev ## Write the tables of docs/operations.md, docs/node-types.md
 	@$(BIN)/python tools/gen_node_docs.py
 	@$(BIN)/python tools/gen_error_docs.py
 
-generate: $(VENV)/.dev ## Write the generated modules of planwave/client: its types, the blocking client
+generate: $(VENV)/.dev ## Write the types of planwave/client and web from OpenAPI, and the blocking client
 	@$(BIN)/python tools/gen_client_types.py
+	@$(BIN)/python tools/gen_web_types.py
 	@$(BIN)/python tools/unasync.py
 
+dist: $(VENV)/.dev ## Build the wheel and the source distribution into ./dist, and check that they carry the web UI
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --target sdist --target wheel
+	@$(BIN)/python tools/check_dist.py dist/*
+
 clean: ## Remove the environment and everything made by tools; keeps ./storage
-	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	@rm -rf $(VENV) build dist planwave/api/web web/node_modules screenshots .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -64,7 +89,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing planwave (once, a minute or so) …"
-	@$(PIP) -e '.[local]'
+	@$(PIP) -e '.[local,mcp]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python

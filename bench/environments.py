@@ -9,7 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OWN = ("planwave", "planwave_waves", "raw")
 REQUIREMENTS = {
-    "langgraph": ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2"],
+    "langgraph": [
+        "langgraph==1.2.22",
+        "langgraph-checkpoint-sqlite==3.1.2",
+        "langchain-openai==1.7.4",
+        "pydantic-ai-slim[openai]==2.68.0",  # the floor of W8
+    ],
     "hamilton": ["apache-hamilton==1.90.0"],
     "agno": ["agno[sql]==3.1.10", "sqlalchemy", "aiosqlite"],
 }

@@ -25,6 +25,8 @@ LIMITS = {
     "executions_per_minute": 1_000_000,
     "socket_connections": 10_000,
     "events": 500_000,
+    "nodes": 1_000,
+    "edges": 5_000,
 }
 
 

@@ -227,6 +227,8 @@ ROWS = (
     Row("W5 dearest ÷ cheapest size, run (build + run)", growth, 1.5),
     Row("W6 10,000 tokens to the caller, CPU ÷ raw (wall)", to_floor("w6"), 2.5, floor="1"),
     Row("W7 loop over 1,000 items, CPU µs/item over raw (wall)", loop_cost, 300, floor="0"),
+    Row("W8 agent turn with a tool call, CPU ÷ pydantic-ai (wall)", to_floor("w8:memory"), 1.3),
+    Row("W8 the same, each step on disk, CPU ÷ pydantic-ai (wall)", to_floor("w8:durable")),
     Row("import planwave, wall s (CPU)", start("import"), 0.15),
     Row("planwave --help, wall s (CPU)", start("--help"), 0.7),
     Row("planwave ls, wall s (CPU)", start("ls"), 0.7),

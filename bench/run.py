@@ -32,6 +32,7 @@ CELLS = {
     "w5": report.SIZES,
     "w6": ("",),
     "w7": ("",),
+    "w8": ("memory", "durable"),
     "startup": ("",),
 }
 QUICK_PEERS = ("planwave", "raw")

@@ -18,7 +18,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 
+import environments  # noqa: E402
 import workloads  # noqa: E402
 
 Json = dict[str, Any]
@@ -233,17 +236,67 @@ async def cell_w7(task: Task) -> Json:
     return {"items": count, "rounds": rounds}
 
 
+@asynccontextmanager
+async def provider() -> AsyncIterator[str]:
+    """Run a fake provider in a process of its own; give the base URL of its OpenAI API."""
+    script = str(HERE / "fake_provider.py")
+    process = await asyncio.create_subprocess_exec(
+        str(environments.own_python()), script, stdin=PIPE, stdout=PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def cell_w8(task: Task) -> Json:
+    """Turns of an agent that calls one tool, in turn with those of a bare pydantic-ai agent."""
+    turns = 20
+    floor = importlib.import_module("peer_pydantic_ai")
+    async with provider() as url, AsyncExitStack() as folders:
+        given = (url, workloads.AGENT_MODEL, workloads.AGENT_PROMPT, workloads.add)
+        if task.kind == "durable":
+            folder = folders.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
+            opened = await settled(task.peer.agent_open_durable(folder, *given))
+        else:
+            opened = await settled(task.peer.agent_open(*given))
+        raw_opened = await settled(floor.agent_open(*given))
+
+        async def some(peer: Any, agent: Any) -> None:
+            for _ in range(turns):
+                text = await peer.agent_turn(agent)
+                assert text == "It is 3.", text
+
+        await some(task.peer, opened)
+        await some(floor, raw_opened)
+        rounds: list[Json] = []
+        for _ in task.each_round():
+            _, run = await timed(lambda: some(task.peer, opened))
+            _, raw = await timed(lambda: some(floor, raw_opened))
+            rounds.append({"run": run, "raw": raw})
+        await task.peer.agent_close(opened)
+        await floor.agent_close(raw_opened)
+    return {"turns": turns, "rounds": rounds, "floor": floor.version()}
+
+
 CELLS = {
     "w1": cell_w1, "w2": cell_w2, "w3": cell_w3, "w4": cell_w4, "w5": cell_w5, "w6": cell_w6,
-    "w7": cell_w7,
+    "w7": cell_w7, "w8": cell_w8,
 }  # fmt: skip
-NEEDS = {"w4": "durable_run", "w6": "stream", "w7": "build_each"}
+NEEDS = {
+    "w4": "durable_run", "w6": "stream", "w7": "build_each", "w8": "agent_open",
+    "w8:durable": "agent_open_durable",
+}  # fmt: skip
 
 
 async def measure(name: str, cell: str, kind: str, rounds: int, budget_s: float) -> Json:
     peer = importlib.import_module(f"peer_{name}")
     skip = getattr(peer, "SKIP", {})
-    if cell in skip or not hasattr(peer, NEEDS.get(cell, "run")):
+    needed = NEEDS.get(f"{cell}:{kind}", NEEDS.get(cell, "run"))
+    if cell in skip or not hasattr(peer, needed):
         return {"skip": skip.get(cell, "it has no such feature")}
     raw = importlib.import_module("peer_raw")
     found = await CELLS[cell](Task(peer, raw, kind, rounds, budget_s))

@@ -151,6 +151,15 @@ async def text_1k(name: str, inputs: list[Any]) -> str:
     return TEXT
 
 
+AGENT_MODEL = "gpt-4o-mini"
+AGENT_PROMPT = "What is 1 + 2?"
+
+
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
 # -- what the cells run ----------------------------------------------------------------------------
 
 

@@ -6,24 +6,32 @@ the packages it uses.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
 from planwave.settings import load_settings
 
 if TYPE_CHECKING:
     from planwave.cli.options import Factories
+    from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
+    from planwave.nodes.secrets import Secret
     from planwave.nodes.services import NodeServices
+    from planwave.outbound.client import OutboundClient, OutboundLimits
     from planwave.planner.planner import Planner
     from planwave.providers.catalog import ProviderCatalog
+    from planwave.providers.client import ModelClient
     from planwave.providers.local.models import LocalModelServers
     from planwave.providers.protocols import Models, Recorder
+    from planwave.service.dependencies import ServiceDependencies
     from planwave.service.queries.history import QueryService
     from planwave.service.service import Service
+    from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
 
 
@@ -33,50 +41,139 @@ def open_service(settings: Settings) -> Service:
     Enter it with ``async with``.
 
     Raises:
+        InputError: ``tracing-unavailable``, ``broken-node-module``.
         StoreError: The directory cannot be used, or another process writes into it.
     """
     # Lazy: test_help_loads_no_heavy_library
+    from planwave.service.service import Service
+
+    return Service(_service_dependencies(settings))
+
+
+def _service_dependencies(settings: Settings) -> ServiceDependencies:
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
-    from planwave.providers.client import ModelClient
     from planwave.service.dependencies import ServiceDependencies
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.executions.store_retry import RetryingRecorder
     from planwave.service.flows.flow_service import FlowResolver
-    from planwave.service.service import Service
     from planwave.storage.sqlite.store import SqliteStore
 
     limits = settings.limits
+    tracer = open_tracer(settings)
     providers, local = open_providers(settings)
-    catalogue = open_catalogue(settings, providers)
-    renderer = open_renderer(limits)
+    catalogue, renderer = open_catalogue(settings, providers), open_renderer(limits)
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
+    mcp = open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
-    models = ModelClient(settings, providers, lending)
+    models = open_models(settings, providers, lending, tracer)
     planner = open_planner(settings, models, providers, catalogue)
-    flows = FlowResolver(store, catalogue, limits)
+    services = partial(
+        NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
+        planner=planner, limits=limits, outbound=open_outbound(settings), mcp=mcp,
+        providers_fetch_images=settings.providers_fetch_images,
+        recorder=lending, secrets=open_secrets(settings),
+    )  # fmt: skip
 
     async def close() -> None:
-        await models.close()
-        await local.close()
-        await renderer.close()
+        for part in filter(None, (models, local, renderer, tracer)):
+            await part.close()
 
-    return Service(
-        ServiceDependencies(
-            store=store,
-            catalogue=catalogue,
-            providers=providers,
-            planner=planner,
-            limits=limits,
-            node_services=partial(
-                NodeServices, models, providers, flows=flows, planner=planner, limits=limits
-            ),
-            renderer=renderer,
-            directory=settings.storage_dir,
-            calls=models,
-            parent_calls=lending,
-            close=close,
-        )
+    return ServiceDependencies(
+        store=store,
+        catalogue=catalogue,
+        providers=providers,
+        planner=planner,
+        limits=limits,
+        node_services=services,
+        renderer=renderer,
+        directory=settings.storage_dir,
+        calls=models,
+        parent_calls=lending,
+        close=close,
+        require_approval=settings.require_approval,
+        tracer=tracer,
+        mcp_servers=mcp.kinds,
     )
+
+
+def open_outbound(settings: Settings) -> OutboundClient:
+    """Return the client for the URLs of nodes; it holds no connection between requests."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.outbound.client import OutboundClient
+
+    return OutboundClient(settings.allowed_outbound, outbound_limits(settings.limits))
+
+
+def open_secrets(settings: Settings) -> dict[str, Secret]:
+    """Return the secrets of the operator that have a value in the environment."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.nodes.secrets import read_secrets
+
+    return read_secrets(settings, os.environ)
+
+
+def outbound_limits(limits: Limits) -> OutboundLimits:
+    """Return the limits of a request to a URL."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.outbound.client import OutboundLimits
+
+    return OutboundLimits(
+        total_s=limits.fetch_s,
+        connect_s=limits.fetch_connect_s,
+        redirects=limits.fetch_redirects,
+        body_bytes=limits.fetch_bytes,
+    )
+
+
+def open_mcp_servers(settings: Settings) -> McpServers:
+    """Return the operator's MCP servers; none is started before a run uses it."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.mcp.servers import McpServers
+
+    return McpServers(settings.mcp, settings.limits, check_schema=_schema_problem)
+
+
+def _schema_problem(schema: Mapping[str, Any]) -> str | None:
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.nodes.json_schema import check_schema
+
+    found = check_schema(dict(schema))
+    return found[0].message if found else None
+
+
+def open_models(
+    settings: Settings,
+    providers: ProviderCatalog,
+    recorder: Recorder | None = None,
+    tracer: ExecutionTracer | None = None,
+) -> ModelClient:
+    """Return the client of the providers; it makes no connection yet."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.providers.client import ModelClient
+
+    open_trace = None if tracer is None else tracer.open_call
+    return ModelClient(settings, providers, recorder, open_trace=open_trace)
+
+
+def open_tracer(settings: Settings) -> ExecutionTracer | None:
+    """Return what makes spans of executions, None where the operator wants none.
+
+    Raises:
+        InputError: ``tracing-unavailable``: the extra is not installed.
+    """
+    if not settings.tracing:
+        return None
+    try:
+        # Lazy: test_no_command_loads_the_opentelemetry_sdk_without_tracing
+        from planwave.service.tracing import open_otlp_tracer
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"tracing is on, and the Python module {error.name} is not installed",
+            code="tracing-unavailable",
+            hint="pip install 'planwave[otel]', or set tracing to false (PLANWAVE_TRACING)",
+        ) from error
+    return open_otlp_tracer()
 
 
 def open_renderer(limits: Limits) -> Renderer:
@@ -118,7 +215,12 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
     return (
         installed_types()
         .with_modules(settings.node_modules)
-        .with_providers(providers or open_providers(settings)[0], limits=settings.limits)
+        .with_providers(
+            providers or open_providers(settings)[0],
+            limits=settings.limits,
+            mcp_servers=sorted(settings.mcp),
+            secrets=frozenset(open_secrets(settings)),
+        )
     )
 
 
@@ -144,21 +246,26 @@ def installed_types() -> Registry:
 
 
 @asynccontextmanager
-async def open_model_services(
+async def open_node_services(
     goal: str, recorder: Recorder | None = None
 ) -> AsyncGenerator[NodeServices]:
-    """Open the configured providers for one run from Python, which imports its own node types."""
+    """Open the configured services for one run from Python, which imports its own node types."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.services import NodeServices
-    from planwave.providers.client import ModelClient
 
     settings = load_settings()
     providers, local = open_providers(settings)
-    models = ModelClient(settings, providers, recorder)
-    catalogue = installed_types().with_providers(providers, limits=settings.limits)
+    models = open_models(settings, providers, recorder)
+    catalogue = installed_types().with_providers(
+        providers, limits=settings.limits, mcp_servers=sorted(settings.mcp)
+    )
     planner = open_planner(settings, models, providers, catalogue)
     try:
-        yield NodeServices(models, providers, goal, planner=planner)
+        yield NodeServices(
+            models, providers, goal, planner=planner, outbound=open_outbound(settings),
+            mcp=open_mcp_servers(settings), secrets=open_secrets(settings), recorder=recorder,
+            providers_fetch_images=settings.providers_fetch_images,
+        )  # fmt: skip
     finally:
         await models.close()
         await local.close()
@@ -183,5 +290,11 @@ def cli_factories() -> Factories:
     from planwave.cli.options import Factories
 
     return Factories(
-        load_settings, open_service, open_history, open_catalogue, open_providers, serve
+        load_settings,
+        open_service,
+        open_history,
+        open_catalogue,
+        open_providers,
+        serve,
+        open_mcp_servers,
     )

@@ -6,12 +6,14 @@
     ├── InputError               422  the caller's input is invalid
     │   ├── LimitExceeded        413  a configured limit was exceeded
     │   ├── GraphInvalid         422  a graph document has errors
+    │   │   ├── InvalidOperation 422  a change of a plan cannot be applied
     │   │   └── PlanInvalid      422  a model's plan could not be repaired
     │   ├── UnknownProvider, UnavailableProvider, UnknownModel  422
     │   ├── NotFound             404  no plan, execution, node or file of that name
     │   ├── Conflict             409  the request is not possible in the present state
     │   ├── Gone                 410  the requested item no longer exists
     │   ├── PreconditionFailed   412  the item has changed since the caller read it
+    │   ├── PreconditionRequired 428  a change must name the version that the caller has read
     │   ├── Unauthorized         401  the token is missing or wrong
     │   ├── Forbidden            403  the Host or Origin is not allowed
     │   └── TooManyRequests      429  too many requests; says when to retry
@@ -24,6 +26,8 @@
     │   ├── TemplateError        422  an expression cannot be parsed or resolved
     │   ├── ResultNotJson        502  a node returned a value that cannot be stored
     │   ├── NodeTimeout          502  an attempt ran longer than ``timeoutS``
+    │   ├── OutboundError        502  a request to another service was refused or failed
+    │   ├── McpError             502  an MCP server did not start, or a call of it failed
     │   └── ProviderError        502  a model call failed after all retries
     ├── ExecutionFailed          502  a run from Python failed; holds its result
     ├── StoreError               503  the store failed to read or write
@@ -78,11 +82,13 @@ class PlanwaveError(Exception):
         retryable: Whether a node that raises it may be started again by its retry policy.
         message: The error and its location, one sentence.
         hint: How to correct it, or None.
+        limit: The name of the limit that was reached, or None.
     """
 
     code: str = "internal-error"
     status_hint: int = 500
     retryable: bool = True
+    limit: str | None = None
 
     def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -99,6 +105,13 @@ class PlanwaveError(Exception):
         return document
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the text of an error; of one of the system without its number: ``Permission denied: 'x'``."""
+    if not (isinstance(error, OSError) and error.strerror):
+        return str(error)
+    return f"{error.strerror}: {error.filename!r}" if error.filename else error.strerror
+
+
 class InputError(PlanwaveError):
     """The caller's input is invalid."""
 
@@ -111,7 +124,6 @@ class LimitExceeded(InputError):
     """A configured limit was exceeded.
 
     Attributes:
-        limit: Its name.
         value: Its value.
         met: The actual value.
     """
@@ -119,11 +131,13 @@ class LimitExceeded(InputError):
     code = "limit-exceeded"
     status_hint = 413
 
-    def __init__(self, limit: str, value: float, met: float, *, what: str = "") -> None:
+    def __init__(
+        self, limit: str, value: float, met: float, *, what: str = "", hint: str | None = None
+    ) -> None:
         of = f" for {what}" if what else ""
         super().__init__(
             f"limit {limit}{of} is {value:.12g}, met {met:.12g}",
-            hint=f"shorten the input or raise PLANWAVE_LIMIT_{limit.upper()}",
+            hint=hint or f"shorten the input or raise the limit {limit}",
         )
         self.limit = limit
         self.value = value
@@ -154,6 +168,12 @@ def _all_messages(errors: Sequence[DiagnosticLike]) -> str:
     return f"{len(errors)} errors: {'; '.join(listed)}"
 
 
+class InvalidOperation(GraphInvalid):
+    """An operation on a plan cannot be applied; pointers are like ``/operations/2/node/id``."""
+
+    code = "invalid-operation"
+
+
 class PlanInvalid(GraphInvalid):
     """The model's plan was still invalid after all repair attempts.
 
@@ -176,13 +196,14 @@ class PlanInvalid(GraphInvalid):
             f"no valid plan after {len(attempts)} attempt{plural}; the last one: {last}",
         )
         self.attempts = tuple(attempts)
-        self.hint = "rephrase the goal, or choose a stronger model with --provider and --model"
+        self.hint = "rephrase the goal, or choose a stronger model"
 
 
 class UnknownProvider(InputError, ValueError):
-    """There is no provider of that name."""
+    """There is no provider of that name; ``closest`` is the known name closest to it, if one is close."""
 
     code = "unknown-provider"
+    closest: str | None = None
 
 
 class UnavailableProvider(InputError, ValueError):
@@ -192,9 +213,10 @@ class UnavailableProvider(InputError, ValueError):
 
 
 class UnknownModel(InputError, ValueError):
-    """The provider does not offer a model of that name."""
+    """The provider does not offer a model of that name; ``closest`` as in ``UnknownProvider``."""
 
     code = "unknown-model"
+    closest: str | None = None
 
 
 class NotFound(InputError):
@@ -219,10 +241,27 @@ class Gone(InputError):
 
 
 class PreconditionFailed(InputError):
-    """The item has changed since the caller read it."""
+    """The item has changed since the caller read it.
+
+    Attributes:
+        current: The present version of the item: the hash of its graph.
+    """
 
     code = "outdated"
     status_hint = 412
+
+    def __init__(
+        self, message: str, *, code: str | None = None, hint: str | None = None, current: str = ""
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.current = current
+
+
+class PreconditionRequired(InputError):
+    """A change must name the version of the item that the caller has read."""
+
+    code = "precondition-required"
+    status_hint = 428
 
 
 class Unauthorized(InputError):
@@ -298,10 +337,15 @@ class Unreachable(PlanwaveError):
 
 
 class NodeError(PlanwaveError):
-    """One node failed; with ``retryable=False`` its retry policy does not start it again."""
+    """One node failed; with ``retryable=False`` its retry policy does not start it again.
+
+    Attributes:
+        retry_delay_s: The shortest delay before another attempt; a longer one of the policy applies.
+    """
 
     code = "node-failed"
     status_hint = 502
+    retry_delay_s: float = 0.0
 
     def __init__(
         self,
@@ -361,6 +405,18 @@ class NodeTimeout(NodeError, TimeoutError):
     """An attempt took longer than the node's ``timeoutS``."""
 
     code = "node-timeout"
+
+
+class OutboundError(NodeError):
+    """A request to a URL was refused before it was sent, or failed."""
+
+    code = "host-unreachable"
+
+
+class McpError(NodeError):
+    """An MCP server could not be started or reached, or a call of one of its tools failed."""
+
+    code = "mcp-call-failed"
 
 
 class ProviderError(NodeError):

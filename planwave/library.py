@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planwave.bootstrap import installed_types, open_model_services
+from planwave.bootstrap import installed_types, open_node_services
 from planwave.executor.options import RunOptions
 from planwave.expressions.renderer import Renderer
+from planwave.nodes.checking.entries import entries_without_input
+from planwave.service.library.arguments import (
+    arguments_of,
+    check_flags,
+    check_text,
+    known_arguments,
+)
+from planwave.service.library.event_loops import require_no_loop
 from planwave.service.library.graphs import BuiltGraph, build_graph
-from planwave.service.library.runs import Run, RunEnvironment, require_no_loop
+from planwave.service.library.runs import Run, RunEnvironment
 from planwave.service.library.sources import load_stored, new_run
-from planwave.service.library.stores import EventLog, check_source, require_directory
+from planwave.service.library.stores import EventLog, check_source, open_store, require_directory
+from planwave.source_locations import callers_level, hides_inner_frames
 
 if TYPE_CHECKING:
     from planwave.graph.model import Json
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
     from planwave.service.library.stores import RunStore, StoreSource
 
 
+@hides_inner_frames
+@known_arguments
 def build(
     spec: Any,
     message: Json = None,
@@ -44,10 +56,16 @@ def build(
     Raises:
         GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
         InputError: ``not-a-graph``; there is a message but not exactly one entry node for it.
+        TypeError: ``images`` or ``registry`` is of another type.
     """
+    _check_registry(registry)
+    if isinstance(images, str):
+        raise TypeError(f"images must be a list of URLs: write images=[{images!r}]")
     return build_graph(spec, registry or installed_types(), message, images)
 
 
+@hides_inner_frames
+@known_arguments
 def run(
     graph: BuiltGraph | Any,
     *,
@@ -58,6 +76,7 @@ def run(
     goal: str = "",
     registry: Registry | None = None,
     check: bool = True,
+    require_approval: bool = False,
 ) -> Run:
     """Run a graph: iterate over the run for its events, await it for its result.
 
@@ -66,26 +85,48 @@ def run(
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed;
             they replace the ``message`` that the graph was built with.
         options: Scheduling, failure policy and bounds; eager and unbounded by default.
-        services: What nodes find as ``context.services``; by default, if a node calls a model, the
-            providers configured by environment and ``planwave.toml``.
+        services: What nodes find as ``context.services``; by default, if a node calls a model or
+            another service, those configured by environment and ``planwave.toml``.
         store: Where events are durable before dependent nodes start: a store, or the path of a
             directory for a SQLite store. None stores them in memory, as long as the run exists.
         goal: Shown to planned agents, and to expressions as ``goal``; by default that of a plan.
         registry: As in :func:`build`, if ``graph`` is not built yet.
         check: Whether awaiting the run raises ``ExecutionFailed`` if it failed.
+        require_approval: Ask before the first node starts: the run is ``paused`` then, with one
+            request, and :meth:`Run.answer` approves or rejects it.
 
     Raises:
         GraphInvalid: ``graph`` was not built yet and has errors.
         InputError: ``inputs`` have another shape, name no node, or hold a value that is not JSON; the
             options leave nothing to run.
-        TypeError: ``options`` or ``store`` is of another type.
+        TypeError: An argument is of another type.
     """
     _check_types(options, store)
+    check_text("a goal", goal)
+    check_flags(check=check, require_approval=require_approval)
     built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
     environment = _run_environment(built.program.catalogue, store, services, check=check)
-    return Run(environment, new_run(built, inputs, options or RunOptions(), goal))
+    new = new_run(built, inputs, options or RunOptions(), goal, require_approval=require_approval)
+    _warn_of_missing_inputs(new)
+    return Run(environment, new)
 
 
+def _warn_of_missing_inputs(run: LoadedRun) -> None:
+    """Warn at the caller's line of entry nodes that begin with an empty value."""
+    if run.options.run_from:
+        return
+    for node_id in entries_without_input(run.graph, run.program.catalogue, run.inputs):
+        output = run.program.types[run.graph.by_id[node_id].type].facts.outputs[0].name
+        warnings.warn(
+            f"the entry node {node_id!r} has no input and begins with an empty value; pass "
+            f"inputs={{{node_id!r}: {{{output!r}: …}}}}, build the graph with message=…, or give the "
+            "node data of its own",
+            stacklevel=callers_level(),
+        )
+
+
+@hides_inner_frames
+@arguments_of(run)
 def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
     """Run a graph from code without an event loop; arguments as in :func:`run`.
 
@@ -98,9 +139,12 @@ def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
         GraphInvalid, InputError: See :func:`run`.
         RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
     """
+    require_no_loop("planwave.run_sync", "planwave.run(…)")
     return run(graph, **options).wait()
 
 
+@hides_inner_frames
+@known_arguments
 def open(
     store: StoreSource,
     execution_id: str,
@@ -129,8 +173,9 @@ def open(
     """
     check_source(store)
     require_directory(store)
-    if not isinstance(execution_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"the id of an execution is text, not {execution_id!r}")
+    check_text("the id of an execution", execution_id)
+    check_flags(check=check)
+    _check_registry(registry)
     catalogue = registry or installed_types()
 
     async def load(opened: RunStore) -> LoadedRun:
@@ -147,6 +192,11 @@ def _check_types(options: object, store: object) -> None:
         check_source(store)
 
 
+def _check_registry(registry: object) -> None:
+    if registry is not None and not hasattr(registry, "type_info"):
+        raise TypeError(f"registry must be a planwave.Registry, not {registry!r}")
+
+
 def _run_environment(
     catalogue: Catalogue, store: StoreSource | None, services: Any, *, check: bool
 ) -> RunEnvironment:
@@ -154,7 +204,7 @@ def _run_environment(
         catalogue=catalogue,
         store=EventLog() if store is None else store,
         services=services,
-        services_factory=open_model_services,
+        services_factory=open_node_services,
         renderer=Renderer(),
         check=check,
     )
@@ -168,6 +218,9 @@ class Executor:
         options: See :func:`run`.
         services: See :func:`run`.
         registry: See :func:`build`.
+
+    Raises:
+        TypeError: An argument is of another type.
     """
 
     def __init__(
@@ -178,6 +231,8 @@ class Executor:
         services: Any = None,
         registry: Registry | None = None,
     ) -> None:
+        _check_types(options, store)
+        _check_registry(registry)
         self._store, self._options = store, options
         self._services, self._registry = services, registry
 
@@ -192,6 +247,8 @@ class Executor:
         return run(plan, **{**defaults, **arguments})
 
 
+@hides_inner_frames
+@known_arguments
 async def plan_async(
     goal: str,
     *,
@@ -211,22 +268,29 @@ async def plan_async(
         InputError: The goal is empty or too long; the provider or model is unknown or unavailable.
         PlanInvalid: The model's plan still has errors after the repairs.
         ProviderError: A model call failed.
-        TypeError: The goal is not text.
+        TypeError: An argument is of another type.
     """
-    if not isinstance(goal, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"a goal is text, not {goal!r}")
-    async with open_model_services(goal) as services:
+    check_text("a goal", goal)
+    check_text("a provider", provider, is_optional=True)
+    check_text("a model", model, is_optional=True)
+    if on_progress is not None and not callable(on_progress):
+        raise TypeError(f"on_progress is a function that takes an event, not {on_progress!r}")
+    async with open_node_services(goal) as services:
         if services.planner is None:
             raise RuntimeError("model services have no planner")
         return await services.planner.create_plan(goal, provider, model, on_progress=on_progress)
 
 
+@hides_inner_frames
+@arguments_of(plan_async)
 def plan(goal: str, **arguments: Any) -> Plan:
     """Plan a goal from code without an event loop; arguments and errors as in :func:`plan_async`."""
     require_no_loop("planwave.plan", "planwave.plan_async(…)")
     return asyncio.run(plan_async(goal, **arguments))
 
 
+@hides_inner_frames
+@known_arguments
 async def run_goal_async(
     goal: str,
     *,
@@ -240,11 +304,17 @@ async def run_goal_async(
 
     Args and errors are those of :func:`plan_async` and :func:`run`.
     """
-    _check_types(options, store)  # before a model call is paid for
+    _check_types(options, store)
+    check_flags(check=check)
+    if store is not None:
+        async with open_store(store):  # fails before a model call is paid for
+            pass
     made = await plan_async(goal, provider=provider, model=model)
     return await run(made, options=options, store=store, check=check)
 
 
+@hides_inner_frames
+@arguments_of(run_goal_async)
 def run_goal(goal: str, **arguments: Any) -> RunResult:
     """Plan and run a goal from code without an event loop; see :func:`run_goal_async`."""
     require_no_loop("planwave.run_goal", "planwave.run_goal_async(…)")

@@ -9,27 +9,43 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
+    StringConstraints,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from planwave.errors import InputError
+from planwave.errors import InputError, reason_of
 from planwave.validation import describe_error
 
 _PREFIX: Final = "PLANWAVE_"
+_ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
+_MAX_PORT: Final = 65_535
+_SERVICE_PATHS: Final = ("/api/", "/ws/", "/assets/")
+"""Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
+_SERVER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LOADER_VARIABLES: Final = frozenset(
+    {"BASH_ENV", "ENV", "IFS", "NODE_OPTIONS", "PATH", "SHELLOPTS"}
+)
+_LOADER_PREFIXES: Final = ("LD_", "DYLD_", "PYTHON", "PERL5", "RUBY")
+"""Environment variables that make programs load other code."""
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
 
@@ -71,7 +87,7 @@ class Limits(EnvFirstSettings):
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
-    """The same, as JSON."""
+    """Bytes of JSON a subscriber may fall behind before it is disconnected."""
     body_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
     """The body of an HTTP request."""
     body_read_s: float = Field(default=30, gt=0, le=600)
@@ -108,6 +124,10 @@ class Limits(EnvFirstSettings):
     """A graph document, and a model's reply that holds a plan."""
     plan_nodes: int = Field(default=50, ge=1, le=200)
     """Nodes of a plan that a model writes."""
+    plan_operations: int = Field(default=500, ge=1, le=10_000)
+    """Operations in one change of a plan."""
+    plan_revisions: int = Field(default=1_000, ge=1, le=100_000)
+    """Revisions of a plan."""
     nodes: int = Field(default=200, ge=1, le=1_000)
     """Nodes of a graph."""
     edges: int = Field(default=1_000, ge=0, le=10_000)
@@ -142,13 +162,20 @@ class Limits(EnvFirstSettings):
     """The largest ``retry.backoffS`` of a node's policy."""
     run_timeout_s: float = Field(default=3_600, gt=0, le=7 * 86_400)
     """A whole execution."""
+    budget_tokens: int = Field(default=200_000, ge=1, le=1_000_000_000)
+    """Tokens that an execution may use, its nested runs included, before a person raises its budget; a
+    request may set another number."""
+    budget_usd: float = Field(default=5, gt=0, le=1_000_000)
+    """US dollars that an execution may use, as far as prices are known; else as ``budget_tokens``."""
     node_result_bytes: int = Field(default=1024 * 1024, ge=1, le=32 * 1024 * 1024)
     """A larger value is stored as a file under ``artifacts/`` of the storage directory."""
     largest_result_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=32 * 1024 * 1024)
     """The result of one node; a larger one fails the node."""
+    event_bytes: int = Field(default=8 * 1024 * 1024, ge=1, le=32 * 1024 * 1024)
+    """An event or a request of a node; a larger one fails the node."""
     run_state_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=256 * 1024 * 1024)
-    """The results of all nodes of an execution and its nested graphs together; more fails the
-    execution."""
+    """The results, events and requests of all nodes of an execution, and its nested graphs, together;
+    more fails the execution."""
     events: int = Field(default=50_000, ge=10, le=500_000)
     """Stored events of an execution, not counting the last one."""
     template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
@@ -173,6 +200,32 @@ class Limits(EnvFirstSettings):
     """Between two parts of a model's reply."""
     call_s: float = Field(default=300, gt=0, le=900)
     """One attempt at a model call."""
+    fetch_s: float = Field(default=30, gt=0, le=120)
+    """A request of a node to a URL, with its redirects and its response."""
+    fetch_connect_s: float = Field(default=5, gt=0, le=120)
+    """The connection of such a request: to resolve the name, and to connect."""
+    fetch_redirects: int = Field(default=5, ge=0, le=10)
+    """Redirects that such a request follows."""
+    fetch_bytes: int = Field(default=2 * 1024 * 1024, ge=1, le=10 * 1024 * 1024)
+    """The body of its response, decoded."""
+    mcp_connect_s: float = Field(default=10, gt=0, le=120)
+    """The start of an MCP server, up to the list of its tools."""
+    mcp_call_s: float = Field(default=60, gt=0, le=3_600)
+    """One call of a tool of an MCP server."""
+    mcp_result_bytes: int = Field(default=1024 * 1024, ge=1, le=16 * 1024 * 1024)
+    """The result of such a call, as JSON."""
+    mcp_tools: int = Field(default=200, ge=1, le=2_000)
+    """Tools of one MCP server."""
+    agent_tools: int = Field(default=200, ge=0, le=1_000)
+    """Tools that are linked to one node."""
+    tool_rounds: int = Field(default=20, ge=1, le=100)
+    """Replies of its model in one attempt of an agent, the last one included."""
+    subagent_depth: int = Field(default=2, ge=0, le=4)
+    """Agents above one that is called as a tool."""
+    subagent_calls: int = Field(default=10, ge=0, le=50)
+    """Calls of other agents in one attempt of an agent."""
+    approval_timeout_s: float = Field(default=7 * 86_400, gt=0, le=90 * 86_400)
+    """How long an approval without a time limit of its own waits; then it is rejected."""
     call_tokens: int = Field(default=200_000, ge=1, le=1_000_000)
     """The largest ``maxTokens`` of a node."""
 
@@ -196,6 +249,86 @@ class ProviderSettings(BaseModel):
     """Calls per minute; None sets no limit here."""
 
 
+class McpServerSettings(BaseModel):
+    """One ``[mcp.NAME]`` table: a server of tools for agents, either a program or at a URL."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    command: str | None = None
+    """The program to start: a name that is found on ``PATH``, or an absolute path."""
+    args: list[str] = Field(default_factory=list[str])
+    """Its arguments, one text each; no shell reads them."""
+    env: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
+    """Environment variables for it. Besides these it gets ``HOME``, ``PATH``, the language and the like."""
+    pass_env: list[str] = Field(default_factory=list[str])
+    """Variables of planwave's own environment that it gets too, by name."""
+    cwd: Path | None = None
+    """Its working directory, an absolute path; None for that of planwave."""
+    url: str | None = None
+    """In place of ``command``: the address of a server that speaks streamable HTTP."""
+    header_env: dict[str, str] = Field(default_factory=dict[str, str])
+    """Headers of requests to it: the name of each, and the environment variable with its value."""
+
+    @property
+    def kind(self) -> Literal["stdio", "http"]:
+        """How it is reached."""
+        return "stdio" if self.url is None else "http"
+
+    @model_validator(mode="after")
+    def _check(self) -> McpServerSettings:
+        """Refuse a table that has no server, two, or parts of the other kind."""
+        if (self.command is None) == (self.url is None):
+            raise ValueError("write either command (a program to start) or url, and not both")
+        other = ("header_env",) if self.url is None else ("args", "env", "pass_env", "cwd")
+        if foreign := [name for name in other if getattr(self, name)]:
+            raise ValueError(f"{foreign[0]} is not for a server with {self._address_field}")
+        return self
+
+    @property
+    def _address_field(self) -> str:
+        return "a command" if self.url is None else "a url"
+
+    @field_validator("command")
+    @classmethod
+    def _check_command(cls, written: str | None) -> str | None:
+        if written is None or (os.path.isabs(written) and os.path.exists(written)):
+            return written
+        if not written.strip() or any(char.isspace() for char in written):
+            raise ValueError("name a program only; its arguments go to args, one text each")
+        if "/" in written and not os.path.isabs(written):
+            raise ValueError("write a name that is found on PATH, or an absolute path")
+        return written
+
+    @field_validator("cwd")
+    @classmethod
+    def _check_directory(cls, written: Path | None) -> Path | None:
+        if written is not None and not written.is_absolute():
+            raise ValueError("write an absolute path")
+        return written
+
+    @field_validator("env", "pass_env")
+    @classmethod
+    def _check_variables(cls, written: Any) -> Any:
+        for name in written:
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of an environment variable")
+            if name.upper() in _LOADER_VARIABLES or name.upper().startswith(_LOADER_PREFIXES):
+                raise ValueError(
+                    f"the variable {name} decides which code a program loads, and cannot be set here; "
+                    "start a script of your own that sets it"
+                )
+        return written
+
+
+def _check_server_names(
+    written: Mapping[str, McpServerSettings],
+) -> Mapping[str, McpServerSettings]:
+    for name in written:
+        if not _SERVER_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name: use letters, digits, _ and -, at most 40")
+    return written
+
+
 def _parse_list(written: Any) -> Any:
     """Parse a list in an environment variable: names separated by commas, or JSON."""
     if not isinstance(written, str):
@@ -208,7 +341,54 @@ def _parse_list(written: Any) -> Any:
     return [name for part in written.split(",") if (name := part.strip())]
 
 
+def parse_root_path(written: str) -> str:
+    """Return a path prefix without a slash at its end; empty for none.
+
+    Raises:
+        ValueError: It is not a path, or the service has addresses that begin with it.
+    """
+    path = written.rstrip("/")
+    if _ROOT_PATH.fullmatch(path) is None:
+        raise ValueError(
+            "write a path such as /planwave: letters, digits and . _ ~ - between slashes"
+        )
+    for own in _SERVICE_PATHS:
+        if f"{path}/".startswith(own):
+            raise ValueError(
+                f"addresses of the service itself begin with {own}; choose another prefix"
+            )
+    return path
+
+
+def parse_service(written: str) -> str:
+    """Return ``host`` or ``host:port`` in lower case.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    service = written.strip().lower()
+    found = _SERVICE.fullmatch(service)
+    if found is None or not 0 < int(found["port"] or 1) <= _MAX_PORT:
+        raise ValueError(f"{written!r} is no service: write host or host:port, as in wiki.internal")
+    return service
+
+
 _List = (NoDecode, BeforeValidator(_parse_list))
+
+
+SecretName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+"""The name of a secret, as graphs write it in braces."""
+
+
+class SecretSettings(BaseModel):
+    """One ``[secrets.NAME]`` table: a value that graphs name and never see."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    env: str
+    """The environment variable that holds the value."""
+    hosts: list[Annotated[str, AfterValidator(parse_service)]] = Field(min_length=1)
+    """The services that it may be sent to: ``host`` (over https) or ``host:port``."""
 
 
 class Settings(EnvFirstSettings):
@@ -227,16 +407,27 @@ class Settings(EnvFirstSettings):
     """The address ``planwave serve`` listens on; all but loopback addresses need a ``token``."""
     port: int = Field(default=8000, ge=0, le=65_535)
     """The port ``planwave serve`` listens on; 0 selects a free port."""
+    root_path: Annotated[str, AfterValidator(parse_root_path)] = ""
+    """The path prefix that a reverse proxy serves planwave under, such as ``/planwave``."""
     token: SecretStr | None = None
     """The token of requests (``Authorization: Bearer …``); None is allowed only on loopback."""
     allowed_hosts: Annotated[list[str], *_List] = Field(default_factory=list[str])
     """``Host`` headers accepted besides the address listened on."""
     allowed_origins: Annotated[list[str], *_List] = Field(default_factory=list[str])
     """``Origin`` headers accepted besides the service's own."""
+    allowed_outbound: Annotated[list[Annotated[str, AfterValidator(parse_service)]], *_List] = (
+        Field(default_factory=list[str])
+    )
+    """Services that nodes may send requests to although they have private addresses or other ports
+    than 80 and 443: ``host`` (ports 80 and 443) or ``host:port``."""
+    providers_fetch_images: bool = False
+    """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: bool = True
     """Whether ``/docs`` and ``/openapi.json`` are served; they need the token if one is set."""
     log_format: Literal["text", "json"] = "text"
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
+    tracing: bool = False
+    """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
     node_modules: Annotated[list[str], *_List] = Field(default_factory=list[str])
@@ -245,6 +436,8 @@ class Settings(EnvFirstSettings):
     """The default provider; None selects the first available of OpenAI, Anthropic and ``local``."""
     model: str | None = None
     """The default model of the default provider."""
+    require_approval: bool = False
+    """Whether every execution waits for a person to approve its plan; a request cannot switch it off."""
     allowed_node_types: Annotated[list[str] | None, *_List] = None
     """The only node types that plans written by models may use; None allows every type that is offered to models."""
     allowed_effects: Annotated[list[Literal["none", "read", "write", "once"]] | None, *_List] = None
@@ -265,6 +458,14 @@ class Settings(EnvFirstSettings):
     """The URL of Anthropic, if not its usual one."""
     providers: dict[str, ProviderSettings] = Field(default_factory=dict[str, ProviderSettings])
     """Other endpoints by name, one table ``[providers.NAME]`` each."""
+    mcp: Annotated[dict[str, McpServerSettings], AfterValidator(_check_server_names)] = Field(
+        default_factory=dict[str, McpServerSettings]
+    )
+    """MCP servers by name, one table ``[mcp.NAME]`` each; graphs name them."""
+    secrets: dict[SecretName, SecretSettings] = Field(
+        default_factory=dict[SecretName, SecretSettings]
+    )
+    """Secrets that nodes may name, one table ``[secrets.NAME]`` each."""
     limits: Limits = Field(default_factory=Limits)
     """The table ``[limits]``."""
 
@@ -289,7 +490,7 @@ def load_settings(path: Path | None = None) -> Settings:
         try:
             table = tomllib.loads(file.read_text("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise InputError(f"{file} cannot be read: {error}") from error
+            raise InputError(f"{file} cannot be read: {reason_of(error)}") from error
     try:
         limits = Limits(**table.pop("limits", {}))
         return Settings(**table, limits=limits)
@@ -308,6 +509,9 @@ def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str
         ``{name: the closest known name, or None}``.
     """
     known = [DEBUG_VARIABLE, *(each.api_key_env or "" for each in settings.providers.values())]
+    for server in settings.mcp.values():
+        known += [*server.pass_env, *server.header_env.values()]
+    known += [each.env for each in settings.secrets.values()]
     for model in (Settings, Limits):
         prefix = model.model_config.get("env_prefix", "")
         known += [
@@ -335,6 +539,8 @@ def _invalid_setting(error: ValidationError, file: Path) -> InputError:
     table, variable = "", f"PLANWAVE_{name.upper()}"
     if error.title == Limits.__name__:
         table, variable = "limits.", f"PLANWAVE_LIMIT_{name.upper()}"
-    is_field = name in Limits.model_fields if table else name in Settings.model_fields
-    hint = f"look in {file}" + (f", and at {variable} in the environment" if is_field else "")
+    known = Limits.model_fields if table else Settings.model_fields
+    near = get_close_matches(name, known, n=1) if first["type"] == "extra_forbidden" else []
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint += f"look in {file}" + (f", and at {variable} in the environment" if name in known else "")
     return InputError(describe_error(f"setting {table}{name}", first), hint=hint)

@@ -68,6 +68,11 @@ def describe_error(where: str, error: Mapping[str, Any]) -> str:
         if (bound, count) == ("at least", 1):
             return f"{where} may not be empty"
         return f"{where} has to have {bound} {count} {unit}{'' if count == 1 else 's'}"
+    if kind == "union_tag_not_found":
+        return f"{where}: {context['discriminator']} is required"
+    if kind == "union_tag_invalid":
+        expected, tag = context["expected_tags"], context["tag"]
+        return f"{where}: {context['discriminator']} has to be one of {expected}, not {tag!r}"
     message = str(error["msg"]).removeprefix(_VALIDATOR_PREFIX)
     return f"{where}: {message[:1].lower()}{message[1:]}"
 

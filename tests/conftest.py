@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import logging
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -40,6 +41,12 @@ def parse_undisturbed(*args: Any, **kwargs: Any) -> ast.AST:
 
 ast.parse = parse_undisturbed
 
+# Tests are not affected by the settings and keys of the person who runs them.
+for _name in [
+    each for each in os.environ if each.startswith(("PLANWAVE_", "OPENAI_", "ANTHROPIC_", "OTEL_"))
+]:
+    del os.environ[_name]
+
 # A shell without job control lets what it starts in the background ignore Ctrl-C, and all that this
 # starts in turn. Tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -48,11 +55,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Nothing here depends on how fast a machine is: neither how long an example may take and how many are
 # made in a second, nor how long a client waits by default, which is five seconds. Examples are the
 # same in every run, so that one that fails fails again; `--hypothesis-profile wandering` makes others.
-for _name in ("steady", "wandering"):
+# `make test` tries a part of them, `make test-slow` all.
+for _name, _examples in (("steady", 40), ("thorough", 100), ("wandering", 100)):
     settings.register_profile(
         _name,
         deadline=None,
-        derandomize=_name == "steady",
+        max_examples=_examples,
+        derandomize=_name != "wandering",
         database=None,
         suppress_health_check=[HealthCheck.too_slow],
     )

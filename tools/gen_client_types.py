@@ -11,15 +11,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
-from planwave.api.app import create_app
-from planwave.api.schemas import common
-from planwave.settings import Settings
+from tools.openapi_document import ALIASES, REF, aliases, schemas, with_parts
 
 CLIENT = Path(__file__).resolve().parent.parent / "planwave" / "client"
 SOURCE, TARGET = CLIENT / "async_client.py", CLIENT / "types.py"
-REF = "#/components/schemas/"
 HEADER = '''\
 # Generated from the OpenAPI document by tools/gen_client_types.py; do not edit. Run: make generate
 """Types of the service's JSON responses."""
@@ -29,24 +26,17 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 '''
-ALIASES = {
-    frozenset(get_args(getattr(common, name))): name
-    for name in ("ExecutionStatus", "NodeStatus", "PlanStatus")
-}
-"""The sets of values that have a name, by the values."""
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
 def types_module() -> str:
     """Return the text of ``types.py``, formatted."""
-    service = cast("Any", None)  # only the routes are read
-    document = create_app(Settings(), service).openapi()
-    schemas: dict[str, Any] = document["components"]["schemas"]
-    lines = [f"{name} = {_literal(values)}" for values, name in _aliases()]
+    known = schemas()
+    lines = [f"{name} = {_literal(values)}" for values, name in aliases()]
     done: set[str] = set()
     for root in imported_types():
-        for name in _referenced(root, schemas, done):
-            lines.append(_typed_dict(name, schemas[name]))
+        for name in with_parts(root, known, done):
+            lines.append(_typed_dict(name, known[name]))
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
     code = HEADER + "\n".join(lines)
     return subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
@@ -57,33 +47,6 @@ def imported_types() -> Iterator[str]:
     for node in ast.walk(ast.parse(SOURCE.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "planwave.client.types":
             yield from (alias.name for alias in node.names)
-
-
-def _aliases() -> Iterator[tuple[tuple[str, ...], str]]:
-    for name in ALIASES.values():
-        yield get_args(getattr(common, name)), name
-
-
-def _referenced(name: str, schemas: Mapping[str, Any], done: set[str]) -> Iterator[str]:
-    """Yield a schema's name after those of the schemas it refers to, each once."""
-    if name in done:
-        return
-    done.add(name)
-    for reference in _references(schemas[name]):
-        yield from _referenced(reference, schemas, done)
-    yield name
-
-
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, list):
-        for item in cast("list[Any]", schema):
-            yield from _references(item)
-    elif isinstance(schema, dict):
-        for key, value in cast("dict[str, Any]", schema).items():
-            if key == "$ref":
-                yield value.removeprefix(REF)
-            else:
-                yield from _references(value)
 
 
 def _typed_dict(name: str, schema: Mapping[str, Any]) -> str:

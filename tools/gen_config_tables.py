@@ -24,7 +24,7 @@ def settings_table() -> str:
     """Return the table of settings, with its environment variable, default, range and meaning."""
     from planwave.settings import Settings
 
-    rows = _rows(Settings, "PLANWAVE_", without=("limits", "providers"))
+    rows = _rows(Settings, "PLANWAVE_", without=("limits", "mcp", "providers", "secrets"))
     return _table(("setting", "environment", "default", "from … to", "meaning"), rows)
 
 
@@ -41,6 +41,22 @@ def providers_table() -> str:
     from planwave.settings import ProviderSettings
 
     rows = [(name, *rest) for name, _, *rest in _rows(ProviderSettings, "")]
+    return _table(("key", "default", "from … to", "meaning"), rows)
+
+
+def mcp_table() -> str:
+    """Return the table of the keys of ``[mcp.NAME]``."""
+    from planwave.settings import McpServerSettings
+
+    rows = [(name, *rest) for name, _, *rest in _rows(McpServerSettings, "")]
+    return _table(("key", "default", "from … to", "meaning"), rows)
+
+
+def secrets_table() -> str:
+    """Return the table of the keys of ``[secrets.NAME]``."""
+    from planwave.settings import SecretSettings
+
+    rows = [(name, *rest) for name, _, *rest in _rows(SecretSettings, "")]
     return _table(("key", "default", "from … to", "meaning"), rows)
 
 
@@ -61,6 +77,8 @@ TABLES = {
     "settings": settings_table,
     "limits": limits_table,
     "providers": providers_table,
+    "mcp": mcp_table,
+    "secrets": secrets_table,
     "metrics": metrics_table,
 }
 
@@ -94,7 +112,7 @@ def _rows(
 
 def _default(field: FieldInfo) -> str:
     value: Any = field.get_default(call_default_factory=True)
-    if value is None or value == []:
+    if value is None or value in ([], {}):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

@@ -86,3 +86,24 @@ async def stream(n):
     graph.add_edge("a", END)
     async for token in graph.compile().astream({}, stream_mode="custom"):
         yield token
+
+
+async def agent_open(base_url, model, prompt, tool):
+    """The prebuilt agent, with a model that streams."""
+    from langchain_openai import ChatOpenAI
+    from langgraph.prebuilt import create_react_agent
+
+    chat = ChatOpenAI(model=model, base_url=base_url, api_key="none", streaming=True)
+    return create_react_agent(chat, [tool]), {"messages": [("user", prompt)]}
+
+
+async def agent_turn(opened):
+    agent, given = opened
+    async for mode, item in agent.astream(given, stream_mode=["messages", "values"]):
+        if mode == "values":
+            last = item["messages"][-1]
+    return last.content
+
+
+async def agent_close(opened):
+    pass

@@ -6,7 +6,12 @@ import asyncio
 from pathlib import Path
 
 import planwave
+from planwave.bootstrap import open_models, open_providers
+from planwave.nodes.agents.tool import Tool
+from planwave.nodes.library.agent import Agent
 from planwave.nodes.library.loop import Loop
+from planwave.nodes.services import NodeServices
+from planwave.settings import Settings
 
 NAME = "planwave"
 MODE = "eager"
@@ -125,3 +130,58 @@ async def stream(n):
     async for event in planwave.run(graph):
         if event.type == "node.delta":
             yield event.data["text"]
+
+
+class Adder:
+    """A node that gives the workload's function as a tool."""
+
+    node_type = "adder"
+    outputs = (planwave.Port("tools", "tool", channel="link"),)
+
+    def __init__(self, function):
+        self.function = function
+
+    async def materialize(self, data, output_handle, context):
+        async def call(arguments, call_context):
+            return await self.function(**arguments)
+
+        numbers = {name: {"type": "integer"} for name in ("a", "b")}
+        schema = {"type": "object", "properties": numbers, "required": ["a", "b"]}
+        return Tool("add", "Add two numbers.", schema, call)
+
+
+def agent_open(base_url, model, prompt, tool, store=None):
+    settings = Settings(openai_api_key="none", openai_base_url=base_url)
+    providers, _ = open_providers(settings)
+    models = open_models(settings, providers, store)
+    data = {"provider": "openai", "model": model, "userPrompt": prompt}
+    link = {"sourceHandle": "tools", "targetHandle": "tools", "data": {"channel": "link"}}
+    graph = planwave.build(
+        {
+            "nodes": [{"id": "tool", "type": "adder"}, {"id": "a", "type": "agent", "data": data}],
+            "edges": [{"source": "tool", "target": "a", **link}],
+        },
+        registry=planwave.Registry([Agent, Adder(tool)], providers=providers),
+    )
+    return graph, NodeServices(models, providers, recorder=store), store
+
+
+async def agent_open_durable(folder, *given):
+    return agent_open(*given, store=await durable_open(folder))
+
+
+async def agent_turn(opened):
+    """Run an agent, taking every event as a caller would; give its text."""
+    graph, services, store = opened
+    async for event in planwave.run(graph, services=services, store=store):
+        if event.path == "a" and event.type == "node.completed":
+            text = event.data["outputs"]["output"]["value"]
+    assert event.type == "execution.completed", event
+    return text
+
+
+async def agent_close(opened):
+    _, services, store = opened
+    await services.models.close()
+    if store is not None:
+        await store.close()

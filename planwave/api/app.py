@@ -20,6 +20,8 @@ from planwave.api.middleware.host_origin import HostOriginMiddleware
 from planwave.api.middleware.idempotency import IdempotencyMiddleware
 from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware
+from planwave.api.middleware.root_path import RootPathMiddleware
+from planwave.api.middleware.trace_context import TraceContextMiddleware
 from planwave.api.openapi import build_openapi
 from planwave.api.routes import (
     catalog,
@@ -32,9 +34,11 @@ from planwave.api.routes import (
     health,
     legacy,
     plans,
+    revisions,
     sessions,
     websocket,
 )
+from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
@@ -45,6 +49,7 @@ ServiceFactory = Callable[[Settings], Service]
 ROUTERS: Final = (
     websocket.router,
     plans.router,
+    revisions.router,
     executions.router,
     execution_commands.router,
     forks.router,
@@ -77,6 +82,7 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
                 yield
 
     authenticator, metrics = Authenticator(settings), PrometheusObserver()
+    root_path = settings.root_path
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",
@@ -86,16 +92,20 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        servers=[{"url": root_path}] if root_path else None,
         middleware=[
             Middleware(RequestContextMiddleware, metrics),
+            *([Middleware(RootPathMiddleware, root_path)] if root_path else ()),
             Middleware(HostOriginMiddleware, settings),
             Middleware(RequestLimitsMiddleware, settings.limits),
             Middleware(IdempotencyMiddleware),
             Middleware(HeadMethodMiddleware),
+            *([Middleware(TraceContextMiddleware)] if settings.tracing else ()),
         ],
     )
     problems.register_handlers(app)
     for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
         app.include_router(router)
+    app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

@@ -66,10 +66,10 @@ class _TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {})
-        said = [_time(record), record.levelname, record.name, _line(record.getMessage())]
-        said += [f"{name}={_line(str(value))}" for name, value in fields.items()]
+        parts = [_time(record), record.levelname, record.name, _line(record.getMessage())]
+        parts += [f"{name}={_line(str(value))}" for name, value in fields.items()]
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return " ".join(said) + trace
+        return " ".join(parts) + trace
 
 
 class _JsonFormatter(logging.Formatter):
@@ -77,7 +77,7 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {})
-        told = {
+        entry = {
             "at": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -85,8 +85,8 @@ class _JsonFormatter(logging.Formatter):
             **fields,
         }
         if record.exc_info:
-            told["error"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import accumulate
 from time import perf_counter
@@ -45,6 +45,8 @@ _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 """Bucket bounds in seconds for work of the process itself."""
 _LONG: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
 """Bucket bounds in seconds for work that waits for models."""
+_USERS: Final = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+"""Bucket bounds in nodes."""
 
 disable_created_metrics()  # a series with the start time beside each counter: twice the series
 
@@ -194,6 +196,11 @@ class PrometheusObserver:
             "link_cache_misses_total",
             "Links that had to be built; counted when their execution ends.",
         )
+        self._link_fan_out = self._histogram(
+            "link_fan_out",
+            "Nodes that used one object over links; counted when their execution ends.",
+            _USERS,
+        )
 
     def _add_server_metrics(self) -> None:
         self._event_lag = self._histogram(
@@ -286,9 +293,12 @@ class PrometheusObserver:
     def execution_left(self, execution_id: str) -> None:
         self._running.pop(execution_id, None)
 
-    def link_cache_used(self, hits: int, misses: int) -> None:
+    def link_cache_used(self, hits: int, misses: int, fan_out: Mapping[int, int]) -> None:
         self._link_hits.inc(hits)
         self._link_misses.inc(misses)
+        for users, artefacts in fan_out.items():
+            for _ in range(artefacts):
+                self._link_fan_out.observe(users)
 
     def delivered(self, lag_s: float) -> None:
         self._event_lag.observe(lag_s)

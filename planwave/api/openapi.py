@@ -14,6 +14,7 @@ from planwave.api.auth import require_principal
 from planwave.api.json_body import body_model
 from planwave.api.middleware.idempotency import IDEMPOTENCY_HEADER, takes_key
 from planwave.api.problems import Problem, problems
+from planwave.api.schemas.streams import stream_schemas
 
 ALL_ROUTES_STATUSES: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)
 """What any route may answer with."""
@@ -60,6 +61,8 @@ def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[
     for name in _FASTAPI_SCHEMAS:
         schemas.pop(name, None)
     schemas |= _definitions(Problem)
+    for name, schema in stream_schemas().items():
+        schemas.setdefault(name, schema)
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": "planwave_session"},

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
+import orjson
 from fastapi import Path, Query
 
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
@@ -20,15 +21,18 @@ from planwave.storage.records import (
     FlowVersion,
     PageCursor,
     PlanRecord,
+    PlanRevision,
 )
 
 _DEFAULT_PAGE_SIZE: Final = 50
 """Items on a page where nobody asked for a number of them."""
+_MOST_SEQ: Final = 2**63
+"""No store counts further."""
 _UUID: Final = f"^{UUID_PATTERN.pattern}$"
 _CURSOR: Final = re.compile(
-    rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[0-9a-f]{{64}})", re.ASCII
+    rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[0-9a-f]{{64}}|[1-9][0-9]{{0,9}})", re.ASCII
 )
-"""A time, and an id or a version."""
+"""A time, and an id, a version or the number of a revision."""
 
 PlanId = Annotated[str, Path(description="A plan's id.", pattern=_UUID, examples=[PLAN_ID])]
 ExecutionId = Annotated[
@@ -73,7 +77,7 @@ PageSize = Annotated[
 Cursor = Annotated[
     str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
 ]
-_Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion)
+_Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion, PlanRevision)
 
 
 def validate_id(value: str, what: str) -> str:
@@ -115,12 +119,73 @@ def decode_cursor(cursor: str | None) -> PageCursor | None:
         text = ""
     found = _CURSOR.fullmatch(text)
     if found is None:
-        raise InputError(
-            "the cursor is not one of this service",
-            code="invalid-cursor",
-            hint="use next_cursor of the page before as it is, or leave it out to begin anew",
-        )
+        raise _invalid_cursor()
     return PageCursor(found[1], found[2])
+
+
+def decode_request_cursor(cursor: str | None) -> tuple[str, ...] | None:
+    """Return the place in the list of all open requests that a cursor names.
+
+    Raises:
+        InputError: ``invalid-cursor``: no page of requests ever ended with it.
+    """
+    if cursor is None:
+        return None
+    match _json_of(cursor):
+        case [str(deadline), str(since), str(execution_id), str(request_id)]:
+            return deadline, since, execution_id, request_id
+        case _:
+            raise _invalid_cursor()
+
+
+def decode_answer_cursor(cursor: str | None) -> tuple[str, str, int] | None:
+    """Return the place in the list of answered requests that a cursor names.
+
+    Raises:
+        InputError: ``invalid-cursor``: no page of answered requests ever ended with it.
+    """
+    if cursor is None:
+        return None
+    match _json_of(cursor):
+        case [str(at), str(execution_id), int(seq)] if abs(seq) < _MOST_SEQ:
+            return at, execution_id, seq
+        case _:
+            raise _invalid_cursor()
+
+
+def _json_of(cursor: str) -> Any:
+    """Return what is in a cursor of requests; None where that is no JSON."""
+    try:
+        return orjson.loads(b64decode(cursor, altchars=b"-_", validate=True))
+    except ValueError:
+        return None
+
+
+def encode_request_cursor(order: Sequence[str | int]) -> str:
+    """Return the cursor of a place in a list of requests."""
+    return urlsafe_b64encode(orjson.dumps(order)).decode("ascii")
+
+
+def decode_revision_cursor(cursor: str | None) -> int | None:
+    """Return the number of the revision that a cursor names.
+
+    Raises:
+        InputError: ``invalid-cursor``: no page of revisions ever ended with it.
+    """
+    position = decode_cursor(cursor)
+    if position is None:
+        return None
+    if not position.id.isdigit():
+        raise _invalid_cursor()
+    return int(position.id)
+
+
+def _invalid_cursor() -> InputError:
+    return InputError(
+        "the cursor is not one of this service",
+        code="invalid-cursor",
+        hint="use next_cursor of the page before as it is, or leave it out to begin anew",
+    )
 
 
 def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
@@ -132,7 +197,9 @@ def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], st
     return found[:size], urlsafe_b64encode(place.encode()).decode("ascii")
 
 
-def _record_id(record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion) -> str:
+def _record_id(
+    record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion | PlanRevision,
+) -> str:
     match record:
         case PlanRecord():
             return record.plan_id
@@ -142,3 +209,5 @@ def _record_id(record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion) 
             return record.flow_id
         case FlowVersion():
             return record.version
+        case PlanRevision():
+            return str(record.revision)

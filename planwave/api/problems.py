@@ -30,6 +30,7 @@ from planwave.errors import (
     NotFound,
     PlanInvalid,
     PlanwaveError,
+    PreconditionFailed,
     ProviderError,
     ShuttingDown,
     TooManyRequests,
@@ -42,6 +43,8 @@ from planwave.validation import describe_error
 
 MEDIA_TYPE: Final = "application/problem+json"
 DRAINING_RETRY_S: Final = 5.0
+_LISTED: Final = ("execution", "plan", "flow")
+"""What a GET of its plural lists, by the name in a path's ``*_id``."""
 _LONGEST_REASON: Final = 123
 """Bytes of a WebSocket close reason (RFC 6455 §5.5)."""
 _CLOSE_CODES: Final = {401: 4401, 403: 4403, 404: 4404, 429: 4429, 503: 1012}
@@ -55,11 +58,18 @@ _STATUS_EXAMPLES: Final = {
     405: ("method-not-allowed", "The route has no such method; `Allow` lists those it has."),
     408: ("request-timeout", "The request did not arrive in time."),
     409: ("conflict", "Right request, wrong moment."),
-    410: ("request-closed", "The request is closed: its time was over, or its node was cancelled."),
-    412: ("outdated", "It has moved on from what `If-Match` names."),
+    410: (
+        "request-closed",
+        "The request is closed: its time was over, or its node or execution was cancelled.",
+    ),
+    412: ("outdated", "It has moved on from what `If-Match` names; `current` says to what."),
     413: ("limit-exceeded", "Larger than a limit: `limit`, `value` and `met` say which."),
     415: ("unsupported-media-type", "Bodies are JSON: `Content-Type: application/json`."),
     422: ("invalid-body", "It cannot be used; `issues` lists everything that is wrong."),
+    428: (
+        "precondition-required",
+        "The change does not name what it is based on: send `If-Match`.",
+    ),
     429: ("too-many-requests", "Too much at once; `Retry-After` says when to come back."),
     431: ("limit-exceeded", "The head of the request is larger than `header_bytes`."),
     500: ("internal-error", "A fault in planwave; its log has it under `request_id`."),
@@ -82,6 +92,9 @@ class Issue(BaseModel):
     node: str | None = Field(None, description="Id of the node concerned.")
     edge: str | None = Field(None, description="Id of the edge concerned.")
     path: list[str] | None = Field(None, description="Of a cycle: the node ids around it.")
+    suggestion: dict[str, Any] | None = Field(
+        None, description="The one way to correct it: `{label, operations}`, as a check gives it."
+    )
     parameter: str | None = Field(None, description="The query or header parameter concerned.")
 
 
@@ -101,12 +114,15 @@ class Problem(BaseModel):
     request_id: str | None = Field(None, description="What the log has it under.")
     issues: list[Issue] | None = Field(None, description="Everything that is wrong.")
     attempts: list[dict[str, Any]] | None = Field(
-        None, description="Of `plan-invalid`: each reply of the model, with what was wrong with it."
+        None, description="Of `plan-invalid`: each reply of the model, with its errors."
     )
-    limit: str | None = Field(None, description="Of `limit-exceeded`: the limit's name.")
+    limit: str | None = Field(
+        None, description="The name of the limit that is exceeded, if it is one."
+    )
     value: float | None = Field(None, description="Of `limit-exceeded`: the limit.")
-    met: float | None = Field(None, description="Of `limit-exceeded`: what came.")
+    met: float | None = Field(None, description="Of `limit-exceeded`: the value that exceeds it.")
     retry_after_s: float | None = Field(None, description="When to come back, seconds.")
+    current: str | None = Field(None, description="Of 412: the present hash, as in `ETag`.")
 
 
 class ProblemError(InputError):
@@ -225,6 +241,10 @@ def _extension_members(error: PlanwaveError) -> dict[str, Any]:
             return {"retry_after_s": error.retry_after_s}
         case ShuttingDown():
             return {"retry_after_s": DRAINING_RETRY_S}
+        case PreconditionFailed():
+            return {"current": error.current}
+        case InputError(limit=str(limit)):
+            return {"limit": limit}
         case ProviderError():
             return {"provider": error.provider, "model": error.model}
         case _:
@@ -243,6 +263,8 @@ def _headers(error: PlanwaveError) -> dict[str, str]:
             return {"Retry-After": f"{DRAINING_RETRY_S:.0f}"}
         case Unauthorized():
             return {"WWW-Authenticate": "Bearer"}
+        case PreconditionFailed():
+            return {"ETag": f'"{error.current}"'}
         case ProblemError():
             return dict(error.headers)
         case _:
@@ -256,13 +278,13 @@ def _from_http_exception(connection: HTTPConnection, error: HTTPException) -> Pl
         case 404:
             return NotFound(f"there is nothing at {where}", hint="GET /openapi.json lists routes")
         case 405 if isinstance(connection, Request):
-            said = f"{where} has no method {short_repr(connection.method)}"
+            message = f"{where} has no method {short_repr(connection.method)}"
             allowed = ", ".join(_allowed_methods(connection))
-            return ProblemError(405, "method-not-allowed", said, headers={"Allow": allowed})
+            return ProblemError(405, "method-not-allowed", message, headers={"Allow": allowed})
         case _:
-            said = f"{where}: {error.detail}"
+            message = f"{where}: {error.detail}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return ProblemError(error.status_code, code, said, headers=error.headers)
+    return ProblemError(error.status_code, code, message, headers=error.headers)
 
 
 def _allowed_methods(connection: HTTPConnection) -> list[str]:
@@ -281,7 +303,9 @@ def _from_validation_error(connection: HTTPConnection, found: Sequence[Any]) -> 
         name = ".".join(str(part) for part in rest)
         if place == "path":
             given = short_repr(connection.path_params.get(name, ""))
-            return NotFound(f"{given} is no {name.replace('_', ' ')}")
+            kind = name.removesuffix("_id")
+            hint = f"GET /api/{kind}s lists the {kind}s and their ids" if kind in _LISTED else None
+            return NotFound(f"{given} is no {name.replace('_', ' ')}", hint=hint)
         message = describe_error(f"{place} parameter {short_repr(name)}", each)
         issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
         issues.append(issue)

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
 
-from planwave.errors import Forbidden, StoreError
+from planwave.errors import Forbidden, StoreError, reason_of
 from planwave.storage.files import write_atomically
 
 SESSION_COOKIE: Final = "planwave_session"
@@ -85,7 +85,7 @@ class SessionCookies:
             return
         except (OSError, TypeError, ValueError) as error:
             raise StoreError(
-                f"{self._path} cannot be read: {error}",
+                f"{self._path} cannot be read: {reason_of(error)}",
                 code="store-unreadable",
                 hint="remove the file and change the token, or closed sessions are open again",
             ) from error

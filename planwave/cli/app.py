@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 from typer.core import TyperGroup
 
-from planwave.cli.commands.answer import answer
-from planwave.cli.commands.browse import ls, show
 from planwave.cli.commands.check import check
-from planwave.cli.commands.control import cancel, pause, resume
-from planwave.cli.commands.diff import diff
-from planwave.cli.commands.explain import explain
+from planwave.cli.commands.executions.answer import answer
+from planwave.cli.commands.executions.browse import ls, show
+from planwave.cli.commands.executions.control import cancel, pause, resume
+from planwave.cli.commands.executions.diff import diff
+from planwave.cli.commands.executions.explain import explain
+from planwave.cli.commands.executions.forks import fork, retry
+from planwave.cli.commands.executions.watch import watch
 from planwave.cli.commands.flows import flow_app
-from planwave.cli.commands.forks import fork, retry
 from planwave.cli.commands.maintenance import backup, delete, prune
 from planwave.cli.commands.models import doctor, model_app
 from planwave.cli.commands.nodes import nodes
+from planwave.cli.commands.revisions import edit, revisions
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
-from planwave.cli.commands.watch import watch
+from planwave.cli.commands.tools import tools
 from planwave.cli.console import CommandConsole, logs_as_notes
 from planwave.cli.errors import (
     ExitCode,
@@ -189,6 +191,8 @@ app.command()(run)
 app.command()(plan)
 app.command("exec")(exec_)
 app.command()(check)
+app.command()(edit)
+app.command()(revisions)
 app.command()(ls)
 app.command()(show)
 app.command()(explain)
@@ -204,6 +208,7 @@ app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(model_app, name="model")
 app.command()(nodes)
+app.command()(tools)
 app.command()(doctor)
 app.command()(backup)
 app.command()(delete)

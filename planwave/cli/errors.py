@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 from rich.text import Text
@@ -63,7 +63,10 @@ def usage_error(error: Any) -> InputError:
         said = said.removesuffix(error.message) + fault
     said = said.rstrip(".")
     command = getattr(getattr(error, "ctx", None), "command_path", "planwave")
-    return InputError(said[:1].lower() + said[1:], code="usage", hint=f"see: {command} --help")
+    hint = f"see: {command} --help"
+    if said == "Missing argument 'ID'":
+        hint = f"the newest one: {command} last; {hint}"
+    return InputError(said[:1].lower() + said[1:], code="usage", hint=hint)
 
 
 def system_error(error: OSError) -> PlanwaveError:
@@ -80,29 +83,76 @@ def internal_error(error: Exception, hint: str) -> PlanwaveError:
     return PlanwaveError(f"this is a fault in planwave: {type(error).__name__}: {error}", hint=hint)
 
 
+_SETTINGS_OF_LIMITS: Final = "limits are set by PLANWAVE_LIMIT_… or in planwave.toml"
+_COMMAND_LINE: Final = {
+    "call-timeout": _SETTINGS_OF_LIMITS,
+    "chunk-timeout": _SETTINGS_OF_LIMITS,
+    "first-byte-timeout": _SETTINGS_OF_LIMITS,
+    "limit-exceeded": _SETTINGS_OF_LIMITS,
+    "model-cannot-plan": "--provider, --model",
+    "plan-invalid": "--provider, --model",
+    "queue-full": _SETTINGS_OF_LIMITS,
+    "store-unusable": "--storage or PLANWAVE_STORAGE_DIR",
+    "unknown-node-type": "--import MODULE",
+    "unknown-provider": "planwave doctor",
+    "template-memory": _SETTINGS_OF_LIMITS,
+    "template-timeout": _SETTINGS_OF_LIMITS,
+    "template-too-large": _SETTINGS_OF_LIMITS,
+}
+"""How the hint of an error is followed on the command line, by code.
+
+The hints of the service are for Python, HTTP and the command line alike.
+"""
+
+
+def hint_of(error: PlanwaveError) -> str | None:
+    """Return the hint of an error, with the option or command that follows it."""
+    if error.hint and error.limit:
+        return f"{error.hint} (PLANWAVE_LIMIT_{error.limit.upper()})"
+    return hint_with_command(error.code, error.hint)
+
+
+def hint_with_command(code: object, hint: str | None) -> str | None:
+    """Return the hint of an error or diagnostic of a code, as :func:`hint_of`."""
+    how = _COMMAND_LINE.get(str(code))
+    return f"{hint} ({how})" if hint and how else hint
+
+
 def show_error(console: CommandConsole, error: PlanwaveError) -> None:
     """Write an error: its message, its hint, and diagnostics that say more than these."""
     diagnostics = error.diagnostics if isinstance(error, GraphInvalid) else ()
     if console.json:
-        shown: dict[str, Any] = {"error": error.as_json()}
+        hint = hint_of(error)
+        shown: dict[str, Any] = {"error": {**error.as_json(), **({"hint": hint} if hint else {})}}
         if diagnostics:
             shown["diagnostics"] = [each.as_json() for each in diagnostics]
         console.result(shown)
-    if len(diagnostics) > 1 or (diagnostics and error.hint != diagnostics[0].hint):
+    if not _says_all(error, diagnostics):
         console.error(error.message.partition(": (1) ")[0])  # the list follows
         show_diagnostics(console, diagnostics)
-        if error.hint and error.hint not in {each.hint for each in diagnostics}:
-            console.hint(error.hint)
+        if (hint := hint_of(error)) and hint not in {each.hint for each in diagnostics}:
+            console.hint(hint)
         return
-    console.error(error.message, error.hint)
+    hint = hint_of(error)
+    if diagnostics and error.hint == diagnostics[0].hint:
+        hint = hint_with_command(diagnostics[0].code, error.hint)
+    console.error(error.message, hint)
+
+
+def _says_all(error: PlanwaveError, diagnostics: Sequence[Diagnostic]) -> bool:
+    """Return whether the message and the hint of an error say what its diagnostics say."""
+    if len(diagnostics) != 1:
+        return not diagnostics
+    (only,) = diagnostics
+    return error.hint == only.hint or (not only.pointer and only.message in error.message)
 
 
 def show_diagnostics(console: CommandConsole, diagnostics: Iterable[Diagnostic]) -> None:
     """Write diagnostics to stderr: location, message and hint of each."""
     for each in diagnostics:
         console.err.print(diagnostic_line(each), soft_wrap=True)
-        if each.hint:
-            console.err.print(Text(f"      {one_line(each.hint)}", style="dim"), soft_wrap=True)
+        if hint := hint_with_command(each.code, each.hint):
+            console.err.print(Text(f"      {one_line(hint)}", style="dim"), soft_wrap=True)
 
 
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}

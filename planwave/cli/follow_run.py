@@ -8,10 +8,11 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from planwave.cli.errors import ExitCode
+from planwave.cli.formatting import asker_of
 from planwave.cli.prompts import Prompter, ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.progress import RunProgress, progress_of
-from planwave.cli.views.result import show_result, show_waiting
+from planwave.cli.views.result import show_next, show_result
 from planwave.cli.views.run import show_events
 from planwave.errors import Conflict, Gone, InputError
 from planwave.events import TERMINAL, Event, OpenRequest
@@ -69,6 +70,8 @@ async def follow_run(
         with interrupt.on_stop(begin_to_stop):
             await attendance.until_idle()
             await backend.wait(execution_id)
+    if attendance.superseded_by is not None:
+        return await follow_run(ctx, backend, interrupt, attendance.superseded_by)
     return await _show_outcome(ctx, backend, console, interrupt, execution_id)
 
 
@@ -85,7 +88,11 @@ async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgr
 
 
 class _RunFollower:
-    """Shows one execution, with pauses for questions."""
+    """Shows one execution, with pauses for questions.
+
+    Attributes:
+        superseded_by: The execution of the plan that the user edited, which asks again.
+    """
 
     def __init__(
         self,
@@ -102,6 +109,7 @@ class _RunFollower:
         self._handled: set[str] = set()
         # Requests that are closed, though the events shown so far do not say so yet.
         self._closed_requests: set[str] = set()
+        self.superseded_by: str | None = None
 
     async def skip_answered(self) -> None:
         """Mark requests that are closed already, so that they are not shown again."""
@@ -151,8 +159,11 @@ class _RunFollower:
             return
         if given is None:
             return
+        answered = self._execution_id
         try:
-            await self._backend.answer(self._execution_id, request.request_id, given.answer)
+            answered = await self._backend.answer(
+                self._execution_id, request.request_id, given.answer
+            )
         except (Conflict, Gone) as error:  # answered elsewhere, or timed out
             if error.code == UNREADABLE:
                 raise
@@ -161,13 +172,18 @@ class _RunFollower:
             self._console.note(error.message)
             return
         self._closed_requests.add(request.request_id)
+        if answered != self._execution_id:
+            self.superseded_by = answered
 
     async def _answer(self, request: OpenRequest, prompter: Prompter) -> PromptResult | None:
         """Ask the user while the request is open; None if the user skips it or it is closed."""
-        node = self._progress.nodes.get(request.path)
-        name = request.path if node is None else node.name
+        node = self._progress.nodes.get(request.path or "")
+        name = asker_of(request.path, request.request) if node is None else node.name
+        graph = None
+        if request.path is None:
+            graph = (await self._backend.document(self._execution_id)).get("graph")
         async with asyncio.TaskGroup() as tasks:
-            asking = tasks.create_task(ask(self._console, prompter, request, name))
+            asking = tasks.create_task(ask(self._console, prompter, request, name, graph))
             closing = tasks.create_task(self._closed(request))
             await asyncio.wait([asking, closing], return_when=asyncio.FIRST_COMPLETED)
             asking.cancel()
@@ -189,7 +205,7 @@ class _RunFollower:
 
 
 def _closes_request(event: Event, request: OpenRequest) -> bool:
-    if event.type == "node.answered":
+    if event.type in ("node.answered", "execution.resumed"):
         return bool(event.data.get("request_id") == request.request_id)
     return event.type in TERMINAL or (event.type in _NODE_END_EVENTS and event.path == request.path)
 
@@ -204,13 +220,15 @@ async def _show_outcome(
     """Show the result of an execution; return the exit code."""
     document: dict[str, Any] = await backend.document(execution_id)
     show_result(console, document, backend.document_path(execution_id))
-    show_waiting(ctx, console, document)
+    show_next(ctx, console, document)
     status = document["status"]
     if interrupt.received is not None and status in ("cancelled", "paused"):
         kept = "completed results are stored"
-        console.error(
-            f"interrupted; {kept if status == 'cancelled' else f'the execution stays paused, {kept}'}",
-            f"see it with: {ctx.command_hint(f'show {execution_id}')}",
-        )
+        hint = f"see it with: {ctx.command_hint(f'show {execution_id}')}"
+        if status == "paused":
+            kept = f"the execution stays paused, {kept}"
+        else:
+            hint += f"; run the rest with: {ctx.command_hint(f'retry {execution_id}')}"
+        console.error(f"interrupted; {kept}", hint)
         return 128 + interrupt.received
     return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
-from planwave.events.request_text import end_of_timer, is_timer, request_text
+from planwave.events.request_text import end_of_timer, is_budget_request, is_timer, request_text
 from planwave.expressions.json_text import to_text
 
 _UNSAFE_CHARACTERS: Final = re.compile(
@@ -120,10 +120,22 @@ def status_reason(status: str, facts: Mapping[str, Any]) -> str:
             return str(facts.get("reason") or "")
 
 
+PLAN_ASKER: Final = "the plan"
+RUN_ASKER: Final = "the run"
+
+
+def asker_of(path: str | None, request: Any) -> str:
+    """Return who asks: the path of a node, or what of the execution a request is about."""
+    return path or (RUN_ASKER if is_budget_request(request) else PLAN_ASKER)
+
+
+"""What asks a question that no step asks."""
+
+
 def awaited(request_id: Any, request: Any) -> str:
     """Return what a node waits for, to follow the word "waiting": a time, or an answer."""
     if is_timer(request):
-        return f"until {local_clock(end_of_timer(request))}"
+        return f"until {clock_time(end_of_timer(request))}"
     name = "" if request_id is None else f" to {request_id}"
     return f"for an answer{name}" + ("" if request is None else f": {request_text(request)}")
 
@@ -211,8 +223,8 @@ def plan_progress_text(kind: str, data: Mapping[str, Any]) -> str | None:
         case "node":
             return f"step: {step_name(data)}"
         case "repair":
-            faults = counted(len(data.get("diagnostics") or ()), "fault")
-            return f"the plan has {faults}: asking for a better one"
+            errors = counted(len(data.get("diagnostics") or ()), "error")
+            return f"the plan has {errors}: asking for a better one"
         case "fix":
             return f"fixed: {one_line(str(data.get('fix', '')))}"
         case _:
@@ -267,16 +279,3 @@ def local_time(text: str | None) -> str:
     if not text:
         return "not yet"
     return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def local_clock(text: str) -> str:
-    """Return a stored time as ``13:26:30`` in the local time zone, with the date if not today's.
-
-    A text that is not a time is returned as it is.
-    """
-    try:
-        moment = parse_time(text).astimezone()
-    except ValueError:
-        return text
-    is_today = moment.date() == datetime.now(UTC).astimezone().date()
-    return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")

@@ -104,6 +104,16 @@ def merge_inputs(
     return given
 
 
+def nodes_with_input(arguments: Sequence[InputArgument], graph: Graph) -> set[str]:
+    """Return the ids of the nodes that ``--input`` values name; those without a name are for all."""
+    given: set[str] = set()
+    for each in arguments:
+        text = each if isinstance(each, str) else ""
+        names = each if isinstance(each, dict) else {text.partition("=")[0].partition(":")[0]}
+        given |= {name.strip() for name in names} & graph.by_id.keys() or graph.by_id.keys()
+    return given
+
+
 def _text(written: str | PlainText, graph: Graph, entries: Sequence[str]) -> InputValues:
     text = written.text if isinstance(written, PlainText) else written
     if isinstance(written, str):

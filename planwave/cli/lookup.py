@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
 from planwave.errors import Conflict, InputError, NotFound
 from planwave.graph.diagnostics import short_repr
+from planwave.graph.suggestions import closest_match
 from planwave.ids import UUID_PATTERN
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ async def find(queries: Queries, name: str) -> Match:
     if name == LAST:
         newest = await queries.executions(limit=1)
         if not newest:
-            raise NotFound("nothing has run here yet", hint='start with: planwave run "GOAL"')
+            raise NotFound(
+                "nothing has run here yet",
+                hint='start with: planwave run "GOAL"; or name another directory: --storage DIR',
+            )
         return Match("execution", newest[0].execution_id)
     if name and (exact := await _find_exact(queries, name)) is not None:
         return exact
@@ -88,10 +92,15 @@ async def find_plan(queries: Queries, name: str) -> str:
     match = await find(queries, name)
     if match.kind == "plan":
         return match.id
-    plan_id = (await queries.execution(match.id)).plan_id
-    if plan_id is None:
+    execution = await queries.execution(match.id)
+    if execution.plan_id is not None:
+        return execution.plan_id
+    if execution.flow_id is None:
         raise InputError(f"execution {match.id} has no plan", hint="name a plan, or a file")
-    return plan_id
+    raise InputError(
+        f"execution {match.id} ran a flow, not a plan",
+        hint=f"see the flow: planwave flow show {execution.flow_id}",
+    )
 
 
 async def find_flow(queries: Queries, name: str, version: str | None = None) -> Flow:
@@ -130,7 +139,8 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
         ids = [flow.flow_id async for flow in _read_all(queries.flows, _flow_id)]
         matches = [flow_id for flow_id in ids if part in flow_id]
     if not matches:
-        raise _flow_not_found(name)
+        names = [flow.name async for flow in _read_all(queries.flows, _flow_id)]
+        raise _flow_not_found(name, closest_match(name, names))
     return _require_single(matches, "flow", name)
 
 
@@ -203,8 +213,9 @@ async def _read_all(
         before = id_of(page[-1])
 
 
-def _flow_not_found(name: str) -> NotFound:
-    return NotFound(f"there is no flow called {short_repr(name)}", hint=_FLOW_LIST_HINT)
+def _flow_not_found(name: str, near: str | None = None) -> NotFound:
+    hint = f"did you mean {near!r}? {_FLOW_LIST_HINT}" if near else _FLOW_LIST_HINT
+    return NotFound(f"there is no flow called {short_repr(name)}", hint=hint)
 
 
 def _require_single(matches: Sequence[str], kind: str, name: str) -> str:

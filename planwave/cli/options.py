@@ -24,7 +24,7 @@ from planwave.settings import unknown_variables
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.backends.remote import RemoteBackend
-    from planwave.cli.console import CommandConsole
+    from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
     from planwave.service.queries.history import QueryService
@@ -152,6 +152,27 @@ MaxParallelOption = Annotated[
         "--max-parallel", min=1, metavar="N", help="Steps that run at the same time, at most."
     ),
 ]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option(
+        "--budget",
+        metavar="USD",
+        help="Dollars that the run may use; then it asks for more. [default: the limit budget_usd]",
+    ),
+]
+BudgetTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget-tokens",
+        min=1,
+        metavar="N",
+        help="Tokens that the run may use. [default: the limit budget_tokens]",
+    ),
+]
+ApproveOption = Annotated[
+    bool,
+    typer.Option("--approve", help="Ask before the first step starts: approve, reject or edit."),
+]
 RunToOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -217,6 +238,7 @@ class Factories:
         providers: Returns the provider catalogue and the embedded model behind it.
         serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
             and returns the exit code.
+        mcp_servers: Returns the MCP servers; none is started.
     """
 
     settings: Callable[[], Settings]
@@ -225,6 +247,7 @@ class Factories:
     catalog: Callable[[Settings], Registry]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
+    mcp_servers: Callable[[Settings], McpServers]
 
 
 @dataclass
@@ -339,10 +362,8 @@ class CommandContext:
         try:
             return self.factories.service(settings)
         except StoreError as error:
-            found = lock_owner(settings.storage_dir) if error.code == "storage-locked" else None
-            if found is not None and found.url is not None:
-                error.hint = f"`planwave serve` holds it and does not answer at {found.url}: "
-                error.hint += "read its log, or stop it"
+            if error.code == "storage-locked":
+                error.hint = _locked_hint(lock_owner(settings.storage_dir))
             raise
 
     @asynccontextmanager
@@ -359,6 +380,15 @@ class CommandContext:
             return
         async with self.service(settings) as service:
             yield LocalBackend(service)
+
+
+def _locked_hint(owner: LockOwner | None) -> str:
+    if owner is not None and owner.url is not None:
+        return f"`planwave serve` holds it and does not answer at {owner.url}: read its log, or stop it"
+    return (
+        "if it asks a question, answer it there, or leave it there with Ctrl-D and answer it here; else "
+        "wait until it ends, or stop it; with planwave serve, many commands can run at a time"
+    )
 
 
 def _embedded_model(model: str) -> str:

@@ -18,9 +18,17 @@ from rich.text import Text
 
 from planwave.cli.formatting import duration, json_object, json_text, one_line
 from planwave.cli.inputs import parse_json
-from planwave.errors import InputError
+from planwave.cli.views.plan import forecast_lines
+from planwave.errors import InputError, reason_of
 from planwave.events import OpenRequest
-from planwave.events.request_text import request_text
+from planwave.events.budget import amount_text
+from planwave.events.request_text import (
+    EDIT,
+    RAISE,
+    is_budget_request,
+    is_plan_approval,
+    request_text,
+)
 from planwave.graph.model import Json
 from planwave.service.executions.answers import InvalidAnswer, validate_answer
 
@@ -49,7 +57,11 @@ _OMITTED: Final = object()
 
 
 async def ask(
-    console: CommandConsole, prompter: Prompter, request: OpenRequest, name: str
+    console: CommandConsole,
+    prompter: Prompter,
+    request: OpenRequest,
+    name: str,
+    graph: Json | None = None,
 ) -> PromptResult | None:
     """Ask the user until an answer is valid; return None if the user leaves the request open.
 
@@ -58,10 +70,11 @@ async def ask(
         prompter: Reads the user's input.
         request: The request to answer.
         name: The name of the step that made the request.
+        graph: The graph of the plan to approve, for the action ``edit``.
     """
     _show_request(console, request, name)
     prompter.discard_typed()
-    questions = _Questions(console, prompter, request.request)
+    questions = _Questions(console, prompter, request.request, graph)
     while True:
         try:
             return PromptResult(validate_answer(request.request, await questions.answer()))
@@ -77,6 +90,9 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
     head = f"{console.glyph('waiting')} {one_line(name)} asks ({request.request_id})"
     console.text(Text(head, style="bold yellow"))
     console.markdown(request_text(request.request))
+    if is_plan_approval(request.request):
+        forecast = json_object(json_object(request.request).get("forecast"))
+        console.texts(forecast_lines(console, forecast))
     value = json_object(request.request).get("value")
     if value not in (None, ""):
         console.line(Text("Value", style="dim"))
@@ -87,6 +103,7 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
         way = "" if action is None else f", with {action}"
         limit = f"Without an answer the step continues after {duration(request.timeout_s)}{way}."
         console.text(Text(one_line(limit), style="dim"))
+    console.text(Text("Ctrl-D leaves the question open, for planwave answer.", style="dim"))
 
 
 class _Questions:
@@ -96,7 +113,9 @@ class _Questions:
         _Skipped: From each question, if the user leaves it open.
     """
 
-    def __init__(self, console: CommandConsole, person: Prompter, request: Json) -> None:
+    def __init__(
+        self, console: CommandConsole, person: Prompter, request: Json, graph: Json | None
+    ) -> None:
         self._console, self._prompter = console, person
         fields = json_object(request)
         self._actions: list[str] = [str(each) for each in fields.get("actions") or ()]
@@ -105,6 +124,10 @@ class _Questions:
         self._value: Json = fields.get("value")
         self._is_editable = fields.get("editable") is True
         self._is_interrupted = fields.get("kind") == "interrupted"
+        self._graph = graph
+        self._is_plan = is_plan_approval(request)
+        limits = fields.get("limits") if is_budget_request(request) else None
+        self._limits = json_object(limits)
 
     async def answer(self) -> Json:
         """Ask all questions; return the answer, not yet validated."""
@@ -113,6 +136,10 @@ class _Questions:
         answer: dict[str, Json] = await self._decision() if self._actions else {}
         if self._is_interrupted and answer.get("decision") == "give_result":
             answer["value"] = _parse_json_or_text(await self._read_line("Result (JSON, or text): "))
+        if self._is_plan and answer.get("decision") == EDIT:
+            self._graph = answer["value"] = await self._edit_value(self._graph)
+        if self._limits and answer.get("decision") == RAISE:
+            answer["value"] = await self._new_limits()
         if self._form is not None:
             answer["form"] = await self._fill_form(self._form)
         if note := (await self._read_line("Note (Enter: none): ")).strip():
@@ -134,6 +161,19 @@ class _Questions:
                 return {"decision": chosen, **edited}
             elif said:
                 self._console.note(f"decisions are {', '.join(self._actions)}")
+
+    async def _new_limits(self) -> Json:
+        """Ask for the new limit of each amount of a budget."""
+        limits: dict[str, Json] = {}
+        for name, most in self._limits.items():
+            now = amount_text(name, cast("float", most))
+            while said := (await self._read_line(f"New limit, {name} (Enter: {now}): ")).strip():
+                try:
+                    limits[name] = json.loads(said.removeprefix("$").replace(",", ""))
+                    break
+                except ValueError:
+                    self._console.note("this is not a number")
+        return limits
 
     async def _edit_value(self, value: Json) -> Json:
         """Return the value as the user edited it: a text as text, any other value as JSON."""
@@ -317,20 +357,7 @@ class TerminalPrompter:
 
     async def edit(self, text: str, ending: str) -> str:
         """See :meth:`Prompter.edit`."""
-        command = _editor()
-        if command is None:
-            raise InputError("no editor is set", hint="set EDITOR, or type the value")
-        with TemporaryDirectory(prefix="planwave-") as directory:
-            file = Path(directory, f"value{ending}")
-            try:
-                await asyncio.to_thread(file.write_text, text, "utf-8")
-                code = await _run_program([*command, str(file)])
-                made = await asyncio.to_thread(file.read_text, "utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{command[0]} could not edit the value: {error}") from error
-        if code:
-            raise InputError(f"{command[0]} ended with exit code {code}; the value is unchanged")
-        return made
+        return await edit_text(text, ending)
 
     def discard_typed(self) -> None:
         """See :meth:`Prompter.discard_typed`."""
@@ -357,6 +384,28 @@ def terminal_prompter(console: CommandConsole) -> Prompter | None:
         return TerminalPrompter(console, stdin.fileno()) if stdin.isatty() else None
     except (OSError, ValueError):  # closed, or none at all
         return None
+
+
+async def edit_text(text: str, ending: str) -> str:
+    """Return a text as the user edited it with ``$VISUAL`` or ``$EDITOR``; see :meth:`Prompter.edit`.
+
+    Raises:
+        InputError: There is no editor, or it failed.
+    """
+    command = _editor()
+    if command is None:
+        raise InputError("no editor is set", hint="set the variable EDITOR")
+    with TemporaryDirectory(prefix="planwave-") as directory:
+        file = Path(directory, f"value{ending}")
+        try:
+            await asyncio.to_thread(file.write_text, text, "utf-8")
+            code = await _run_program([*command, str(file)])
+            made = await asyncio.to_thread(file.read_text, "utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{command[0]} could not edit the text: {reason_of(error)}") from error
+    if code:
+        raise InputError(f"{command[0]} ended with exit code {code}; nothing was changed")
+    return made
 
 
 async def _run_program(command: list[str]) -> int:

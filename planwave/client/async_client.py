@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import httpx2
 
@@ -53,6 +53,9 @@ from planwave.client.types import (
     PlansResponse,
     ProvidersResponse,
     ResultResponse,
+    RevisionDiffResponse,
+    RevisionResponse,
+    RevisionsResponse,
 )
 from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
@@ -132,6 +135,26 @@ class AsyncFlowMethods(ABC):
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
         return await self._send(requests.put("api", "flows", flow_id, body=body, if_match=if_match))
 
+    async def edit_flow(
+        self, flow_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
+    ) -> FlowResponse:
+        """Apply operations to the name and the graph of a flow, all or none.
+
+        Args:
+            flow_id: The flow to change.
+            operations: As those of :meth:`AsyncClient.edit_plan`; ``set_title`` changes the name.
+            if_match: The version the flow must have; ``*`` for any.
+
+        Raises:
+            PreconditionFailed: The flow has the version ``error.current``; nothing was changed.
+            InvalidOperation: An operation cannot be applied; nothing was changed.
+            GraphInvalid: The changed graph has errors; nothing was changed.
+        """
+        body = {"operations": list(operations)}
+        return await self._send(
+            requests.patch("api", "flows", flow_id, body=body, if_match=if_match)
+        )
+
     async def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""
         await self._send(requests.delete("api", "flows", flow_id))
@@ -144,6 +167,7 @@ class AsyncFlowMethods(ABC):
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         start: bool = True,
+        require_approval: bool = False,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
         """Execute a flow, or one of its versions.
@@ -155,10 +179,13 @@ class AsyncFlowMethods(ABC):
                 the graph has one entry node.
             options: As in :meth:`AsyncClient.execute`.
             start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
+            require_approval: Ask a person before the first node starts.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.
         """
-        call = requests.execute_flow(flow_id, version, inputs, options, start, idempotency_key)
+        call = requests.execute_flow(
+            flow_id, version, inputs, options, start, idempotency_key, require_approval
+        )
         return await self._send(call)
 
 
@@ -193,6 +220,7 @@ class AsyncClient(AsyncFlowMethods):
             headers=auth_headers(token),
             timeout=httpx2.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
             transport=transport,
+            verify=not self.url.lower().startswith("http:"),  # certificates take 20 ms to load
             trust_env=False,
         )
 
@@ -310,6 +338,72 @@ class AsyncClient(AsyncFlowMethods):
         """Delete a plan; its executions are kept."""
         await self._send(requests.delete("api", "plans", plan_id))
 
+    async def edit_plan(
+        self,
+        plan_id: str,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        if_match: str,
+        author: Literal["person", "api"] = "api",
+        note: str = "",
+    ) -> PlanResponse:
+        """Apply operations to a plan, all or none; the result is a new revision.
+
+        Args:
+            plan_id: The plan.
+            operations: For example ``{"op": "update_node", "id": "a", "set": {"data": {…}}}``; see
+                docs/api.md.
+            if_match: The hash that the plan must have; ``*`` for any.
+            author: The author of the revision.
+            note: A note on the revision.
+
+        Raises:
+            PreconditionFailed: The plan has the hash ``error.current``; nothing was changed.
+            InvalidOperation: An operation cannot be applied; nothing was changed.
+        """
+        body = {"operations": list(operations), "author": author, "note": note}
+        return await self._send(
+            requests.patch("api", "plans", plan_id, body=body, if_match=if_match)
+        )
+
+    async def plan_revisions(
+        self, plan_id: str, *, cursor: str | None = None, limit: int | None = None
+    ) -> RevisionsResponse:
+        """Return one page of revisions, newest first: ``{"revisions": […], "next_cursor"}``."""
+        path = ("api", "plans", plan_id, "revisions")
+        return await self._send(requests.get(*path, cursor=cursor, limit=limit))
+
+    async def plan_revision(self, plan_id: str, revision: int) -> RevisionResponse:
+        """Return one revision of a plan, with its graph."""
+        return await self._send(requests.get("api", "plans", plan_id, "revisions", str(revision)))
+
+    async def diff_revisions(
+        self, plan_id: str, revision: int, to: int | None = None
+    ) -> RevisionDiffResponse:
+        """Return the differences between a revision and another one, by default the current one."""
+        path = ("api", "plans", plan_id, "revisions", str(revision), "diff")
+        return await self._send(requests.get(*path, to=to))
+
+    async def restore_revision(
+        self,
+        plan_id: str,
+        revision: int,
+        *,
+        if_match: str,
+        author: Literal["person", "api"] = "api",
+        note: str = "",
+        idempotency_key: str | None = None,
+    ) -> PlanResponse:
+        """Restore the title and graph of a revision of a plan, as a new revision.
+
+        Arguments and errors are those of :meth:`edit_plan`.
+        """
+        path = ("api", "plans", plan_id, "revisions", str(revision), "restore")
+        body = {"author": author, "note": note}
+        return await self._send(
+            requests.post(*path, body=body, key=idempotency_key, if_match=if_match)
+        )
+
     async def validate(self, plan_id: str) -> CheckResponse:
         """Check a stored plan again: ``{"valid", "diagnostics"}``."""
         return await self._send(requests.post("api", "plans", plan_id, "validate"))
@@ -331,6 +425,7 @@ class AsyncClient(AsyncFlowMethods):
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         start: bool = True,
+        require_approval: bool = False,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
         """Execute a stored plan, or a graph.
@@ -341,13 +436,15 @@ class AsyncClient(AsyncFlowMethods):
             options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
                 ``policies``.
             start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
+            require_approval: Ask a person before the first node starts.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.
 
         Returns:
             ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
         """
-        return await self._send(requests.execute(what, inputs, options, start, idempotency_key))
+        call = requests.execute(what, inputs, options, start, idempotency_key, require_approval)
+        return await self._send(call)
 
     async def start(self, execution_id: str) -> ExecutionCreated:
         """Queue an execution that was created with ``start=False``."""
@@ -361,10 +458,13 @@ class AsyncClient(AsyncFlowMethods):
         *,
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
+        require_approval: bool = False,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
         """Plan a goal and run the plan; returns the same as :meth:`execute`."""
-        call = requests.run(prompt, provider, model, inputs, options, idempotency_key)
+        call = requests.run(
+            prompt, provider, model, inputs, options, idempotency_key, require_approval
+        )
         return await self._send(call)
 
     async def executions(
@@ -375,13 +475,17 @@ class AsyncClient(AsyncFlowMethods):
         since: str | None = None,
         plan_id: str | None = None,
         flow_id: str | None = None,
+        waiting: bool = False,
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ExecutionsResponse:
         """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
         query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
+        answerable = True if waiting else None
         return await self._send(
-            requests.get("api", "executions", **query, cursor=cursor, limit=limit)
+            requests.get(
+                "api", "executions", **query, waiting=answerable, cursor=cursor, limit=limit
+            )
         )
 
     async def execution(self, execution_id: str) -> ExecutionResponse:
@@ -418,7 +522,7 @@ class AsyncClient(AsyncFlowMethods):
 
         Raises:
             Conflict: ``request-answered``.
-            Gone: ``request-closed``: the request timed out, or its node was cancelled.
+            Gone: ``request-closed``: the request timed out, or its node or execution was cancelled.
             InputError: The answer does not fit the request, which stays open.
         """
         return await self._send(requests.answer(execution_id, request_id, answer))
@@ -459,7 +563,8 @@ class AsyncClient(AsyncFlowMethods):
         Args:
             execution_id: An execution that has ended or is paused.
             rerun: Ids of nodes that run in any case, with their nested runs.
-            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            changes: ``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle:
+                value}}}``.
             options: As in :meth:`execute`, without ``policies``; by default those of the original.
             start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
             idempotency_key: Repeating the call with the same key and arguments creates one

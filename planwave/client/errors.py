@@ -15,6 +15,7 @@ from planwave.errors import (
     NotFound,
     PlanwaveError,
     PreconditionFailed,
+    PreconditionRequired,
     ProviderError,
     StoreError,
     TooManyRequests,
@@ -30,6 +31,7 @@ _CLASS_OF_STATUS: Final[Mapping[int, type[PlanwaveError]]] = {
     410: Gone,
     412: PreconditionFailed,
     413: LimitExceeded,
+    428: PreconditionRequired,
     429: TooManyRequests,
     502: ProviderError,
     503: StoreError,
@@ -41,6 +43,7 @@ _DEFAULT_ATTRIBUTES: Final[Mapping[str, Any]] = {
     "met": 0.0,
     "provider": "",
     "model": None,
+    "current": "",
     "request_id": None,
 }
 """Attributes of exceptions besides code, message and hint, with their defaults."""

@@ -27,7 +27,7 @@ class RequestSpec(NamedTuple):
         query: The query parameters.
         body: JSON, or ``NO_BODY``.
         key: The ``Idempotency-Key``: a repeated request returns the same response.
-        if_match: The version that the changed object must have.
+        if_match: The version that the changed object must have; ``*`` for any.
     """
 
     method: str
@@ -43,11 +43,20 @@ def get(*path: str, **query: Any) -> RequestSpec:
     return RequestSpec("GET", _path(path), _without_none(query))
 
 
-def post(*path: str, body: Mapping[str, Any] | None = None, key: str | None = None) -> RequestSpec:
+def post(
+    *path: str,
+    body: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    if_match: str | None = None,
+) -> RequestSpec:
     """Return a POST request."""
-    return RequestSpec(
-        "POST", _path(path), body=NO_BODY if body is None else _without_none(body), key=key
-    )
+    content = NO_BODY if body is None else _without_none(body)
+    return RequestSpec("POST", _path(path), body=content, key=key, if_match=if_match)
+
+
+def patch(*path: str, body: Mapping[str, Any], if_match: str) -> RequestSpec:
+    """Return a PATCH request; nulls inside the body are sent."""
+    return RequestSpec("PATCH", _path(path), body=body, if_match=if_match)
 
 
 def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> RequestSpec:
@@ -75,10 +84,12 @@ def execute(
     options: Mapping[str, Any] | None,
     start: bool,
     key: str | None,
+    require_approval: bool = False,
 ) -> RequestSpec:
     """Return the request that executes a stored plan (by id) or a graph."""
     source = {"plan_id": what} if isinstance(what, str) else {"graph": what}
-    body = {**source, "inputs": inputs, "options": options, "start": start}
+    how = {"inputs": inputs, "options": options, "require_approval": require_approval}
+    body = {**source, **how, "start": start}
     return post("api", "execute", body=body, key=key)
 
 
@@ -89,10 +100,12 @@ def execute_flow(
     options: Mapping[str, Any] | None,
     start: bool,
     key: str | None,
+    require_approval: bool = False,
 ) -> RequestSpec:
     """Return the request that executes a flow, or one of its versions."""
     source = {"flow_id": flow_id, "version": version}
-    body = {**source, "inputs": inputs, "options": options, "start": start}
+    how = {"inputs": inputs, "options": options, "require_approval": require_approval}
+    body = {**source, **how, "start": start}
     return post("api", "execute", body=body, key=key)
 
 
@@ -103,6 +116,7 @@ def run(
     inputs: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
     key: str | None,
+    require_approval: bool = False,
 ) -> RequestSpec:
     """Return the request that plans a goal and runs the plan."""
     body = {
@@ -111,6 +125,7 @@ def run(
         "model": model,
         "inputs": inputs,
         "options": options,
+        "require_approval": require_approval,
     }
     return post("api", "run", body=body, key=key)
 
@@ -152,6 +167,8 @@ NO_CONTENT: Final = 204
 STREAM_TIMEOUT: Final = httpx2.Timeout(60.0, connect=CONNECT_TIMEOUT_S)
 """The service sends to a stream at least every 15 s; after a minute the connection is broken."""
 _JSON: Final = "application/json"
+_ANY: Final = "*"
+"""Matches every version; it is no version itself, and so has no quotes."""
 _ATTEMPTS: Final = 8
 _MAX_DELAY_S: Final = 8.0
 _MAX_RETRY_AFTER_S: Final = 60.0
@@ -162,7 +179,7 @@ def request_arguments(call: RequestSpec) -> dict[str, Any]:
     """Return the arguments of ``httpx2.Client.request``."""
     headers = {} if call.key is None else {"idempotency-key": call.key}
     if call.if_match is not None:
-        headers["if-match"] = f'"{call.if_match}"'
+        headers["if-match"] = _ANY if call.if_match == _ANY else f'"{call.if_match}"'
     arguments = {"method": call.method, "url": call.path, "params": call.query, "headers": headers}
     if call.body is None:  # for httpx2 None means no body
         return {**arguments, "content": b"null", "headers": {**headers, "content-type": _JSON}}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from planwave.client.errors import error_from_problem, unexpected_response
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, TRANSIENT, Event
+from planwave.events.types import TEXT_DISCARDED
 
 if TYPE_CHECKING:
     from planwave.client.types import PlanResponse
@@ -106,9 +107,16 @@ class StreamPosition:
             yield from self._new_text(event)
         elif event.seq > self.cursor:
             self.cursor = event.seq
+            if event.data.get("event_type") == TEXT_DISCARDED:
+                self._forget_text(event)
             self.is_over = event.type in TERMINAL
             self.delivered += 1
             yield event
+
+    def _forget_text(self, event: Event) -> None:
+        """Accept the text of an attempt from offset 0 again."""
+        for key in [key for key in self._lengths if key[:2] == (event.path, event.attempt)]:
+            del self._lengths[key]
 
     def _new_text(self, event: Event) -> Iterator[Event]:
         key = (event.path, event.attempt, event.data["kind"])

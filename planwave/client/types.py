@@ -22,6 +22,38 @@ NodeStatus = Literal[
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 
+class UpdateNodeOperation(TypedDict):
+    """Changes fields of a node, but not its id."""
+
+    op: Literal["update_node"]
+    id: str
+    set: dict[str, Any]
+    """A merge patch (RFC 7396) for the node: null removes a field."""
+
+
+class AddEdgeOperation(TypedDict):
+    """Adds an edge at the end; without an id it gets one."""
+
+    op: Literal["add_edge"]
+    edge: dict[str, Any]
+    """One wire."""
+
+
+class RemoveEdgeOperation(TypedDict):
+    """Removes an edge."""
+
+    op: Literal["remove_edge"]
+    id: str
+
+
+class SuggestionResponse(TypedDict):
+    """The one way to correct a finding, for a person to accept."""
+
+    label: str
+    operations: list[UpdateNodeOperation | AddEdgeOperation | RemoveEdgeOperation]
+    """For `PATCH`, of the plan or the flow that has the graph."""
+
+
 class DiagnosticResponse(TypedDict):
     """One finding about a graph."""
 
@@ -38,7 +70,9 @@ class DiagnosticResponse(TypedDict):
     hint: NotRequired[str]
     """The way out."""
     fix: NotRequired[str]
-    """What was changed, where the meaning was certain."""
+    """Corrections of the document, made only if its meaning was certain."""
+    suggestion: NotRequired[SuggestionResponse]
+    """Only where there is one way to correct it."""
 
 
 class NodeDocument(TypedDict):
@@ -50,7 +84,7 @@ class NodeDocument(TypedDict):
     name: NotRequired[str]
     description: NotRequired[str]
     data: NotRequired[dict[str, Any]]
-    """What the type asks for; see its schema."""
+    """The fields of the node type; see its schema."""
     policy: NotRequired[dict[str, Any]]
     """`{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional."""
     ui: NotRequired[dict[str, Any]]
@@ -67,7 +101,7 @@ class EdgeDocument(TypedDict):
     targetHandle: NotRequired[str]
     type: NotRequired[str]
     data: dict[str, Any]
-    """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
+    """`{"channel": "flow" | "link"}`, and other fields of an editor."""
 
 
 class GraphDocument(TypedDict):
@@ -75,6 +109,67 @@ class GraphDocument(TypedDict):
 
     nodes: list[NodeDocument]
     edges: list[EdgeDocument]
+
+
+class PortResponse(TypedDict):
+    """A named socket of a node type; one that takes flow and link edges is listed once for each."""
+
+    name: str
+    """The handle; `{i}` in it stands for a number, any other `{word}` for any text."""
+    type: str
+    """The socket type; `socket_types` lists them."""
+    label: str
+    channel: Literal["flow", "link"]
+    multiple: bool
+    """Whether several flow edges may lead into it."""
+    required: bool
+    side: str
+    """`left`, `right`, `top` or `bottom`; the same for all ports of a name."""
+    color: str
+    """That of the socket type on light pages."""
+    shape: str
+    """That of the socket type: `circle`, `square`, `diamond`, `tab`."""
+
+
+class NodePortsResponse(TypedDict):
+    """The ports of one node."""
+
+    inputs: list[PortResponse]
+    outputs: list[PortResponse]
+
+
+class Span(TypedDict):
+    """From terse to talkative answers."""
+
+    low: float
+    high: float
+
+
+class Effect(TypedDict):
+    """A node that changes the world."""
+
+    node: str
+    type: str
+    effect: Literal["write", "once"]
+
+
+class ForecastResponse(TypedDict):
+    """The forecast of a plan: calls, tokens and cost, before anything runs."""
+
+    waves: int
+    nodes: int
+    width: int
+    """Nodes in the widest wave."""
+    depth: int
+    critical_path: list[str]
+    calls: int
+    """Model calls; those of a graph inside a node count once."""
+    at_least: NotRequired[bool]
+    """Whether a node runs graphs, so that it may be more."""
+    tokens: Span
+    cost_usd: Span | None
+    """Null where a price is unknown."""
+    effects: list[Effect]
 
 
 class CheckResponse(TypedDict):
@@ -85,10 +180,15 @@ class CheckResponse(TypedDict):
     diagnostics: list[DiagnosticResponse]
     graph: GraphDocument | None
     """As it is stored and run, with every handle and channel; null if a part cannot be read."""
+    ports: dict[str, NodePortsResponse]
+    """By node id, of the nodes whose data or edges decide about their ports; all others have those of
+their type. Without patterns: numbered and open ports are given by the handles there are."""
+    forecast: ForecastResponse | None
+    """Its forecast; null if it has errors other than those of providers."""
 
 
 class UsageResponse(TypedDict):
-    """What model calls took together."""
+    """The tokens and the cost of all model calls."""
 
     calls: int
     input_tokens: int
@@ -98,7 +198,7 @@ class UsageResponse(TypedDict):
 
 
 class DifferenceCounts(TypedDict):
-    """How many nodes are what."""
+    """The number of nodes, by the kind of difference."""
 
     same: int
     changed: int
@@ -120,7 +220,7 @@ class NodeDifference(TypedDict):
 
     path: str
     change: Literal["same", "changed", "only_a", "only_b"]
-    """What it is and gives, or what the graph says of it, is another; or only one has it."""
+    """Its state, outputs or definition differ, or only one execution has it."""
     status: list[NodeStatus | None]
     duration_s: list[float | None]
     usage: list[UsageResponse | None]
@@ -134,7 +234,7 @@ class NodeDifference(TypedDict):
 
 
 class DifferenceResponse(TypedDict):
-    """What differs between two executions; pairs are of `a` and of `b`."""
+    """The differences between two executions; pairs are of `a` and of `b`."""
 
     a: str
     b: str
@@ -149,14 +249,27 @@ class DifferenceResponse(TypedDict):
     """How many more there are."""
 
 
+class PlanApprovalResponse(TypedDict):
+    """The approval of a plan; it holds for one hash."""
+
+    plan_hash: str
+    """Of the graph that runs."""
+    approved_in: NotRequired[str]
+    """The earlier execution in which this hash was approved."""
+    answer: NotRequired[Any]
+    """`{decision, note, value?}` once it was given here."""
+
+
 class OpenRequestResponse(TypedDict):
-    """A question a node waits on."""
+    """A question that a node waits on, or the whole execution."""
 
     request_id: str
-    path: str
-    """Of the node that asks."""
+    path: str | None
+    """Of the node that asks; null where the execution asks, for approval of its plan or a higher budget."""
     request: Any
-    """What is asked. An `approval` has `{kind, prompt, actions, form, value, editable}`."""
+    """The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval
+of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a
+higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`."""
     since: str
     """When it was asked, UTC."""
     timeout_s: float | None
@@ -171,11 +284,46 @@ class WaveResponse(TypedDict):
     total: int
 
 
+class BudgetResponse(TypedDict):
+    """The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`."""
+
+    limits: dict[str, float]
+    """Those that hold now."""
+    used: dict[str, float]
+    warned: list[str]
+    """Amounts that are nearly used up."""
+
+
 class ReusedFrom(TypedDict):
     """The node whose result was taken in place of a run."""
 
     execution_id: str
     path: str
+    failed_inside: bool
+    """Whether it completed although a node inside it failed, such as a loop that skips failed items."""
+
+
+class RecordedCallResponse(TypedDict):
+    """An external call of a node, as it is recorded."""
+
+    ordinal: int
+    """Its number within the attempt."""
+    attempt: int
+    kind: str
+    """`model`, `tool`, `mcp`, `http`, `flow`, `agent` or `fetch`."""
+    name: str
+    request: NotRequired[Any]
+    request_bytes: NotRequired[int]
+    """The size of a request that is too large to be shown."""
+    result: NotRequired[Any]
+    """Of a model: `{text, finish_reason, reasoning?, tool_calls?, sources?}`."""
+    result_bytes: NotRequired[int]
+    """The size of a result that is too large to be shown."""
+    error: NotRequired[ErrorInfo]
+    usage: NotRequired[dict[str, Any]]
+    """The tokens and cost of a model call."""
+    started_at: NotRequired[str]
+    duration_s: NotRequired[float]
 
 
 class DocumentNode(TypedDict):
@@ -197,7 +345,7 @@ class DocumentNode(TypedDict):
     """Why it failed, as text."""
     error_detail: ErrorInfo | None
     handled: bool
-    """Its failure was caught by its policy."""
+    """Its failure was caught by its policy, or a node around it completed."""
     reason: str | None
     """Why it was skipped."""
     cause: Any
@@ -210,13 +358,15 @@ class DocumentNode(TypedDict):
     inputs: dict[str, Any]
     """`{handle: {type, value}}` as they reached it."""
     prompt: Any
-    """What was sent to a model: `{system, prompt, provider, model}`."""
+    """The request to the model: `{system, prompt, provider, model}`."""
     wave: int | None
     attempts: int
     reentries: int
     """How often it was entered again because its process had ended."""
     answers: list[dict[str, Any]]
-    """What it was answered: `{request_id, at, by, answer, …}`."""
+    """The answers to its requests: `{request_id, at, by, answer, …}`."""
+    calls: list[RecordedCallResponse]
+    """Its external calls, by attempt and number."""
     started_at: str | None
     completed_at: str | None
     usage: UsageResponse
@@ -232,7 +382,9 @@ class DocumentResponse(TypedDict):
     flow_id: str | None
     flow_version: str | None
     parent: Any
-    """What it is a fork of."""
+    """The execution that it forks."""
+    approval: PlanApprovalResponse | None
+    """The approval that its plan needs; null where it needs none."""
     user_prompt: str
     title: str
     timestamp: str
@@ -250,6 +402,8 @@ class DocumentResponse(TypedDict):
     requests: list[OpenRequestResponse]
     waves: WaveResponse
     usage: UsageResponse
+    budget: BudgetResponse | None
+    """What it may use; null where nothing limits it."""
     inputs: dict[str, Any] | None
     nodes: list[DocumentNode]
     node_results: dict[str, str]
@@ -266,7 +420,7 @@ class ExecutionCreated(TypedDict):
     flow_version: str | None
     status: ExecutionStatus
     position: int | None
-    """Place in the queue, 1 for the next one; null for what is not queued."""
+    """Place in the queue, 1 for the next one; null if it is not queued."""
 
 
 class ExecutionResponse(TypedDict):
@@ -292,6 +446,8 @@ class ExecutionResponse(TypedDict):
     requests: list[OpenRequestResponse]
     """The open ones, oldest first."""
     usage: UsageResponse
+    budget: BudgetResponse | None
+    """What it may use; null where nothing limits it."""
     error: ErrorInfo | None
     """Why it failed."""
     failures: list[str]
@@ -305,11 +461,35 @@ class ExecutionResponse(TypedDict):
     inputs: dict[str, Any] | None
     options: dict[str, Any] | None
     parent: Any
+    approval: PlanApprovalResponse | None
+    """The approval that its plan needs; null where it needs none."""
     last_seq: int
     """The last event this shows."""
     created_at: str | None
     started_at: str | None
     completed_at: str | None
+
+
+class ForkedFrom(TypedDict):
+    """The execution that another one was made out of."""
+
+    execution_id: str
+    retry: bool
+    """Whether this is a retry: failed nodes of the parent run again."""
+
+
+class ExecutionDigest(TypedDict):
+    """How far an execution is."""
+
+    steps: int
+    """Nodes of its own graph that run."""
+    waves: list[dict[str, int]]
+    """Of each wave the number of nodes by status."""
+    models: list[str]
+    """Those it has called."""
+    usage: UsageResponse
+    parent: ForkedFrom | None
+    waitingForInput: bool
 
 
 class ExecutionSummary(TypedDict):
@@ -327,6 +507,22 @@ class ExecutionSummary(TypedDict):
     created_at: str
     started_at: str | None
     completed_at: str | None
+    digest: NotRequired[ExecutionDigest]
+    """Only with `digest=1`; left out where it takes long to find: it is there the next time."""
+
+
+class ExecutionCounts(TypedDict):
+    """How many executions fit all filters but `status` and `waiting`."""
+
+    total: int
+    waiting: int
+    """Those that wait for an answer of a person; they are executing or paused too."""
+    starting: NotRequired[int]
+    executing: NotRequired[int]
+    paused: NotRequired[int]
+    completed: NotRequired[int]
+    failed: NotRequired[int]
+    cancelled: NotRequired[int]
 
 
 class ExecutionsResponse(TypedDict):
@@ -335,6 +531,8 @@ class ExecutionsResponse(TypedDict):
     executions: list[ExecutionSummary]
     next_cursor: str | None
     """For the next page; null on the last one."""
+    counts: NotRequired[ExecutionCounts]
+    """Where asked for (`counts=1`)."""
 
 
 class ExplainResponse(TypedDict):
@@ -349,16 +547,16 @@ class ExplainResponse(TypedDict):
     because: list[dict[str, Any]]
     """The nodes it depends on: `{node, status, …}`."""
     inputs: dict[str, dict[str, Any]]
-    """What it read, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`."""
+    """The inputs, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`."""
     course: list[dict[str, Any]]
-    """What happened to it, in order: `{seq, at, what, attempt?, …}`."""
+    """Its history, in order: `{seq, at, what, attempt?, …}`."""
     parameters: NotRequired[dict[str, dict[str, Any]]]
     """Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`."""
     prompt: NotRequired[Any]
-    """What was sent to a model last."""
+    """The last request to a model."""
     error: NotRequired[ErrorInfo]
     requests: NotRequired[list[OpenRequestResponse]]
-    """What it waits for."""
+    """Its open requests."""
 
 
 class FlowResponse(TypedDict):
@@ -367,9 +565,9 @@ class FlowResponse(TypedDict):
     flow_id: str
     name: str
     description: str
-    """What it is for; its executions have it as their goal."""
+    """Its purpose; its executions have it as their goal."""
     version: str
-    """The hash of the graph: the `ETag`, and what `If-Match` compares."""
+    """The hash of the graph: the `ETag`, which `If-Match` compares."""
     revision: int
     """Counts its changes; of an older version, that which brought it."""
     created_at: str
@@ -384,9 +582,9 @@ class FlowSummary(TypedDict):
     flow_id: str
     name: str
     description: str
-    """What it is for; its executions have it as their goal."""
+    """Its purpose; its executions have it as their goal."""
     version: str
-    """The hash of its graph; what is the same is the same version."""
+    """The hash of its graph; equal graphs are the same version."""
     revision: int
     """Counts its changes; 1 for a new one."""
     created_at: str
@@ -421,40 +619,6 @@ class FlowVersionsResponse(TypedDict):
     """For the next page; null on the last one."""
 
 
-class Span(TypedDict):
-    """From terse to talkative answers."""
-
-    low: float
-    high: float
-
-
-class Effect(TypedDict):
-    """A node that changes the world."""
-
-    node: str
-    type: str
-    effect: Literal["write", "once"]
-
-
-class ForecastResponse(TypedDict):
-    """What a plan will take, estimated before anything is run or paid."""
-
-    waves: int
-    nodes: int
-    width: int
-    """Nodes in the widest wave."""
-    depth: int
-    critical_path: list[str]
-    calls: int
-    """Model calls; those of a graph inside a node count once."""
-    at_least: NotRequired[bool]
-    """Whether a node runs graphs, so that it may be more."""
-    tokens: Span
-    cost_usd: Span | None
-    """Null where a price is unknown."""
-    effects: list[Effect]
-
-
 class LimitResponse(TypedDict):
     """One limit."""
 
@@ -469,23 +633,9 @@ class LimitResponse(TypedDict):
 
 
 class LimitsResponse(TypedDict):
-    """What may not be passed here."""
+    """The limits of the service."""
 
     limits: list[LimitResponse]
-
-
-class PortResponse(TypedDict):
-    """A named socket of a node type."""
-
-    name: str
-    type: str
-    label: str
-    channel: Literal["flow", "link"]
-    multiple: bool
-    required: bool
-    side: str
-    color: str
-    shape: str
 
 
 class NodeTypeResponse(TypedDict):
@@ -493,6 +643,9 @@ class NodeTypeResponse(TypedDict):
 
     node_type: str
     purpose: str
+    """When to use it, as planners are told."""
+    summary: str
+    """A few words for people who choose a type."""
     inputs: list[PortResponse]
     outputs: list[PortResponse]
     entry: bool
@@ -516,14 +669,29 @@ class NodeTypeResponse(TypedDict):
     """A small graph that shows it at work and can be run; empty where there is none."""
 
 
+class SocketTypeResponse(TypedDict):
+    """How sockets of one type are drawn, and the types they accept."""
+
+    type: str
+    label: str
+    color: str
+    """On light pages, as `#rrggbb`."""
+    dark_color: str
+    """On dark pages."""
+    shape: str
+    accepts: list[str]
+    """Other types whose values it takes."""
+
+
 class NodeTypesResponse(TypedDict):
-    """The node types there are."""
+    """The node types there are, and the types of their sockets."""
 
     node_types: list[NodeTypeResponse]
+    socket_types: list[SocketTypeResponse]
 
 
 class OpenRequestsResponse(TypedDict):
-    """What an execution waits to be answered."""
+    """The open requests of an execution."""
 
     requests: list[OpenRequestResponse]
     """Oldest first."""
@@ -544,14 +712,15 @@ class PlanResponse(TypedDict):
     """Of the graph; executions are bound to it."""
     created_at: str
     provider: str | None
-    """Who wrote it; null for a plan made by hand."""
+    """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None
     diagnostics: list[DiagnosticResponse]
     fixes: list[str]
-    """What was changed in the model's reply."""
+    """Corrections of the model's reply."""
     attempts: list[dict[str, Any]]
     """`{reply, finish_reason, diagnostics, usage}` of each model call."""
     forecast: dict[str, Any]
+    """As of the revision, in the form of `GET …/forecast`; empty for a draft with errors."""
 
 
 class PlanSummary(TypedDict):
@@ -577,6 +746,14 @@ class PlansResponse(TypedDict):
     """For the next page; null on the last one."""
 
 
+class ModelDownload(TypedDict):
+    """A download of a model that is going on."""
+
+    model: str
+    done_bytes: int
+    size_bytes: int
+
+
 class ProviderDetails(TypedDict):
     """One provider, and why it can or cannot be used."""
 
@@ -589,6 +766,8 @@ class ProviderDetails(TypedDict):
     default_model: str | None
     open_models: bool
     """Whether names outside `models` are accepted too."""
+    download: ModelDownload | None
+    """Of the embedded model, while it is downloaded; null: it is not."""
 
 
 class ProvidersResponse(TypedDict):
@@ -601,7 +780,7 @@ class ProvidersResponse(TypedDict):
 
 
 class ResultResponse(TypedDict):
-    """What an execution gave, so far or in the end."""
+    """The results of an execution, so far or at its end."""
 
     execution_id: str
     plan_id: str | None
@@ -612,3 +791,87 @@ class ResultResponse(TypedDict):
     error: ErrorInfo | None
     started_at: str | None
     completed_at: str | None
+
+
+class FieldDifference(TypedDict):
+    """One field that differs; a value that is missing on a side is left out."""
+
+    pointer: str
+    """JSON pointer into the node or the edge."""
+    before: NotRequired[Any]
+    after: NotRequired[Any]
+
+
+class ElementDifference(TypedDict):
+    """One node or edge that differs."""
+
+    id: str | None
+    change: Literal["added", "removed", "changed"]
+    before: NotRequired[dict[str, Any]]
+    """Of a removed one: all of it."""
+    after: NotRequired[dict[str, Any]]
+    """Of an added one: all of it."""
+    fields: NotRequired[list[FieldDifference]]
+    """Of a changed one."""
+
+
+class RevisionDiffResponse(TypedDict):
+    """The differences between two revisions of a plan, without `ui`."""
+
+    plan_id: str
+    a: int
+    b: int
+    hash: list[str]
+    """Of A and of B."""
+    title: list[str] | None
+    """Of A and of B; null where they are the same."""
+    nodes: list[ElementDifference]
+    edges: list[ElementDifference]
+    reordered: list[Literal["nodes", "edges"]]
+    """Which lists have common members in another order."""
+
+
+class RevisionResponse(TypedDict):
+    """One revision of a plan."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+    plan_id: str
+    revision: int
+    """1 for the plan as it was made."""
+    hash: str
+    """Of the graph."""
+    title: str
+    author: Literal["person", "planner", "api"]
+    note: str
+    created_at: str
+    node_count: int
+    error_count: int
+    """With any error it is a draft, which cannot be executed."""
+    diagnostics: list[DiagnosticResponse]
+
+
+class RevisionSummary(TypedDict):
+    """A revision as lists show it."""
+
+    plan_id: str
+    revision: int
+    """1 for the plan as it was made."""
+    hash: str
+    """Of the graph."""
+    title: str
+    author: Literal["person", "planner", "api"]
+    note: str
+    created_at: str
+    node_count: int
+    error_count: int
+    """With any error it is a draft, which cannot be executed."""
+
+
+class RevisionsResponse(TypedDict):
+    """One page of revisions, newest first."""
+
+    plan_id: str
+    revisions: list[RevisionSummary]
+    next_cursor: str | None
+    """For the next page; null on the last one."""

@@ -48,15 +48,16 @@ class StreamedText:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request that a node waits for.
+    """A request that a node waits for, or the execution itself.
 
     Attributes:
-        since: When the node made the request, UTC.
+        path: The node; None for the approval of the plan, before any node starts.
+        since: When the request was made, UTC.
         timeout_s: Seconds after ``since`` at which the node continues without an answer, or None.
     """
 
     request_id: str
-    path: str
+    path: str | None
     request: Any
     since: str = ""
     timeout_s: float | None = None
@@ -90,7 +91,8 @@ class NodeState:
         reason: Why the node was skipped.
         handle: The required handle that got no value, for a skipped node.
         cause: Why the node was blocked or cancelled.
-        reused: ``{"execution_id", "path"}`` of the node whose result this node took without running.
+        reused: ``{"execution_id", "path", "failed_inside"}`` of the node whose result this node took
+            without running; ``failed_inside``: that node completed although a node inside it failed.
         via: The edge that won ``join: any``.
         answer: The newest answer to a request of the node.
         prompt: The data of the last ``node.event`` of type ``prompt``, whole.
@@ -111,7 +113,7 @@ class NodeState:
     reason: str | None = None
     handle: str | None = None
     cause: Any = None
-    reused: dict[str, str] | None = None
+    reused: dict[str, Any] | None = None
     via: str | None = None
     answer: Any = None
     prompt: Any = None
@@ -152,6 +154,10 @@ class NodeState:
     def begin_attempt(self, attempt: int | None) -> None:
         """Begin an attempt; the text of the attempt before is dropped."""
         self.attempt = attempt or max(self.attempt, 1)
+        self.discard_text()
+
+    def discard_text(self) -> None:
+        """Drop the text and the reasoning streamed so far."""
         self._streamed = None
 
     def stream(self, kind: str, offset: int, piece: str) -> None:

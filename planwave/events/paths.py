@@ -29,3 +29,13 @@ def parent_path(prefix: str) -> NodePath:
 def ancestor_paths(path: NodePath) -> list[NodePath]:
     """Return the paths of the nodes whose nested runs contain a node, outermost first."""
     return [path[:at] for at, character in enumerate(path) if character == "["]
+
+
+def outermost_path(path: NodePath) -> NodePath:
+    """Return the node of the execution's own graph that a node is or is nested in."""
+    return path.partition("[")[0]
+
+
+def is_inside(path: NodePath, node: NodePath) -> bool:
+    """Return whether a node is nested in another one, at any depth."""
+    return path.startswith(f"{node}[")

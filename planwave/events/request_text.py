@@ -45,6 +45,41 @@ def is_decision(request: Any) -> bool:
     return field_of(request, "kind") == "interrupted"
 
 
+PLAN_APPROVAL: Final = "plan-approval"
+"""``kind`` of the request for approval of a plan, which the execution makes itself."""
+APPROVE: Final = "approve"
+EDIT: Final = "edit"
+
+
+BUDGET: Final = "budget"
+"""``kind`` of the request for a higher budget, which the execution makes itself."""
+RAISE: Final = "raise"
+STOP: Final = "stop"
+
+
+def is_budget_request(request: Any) -> bool:
+    """Return whether a request is for a higher budget."""
+    return field_of(request, "kind") == BUDGET
+
+
+def is_plan_approval(request: Any) -> bool:
+    """Return whether a request is for the approval of a plan."""
+    return field_of(request, "kind") == PLAN_APPROVAL
+
+
+def is_approved(answer: Any) -> bool:
+    """Return whether an answer approves a plan."""
+    return field_of(answer, "decision") == APPROVE
+
+
+def refusal_cause(answer: Any) -> str:
+    """Return why an execution ends whose plan was not approved."""
+    if field_of(answer, "decision") == EDIT:
+        return f"superseded by execution {field_of(field_of(answer, 'value'), 'execution_id')}"
+    note = field_of(answer, "note")
+    return f"the plan was rejected: {note}" if note else "the plan was rejected"
+
+
 def field_of(value: Any, name: str) -> Any:
     """Return a field of an object, or None where the value is no object."""
     return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from planwave.errors import ErrorDocument, InvalidTransition
+from planwave.events.budget import ActiveTime, Budget
 from planwave.events.graphs import NestedGraphs
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
-from planwave.events.request_text import is_timer
+from planwave.events.paths import ancestor_paths
+from planwave.events.request_text import field_of, is_approved, is_plan_approval, is_timer
 from planwave.events.types import (
+    TEXT_DISCARDED,
     TRANSIENT,
     Event,
     ExecutionCancelled,
@@ -24,6 +27,7 @@ from planwave.events.types import (
     ExecutionPaused,
     ExecutionResumed,
     ExecutionStarted,
+    ExecutionWarned,
     GraphDocument,
     NestedRunOpened,
     NodeAnswered,
@@ -61,8 +65,10 @@ class ExecutionState:
     """One execution according to its events; ``nodes`` by path, in graph order, nested nodes last.
 
     ``requests`` are the open requests, oldest first; ``closed_requests`` has how each other request
-    was closed: ``answered``, ``timeout`` or ``cancelled``. ``created_at``, ``started_at`` and
-    ``completed_at`` are UTC. ``usage_ledger`` decides which usage was paid.
+    was closed: ``answered``, ``timeout``, ``cancelled`` with its node, or ``ended`` with the execution.
+    ``created_at``, ``started_at`` and ``completed_at`` are UTC. ``usage_ledger`` decides which usage was paid. ``approval`` is
+    ``{"plan_hash", "approved_in"?, "answer"?}`` where the plan needs one. ``budget`` has the limits of
+    what it may use, None without one; ``last_at`` is the time of the last event.
     """
 
     execution_id: str = ""
@@ -77,6 +83,10 @@ class ExecutionState:
     inputs: dict[str, dict[str, Any]] | None = None
     options: OptionsDocument | None = None
     parent: ParentDocument | None = None
+    approval: dict[str, Any] | None = None
+    budget: Budget | None = None
+    active_time: ActiveTime = field(default_factory=ActiveTime, repr=False, compare=False)
+    last_at: str = ""
     created_at: str | None = None
     started_at: str | None = None
     completed_at: str | None = None
@@ -96,7 +106,9 @@ class ExecutionState:
     usage_ledger: UsageLedger = field(default_factory=UsageLedger, repr=False, compare=False)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)
-    _requests_by_path: dict[str, set[str]] = field(default_factory=dict[str, set[str]], repr=False)
+    _requests_by_path: dict[str | None, set[str]] = field(
+        default_factory=dict[str | None, set[str]], repr=False
+    )
 
     @property
     def waves(self) -> dict[str, int]:
@@ -113,19 +125,43 @@ class ExecutionState:
             current += 1
         return {"current": min(current, self.waves_total), "total": self.waves_total}
 
+    def is_handled(self, node: NodeState) -> bool:
+        """Return whether the run continued after a node failed.
+
+        The policy of the node handled the failure, or a node around it completed, such as a loop
+        that skips failed items.
+        """
+        if node.handled or node.status != "failed":
+            return node.handled
+        around = map(self.nodes.get, ancestor_paths(node.path))
+        return any(each is not None and each.status == "completed" for each in around)
+
     @property
     def is_over(self) -> bool:
         """Whether the execution has ended."""
         return self.status in ENDED_STATUS
 
     @property
+    def is_approved(self) -> bool:
+        """Whether a person approved the plan, in this execution or an earlier one."""
+        given = self.approval or {}
+        return "approved_in" in given or is_approved(given.get("answer"))
+
+    def budget_json(self) -> dict[str, Any] | None:
+        """Return ``{"limits", "used", "warned"}`` of the budget; None without one."""
+        if self.budget is None:
+            return None
+        wall_s = self.active_time.until(self.last_at) if self.last_at else 0.0
+        return self.budget.as_json(self.budget.used(self.usage, wall_s))
+
+    @property
     def waiting_for_input(self) -> bool:
-        """Whether a node waits for a person's answer; timers do not count."""
+        """Whether it waits for a person's answer; timers do not count."""
         return next(self._user_requests(), None) is not None
 
     @property
     def current_node_id(self) -> str | None:
-        """The node of the oldest open request to a person, None without one."""
+        """The node of the oldest open request to a person, None without one or for a plan."""
         first = next(self._user_requests(), None)
         return None if first is None else first.path
 
@@ -143,6 +179,8 @@ class ExecutionState:
         reducer = REDUCERS.get(typed.type)
         if reducer is not None:
             reducer(self, typed)
+        if event.seq:
+            self.last_at = event.at
 
     def _check_order(self, event: Event) -> None:
         if not self.execution_id:
@@ -175,7 +213,7 @@ class ExecutionState:
         return state
 
     def open_request(self, request: OpenRequest) -> None:
-        """Record a request of a node."""
+        """Record a request of a node, or of the execution."""
         self.requests[request.request_id] = request
         self._requests_by_path.setdefault(request.path, set()).add(request.request_id)
 
@@ -200,12 +238,14 @@ class ExecutionState:
             del self._requests_by_path[request.path]
 
     def end(self, status: str, at: str) -> None:
-        """End the execution and cancel its open requests."""
+        """End the execution and close its open requests."""
         self.status = status
         self.completed_at = at
         self.reason = self.pause = None
+        if self.budget is not None:
+            self.active_time.stop(at)
         for request_id in list(self.requests):
-            self.close_request(request_id, "cancelled")
+            self.close_request(request_id, "ended")
 
     def record_wave_started(self, wave: int) -> None:
         """Record that the first node of a wave has started."""
@@ -230,6 +270,8 @@ class ExecutionState:
             "inputs": self.inputs,
             "options": self.options,
             "parent": self.parent,
+            "approval": self.approval,
+            "budget": self.budget_json(),
             "created_at": self.created_at,
             "started_at": self.started_at,
             "completed_at": self.completed_at,
@@ -278,6 +320,11 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     state.inputs = data.get("inputs")
     state.options = data.get("options")
     state.parent = data.get("parent")
+    approval = data.get("approval")
+    state.approval = None if approval is None else {**approval}
+    limits = (state.options or {}).get("budget") or {}
+    limited = {name: most for name, most in limits.items() if most is not None}
+    state.budget = Budget(limited) if limited else None
     state.waves_total = data.get("waves") or 0
     for node in (state.graph or {}).get("nodes", ()):
         state.node(node["id"])
@@ -286,6 +333,8 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
 def _started(state: ExecutionState, event: ExecutionStarted) -> None:
     state.status = "executing"
     state.started_at = state.started_at or event.at
+    if state.budget is not None:
+        state.active_time.start(event.at)
     state.waves_total = event.data.get("waves") or 0
     for status in ("linked", "not_reached"):
         for node_id in event.data.get(status) or ():
@@ -295,12 +344,38 @@ def _started(state: ExecutionState, event: ExecutionStarted) -> None:
 def _paused(state: ExecutionState, event: ExecutionPaused) -> None:
     state.status = "paused"
     state.reason, state.pause = event.data.get("reason"), pause_kind(event.data)
+    if state.budget is not None:
+        state.budget.observe(event)
+        state.active_time.stop(event.at)
+    request_id = event.data.get("request_id")
+    if request_id is not None:
+        request = event.data.get("request")
+        state.open_request(OpenRequest(request_id, None, request, event.at))
+        if state.approval is None and is_plan_approval(
+            request
+        ):  # the operator requires it since the execution was created
+            state.approval = {"plan_hash": field_of(request, "plan_hash")}
 
 
 def _resumed(state: ExecutionState, event: ExecutionResumed) -> None:
     state.usage_ledger.observe(event)
     state.status = "executing"
     state.reason = state.pause = None
+    request_id = event.data.get("request_id")
+    if request_id is not None:
+        asked = state.requests.get(request_id)
+        state.close_request(request_id, "answered" if "answer" in event.data else "cancelled")
+        if asked is not None and is_plan_approval(asked.request):
+            state.approval = {**(state.approval or {}), "answer": event.data.get("answer")}
+    if state.budget is not None:
+        state.budget.observe(event)
+        state.active_time.stop(state.last_at)
+        state.active_time.start(event.at)
+
+
+def _warned(state: ExecutionState, event: ExecutionWarned) -> None:
+    if state.budget is not None:
+        state.budget.observe(event)
 
 
 def _completed(state: ExecutionState, event: ExecutionCompleted) -> None:
@@ -381,7 +456,12 @@ def _node_completed(state: ExecutionState, event: NodeCompleted) -> None:
         _begin_node(state, event)
     node = _end_node(state, event, "completed")
     if origin:  # a result is reused from the node of the same path
-        node.reused = {"execution_id": origin["execution_id"], "path": node.path}
+        node.reused = {
+            "execution_id": origin["execution_id"],
+            "path": node.path,
+            "failed_inside": origin.get("failed_inside", False),
+        }
+    node.wave = event.data.get("wave", node.wave)
     node.outputs = event.data.get("outputs") or {}
     node.error = None
 
@@ -435,8 +515,11 @@ def _node_answered(state: ExecutionState, event: NodeAnswered) -> None:
 
 
 def _node_event(state: ExecutionState, event: NodeEmitted) -> None:
-    if event.data.get("event_type") == "prompt":
+    kind = event.data.get("event_type")
+    if kind == "prompt":
         state.node(event.path).prompt = event.data.get("data")
+    elif kind == TEXT_DISCARDED:
+        state.node(event.path).discard_text()
 
 
 def _nested_run_opened(state: ExecutionState, event: NestedRunOpened) -> None:
@@ -470,6 +553,7 @@ REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Any], None]]] = {
     "execution.started": _started,
     "execution.paused": _paused,
     "execution.resumed": _resumed,
+    "execution.warned": _warned,
     "execution.completed": _completed,
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,

@@ -50,6 +50,9 @@ ONCE: Final = "once"
 """``event_type`` of the ``node.event`` that stores a once value."""
 MESSAGE: Final = "message"
 """``event_type`` of a ``node.event`` with a message; its data are ``{"text", "extras"}``."""
+TEXT_DISCARDED: Final = "text_discarded"
+"""``event_type`` of a ``node.event`` after which the text that the attempt has streamed before is void,
+and its next text begins at offset 0; its data are ``{"message"}``."""
 PLANNING: Final = "planning"
 """``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it
 (``title``, ``node``, ``edge``, ``fix``; ``repair``: the plan is written again)."""
@@ -151,11 +154,13 @@ class OptionsDocument(TypedDict):
     run_timeout_s: NotRequired[float | None]
     max_events: NotRequired[int | None]
     max_result_bytes: NotRequired[int | None]
+    max_event_bytes: NotRequired[int | None]
     max_state_bytes: NotRequired[int | None]
     max_steps: NotRequired[int | None]
     max_depth: NotRequired[int | None]
     run_to: NotRequired[list[str]]
     run_from: NotRequired[list[str]]
+    budget: NotRequired[dict[str, float | None] | None]
 
 
 class ParentDocument(TypedDict):
@@ -167,8 +172,35 @@ class ParentDocument(TypedDict):
     given: NotRequired[dict[str, dict[str, Json]]]
 
 
+class ApprovalDocument(TypedDict):
+    """The approval that an execution needs before any node starts.
+
+    ``plan_hash`` is that of the graph that runs; ``approved_in`` is the earlier execution in which a
+    person approved this hash.
+    """
+
+    plan_hash: str
+    approved_in: NotRequired[str]
+
+
+class SupersededDocument(TypedDict):
+    """The request for approval that an edited plan answers, and the note of that answer.
+
+    ``dropped_policies`` are the ids of nodes that had a policy of the request, and are gone.
+    """
+
+    execution_id: str
+    request_id: str
+    note: NotRequired[str]
+    dropped_policies: NotRequired[list[str]]
+
+
 class CreatedData(TypedDict):
-    """The request of the client: a goal, and the plan or the flow to run."""
+    """The request of the client: a goal, and the plan or the flow to run.
+
+    ``policies`` are those of the request, which ``graph`` has already. ``trace_context`` are the headers
+    ``traceparent`` and ``tracestate`` of the caller's trace.
+    """
 
     goal: NotRequired[str]
     title: NotRequired[str]
@@ -182,6 +214,10 @@ class CreatedData(TypedDict):
     waves: NotRequired[int]
     trigger: NotRequired[Json]
     parent: NotRequired[ParentDocument | None]
+    approval: NotRequired[ApprovalDocument | None]
+    policies: NotRequired[dict[str, dict[str, Json]] | None]
+    supersedes: NotRequired[SupersededDocument | None]
+    trace_context: NotRequired[dict[str, str]]
 
 
 class StartedData(TypedDict):
@@ -193,17 +229,35 @@ class StartedData(TypedDict):
 
 
 class PausedData(TypedDict):
-    """Why the execution is paused; see :func:`pause_kind` for events without ``kind``."""
+    """Why the execution is paused; see :func:`pause_kind` for events without ``kind``.
+
+    ``request_id`` and ``request``: the execution itself asks, about its plan or its budget.
+    """
 
     reason: NotRequired[str]
     kind: NotRequired[str]
+    request_id: NotRequired[str]
+    request: NotRequired[Json]
 
 
 class ResumedData(TypedDict):
-    """Why the execution goes on; ``epoch`` counts the processes that have owned it."""
+    """Why the execution goes on; ``epoch`` counts the processes that have owned it.
+
+    ``request_id`` and ``answer`` are there where the request of the execution itself was answered;
+    without ``answer`` it was closed, as nothing needs it.
+    """
 
     reason: NotRequired[str]
     epoch: NotRequired[int]
+    request_id: NotRequired[str]
+    answer: NotRequired[Json]
+
+
+class WarnedData(TypedDict):
+    """A warning of the execution: ``amounts`` are those of its budget that are nearly used up."""
+
+    message: str
+    amounts: NotRequired[list[str]]
 
 
 class CompletedData(TypedDict):
@@ -253,10 +307,14 @@ class NodeStartedData(TypedDict):
     versions: NotRequired[dict[str, int]]
 
 
-class ReusedFrom(TypedDict):
-    """The execution that a result was taken from."""
+class ReuseOrigin(TypedDict):
+    """The execution that a result was taken from.
+
+    ``failed_inside``: the node completed there although a node inside it failed.
+    """
 
     execution_id: str
+    failed_inside: NotRequired[bool]
 
 
 class NodeCompletedData(TypedDict):
@@ -264,13 +322,14 @@ class NodeCompletedData(TypedDict):
 
     ``given``: preset by the client, the node never ran. In a fork: ``reused`` from the parent, or
     ``changed`` by the client; ``versions`` are of the types that a reused result depends on, those
-    inside the node too.
+    inside the node too. ``wave``: of a node that did not start.
     """
 
     outputs: NotRequired[OutputsDocument]
     duration_s: NotRequired[float]
+    wave: NotRequired[int]
     given: NotRequired[bool]
-    reused: NotRequired[ReusedFrom]
+    reused: NotRequired[ReuseOrigin]
     changed: NotRequired[bool]
     versions: NotRequired[dict[str, int]]
 
@@ -335,8 +394,12 @@ class NodeAnsweredData(TypedDict):
 
 
 class NodeParkedData(TypedDict):
-    """The times of an attempt all of whose nested runs wait for answers, as in ``node.waiting``."""
+    """The times of an attempt all of whose nested runs wait for answers, as in ``node.waiting``.
 
+    ``budget`` is true where it waits, itself, for the budget of the execution.
+    """
+
+    budget: NotRequired[bool]
     duration_s: NotRequired[float]
     own_time_s: NotRequired[float]
 
@@ -412,6 +475,7 @@ ExecutionCreated = Event[Literal["execution.created"], CreatedData]
 ExecutionStarted = Event[Literal["execution.started"], StartedData]
 ExecutionPaused = Event[Literal["execution.paused"], PausedData]
 ExecutionResumed = Event[Literal["execution.resumed"], ResumedData]
+ExecutionWarned = Event[Literal["execution.warned"], WarnedData]
 ExecutionCompleted = Event[Literal["execution.completed"], CompletedData]
 ExecutionFailed = Event[Literal["execution.failed"], FailedData]
 ExecutionCancelled = Event[Literal["execution.cancelled"], CancelledData]
@@ -441,7 +505,7 @@ NodeOutcome: TypeAlias = NodeCompleted | NodeFailed | NodeSkipped | NodeBlocked 
 """The events with which a node ends for good."""
 TypedEvent: TypeAlias = (
     ExecutionCreated | ExecutionStarted | ExecutionPaused | ExecutionResumed
-    | ExecutionCompleted | ExecutionFailed | ExecutionCancelled | WaveStarted | WaveCompleted
+    | ExecutionWarned | ExecutionCompleted | ExecutionFailed | ExecutionCancelled | WaveStarted | WaveCompleted
     | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked
     | NodeLog | NodeEmitted | NodeDelta | Usage | NestedRunOpened | NestedRunAbandoned | OnceStored
     | NodeOutcome
@@ -462,6 +526,7 @@ class EventType(NamedTuple, Generic[PayloadT]):
 EXECUTION_STARTED: Final = EventType[StartedData]("execution.started")
 EXECUTION_PAUSED: Final = EventType[PausedData]("execution.paused")
 EXECUTION_RESUMED: Final = EventType[ResumedData]("execution.resumed")
+EXECUTION_WARNED: Final = EventType[WarnedData]("execution.warned")
 EXECUTION_COMPLETED: Final = EventType[CompletedData]("execution.completed")
 EXECUTION_FAILED: Final = EventType[FailedData]("execution.failed")
 EXECUTION_CANCELLED: Final = EventType[CancelledData]("execution.cancelled")

@@ -31,6 +31,6 @@ def unreadable_error(execution_id: str, why: str) -> Conflict:
     return Conflict(
         f"what is stored of execution {execution_id} cannot be read: {why}",
         code=UNREADABLE,
-        hint="it was changed from outside: restore it from a backup, or delete it (DELETE "
-        "/api/executions/ID, or `planwave prune` in time); one that has not ended is cancelled first",
+        hint="it was changed from outside: restore it from a backup, or delete it; an execution that "
+        "has not ended must be cancelled first",
     )

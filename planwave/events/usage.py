@@ -130,8 +130,8 @@ class UsageLedger:
         elif found.generation != self._generation:
             found.reenter(self._generation)
         # Any node may emit any JSON as usage, so the values may not be hashable.
-        said = event.data
-        what = [said.get(name) for name in _USAGE_KEY]
+        reported = event.data
+        what = [reported.get(name) for name in _USAGE_KEY]
         is_new = found.is_new(what, is_recorded=is_recorded)
         is_first = event.attempt is not None and self._first_entries.get(path) == event.attempt
         return is_new and not (is_recorded and is_first)

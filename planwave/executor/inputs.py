@@ -21,6 +21,7 @@ from planwave.graph.json_values import (
 from planwave.graph.model import Json
 from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.protocols import InputAdapter
+from planwave.validation import json_type
 
 _MAX_NODES_LISTED = 20
 _VALUE_LIMITS = JsonLimits(MAX_VALUE_DEPTH + 1)
@@ -195,9 +196,10 @@ def _checked_values(program: Program, number: int, values: object) -> dict[str, 
     try:
         copy: dict[str, Json] = copy_json(to_json_each(by_handle))
     except NotJson as fault:
-        errors = "; ".join(each.message for each in json_faults(by_handle, limits=_VALUE_LIMITS))
-        message = f"{where} cannot be given to a node: {errors}"
-        raise InputError(message, code="invalid-inputs") from fault
+        errors = json_faults(by_handle, limits=_VALUE_LIMITS)
+        message = f"{where} cannot be given to a node: {'; '.join(each.message for each in errors)}"
+        hint = next((each.hint for each in errors if each.hint), None)
+        raise InputError(message, code="invalid-inputs", hint=hint) from fault
     for handle in copy:
         if not has_output(step.facts, handle):
             raise InputError(
@@ -212,7 +214,7 @@ def _require_object(value: object, where: str) -> Mapping[Any, Json]:
     if isinstance(value, Mapping):
         return cast("Mapping[Any, Json]", value)
     raise InputError(
-        f"{where} must be an object, got {type(value).__name__}",
+        f"{where} must be an object, got {json_type(value)}",
         code="invalid-inputs",
         hint="inputs are {node_id: {handle: value}}; a start node's handle is 'output'",
     )

@@ -11,16 +11,19 @@ from planwave.graph.model import DataValue, Json
 
 _RESULT = "largest_result_bytes"
 _STATE = "run_state_bytes"
+_EVENT = "event_bytes"
 
 
 class RunLimits:
     """Holds an execution to what its options bound; nothing is counted that is not bounded.
 
     Attributes:
-        state_bytes: The bytes of all results, once values, and documents of nested graphs.
+        state_bytes: The bytes of all results, once values, requests, events that nodes emit,
+            documents of nested graphs, and what is stored beside the events.
     """
 
     __slots__ = (
+        "_max_event_bytes",
         "_max_events",
         "_max_result_bytes",
         "_max_starts",
@@ -31,6 +34,7 @@ class RunLimits:
 
     def __init__(self, options: RunOptions) -> None:
         self._max_events = options.max_events
+        self._max_event_bytes = options.max_event_bytes
         self._max_result_bytes = options.max_result_bytes
         self._max_state_bytes = options.max_state_bytes
         self._max_starts = options.max_steps
@@ -46,21 +50,36 @@ class RunLimits:
         self._starts += 1
         if self._max_starts is not None and self._starts > self._max_starts:
             what = "starts of nodes in one execution"
-            return LimitExceeded("steps", self._max_starts, self._starts, what=what)
+            return LimitExceeded(
+                "steps", self._max_starts, self._starts, what=what, hint=_way_out("max_steps")
+            )
         return None
 
     def add_result(self, path: str, outputs: Mapping[str, DataValue]) -> PermanentError | None:
         """Count a result; return the error if the result alone is too large."""
         if self._max_result_bytes is None and self._max_state_bytes is None:
             return None
-        size = 0
-        for _, value in outputs.values():
-            size += size_of(value)
-        if self._max_result_bytes is not None and size > self._max_result_bytes:
+        size = sum(size_of(value) for _, value in outputs.values())
+        way_out = "give less, or where it lies in place of the whole"
+        return self._add(path, "a result", size, (_RESULT, self._max_result_bytes), way_out)
+
+    def add_event(self, path: str, what: str, data: Json) -> PermanentError | None:
+        """Count an event or a request of a node; return the error if it alone is too large."""
+        if self._max_event_bytes is None and self._max_state_bytes is None:
+            return None
+        way_out = "give less, or return it as a result"
+        return self._add(path, what, size_of(data), (_EVENT, self._max_event_bytes), way_out)
+
+    def _add(
+        self, path: str, what: str, size: int, limit: tuple[str, int | None], way_out: str
+    ) -> PermanentError | None:
+        """Count what a node gave; return the error if it is larger than its own limit."""
+        name, most = limit
+        if most is not None and size > most:
             return PermanentError(
-                f"node {path!r} gave a result of {size} bytes; limit {_RESULT} is {self._max_result_bytes}",
+                f"node {path!r} gave {what} of {size} bytes; limit {name} is {most}",
                 code=LimitExceeded.code,
-                hint="give less, or where it lies in place of the whole",
+                hint=way_out,
             )
         self.state_bytes += size
         return None
@@ -70,15 +89,24 @@ class RunLimits:
         if self._max_state_bytes is not None:
             self.state_bytes += size_of(document)
 
+    def add_stored(self, size: int) -> None:
+        """Count what is stored for the execution beside its events."""
+        self.state_bytes += size
+
     def exceeded(self, events: int) -> LimitExceeded | None:
         """Return the bound that the whole execution has passed, if any."""
         if self._max_events is not None and events > self._max_events:
-            return LimitExceeded("events", self._max_events, events)
+            return LimitExceeded("events", self._max_events, events, hint=_way_out("max_events"))
         if self._max_state_bytes is not None and self.state_bytes > self._max_state_bytes:
             return LimitExceeded(
                 _STATE,
                 self._max_state_bytes,
                 self.state_bytes,
-                what="all results and nested graphs of a run",
+                what="all results, events, calls and nested graphs of a run",
+                hint=_way_out("max_state_bytes"),
             )
         return None
+
+
+def _way_out(option: str) -> str:
+    return f"let the run do less, or raise its option {option}"

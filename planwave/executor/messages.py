@@ -6,6 +6,7 @@ sender waits for a reply carries a reply token; its future stays in ``node_api/m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planwave.events.types import NodeCompletedData
@@ -49,10 +50,11 @@ class ResultReused:
 
 @dataclass(frozen=True, slots=True)
 class NodeEmitted:
-    """A running node emitted an event that is stored."""
+    """A running node emitted an event that is stored; a reply comes when it is durable."""
 
     attempt: Attempt
     event: NodeEvent
+    reply: ReplyTo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class NestedRunRequested:
         prefix: Goes before the ids of the nested nodes in their paths.
         graph_run: The prepared graph; None where its outcome is known already.
         reply: Gets the outcome.
+        is_counted: The task that asks is one of those that :attr:`Attempt.active_tasks` counts.
     """
 
     attempt: Attempt
@@ -74,6 +77,7 @@ class NestedRunRequested:
     prefix: str
     graph_run: GraphRun | None
     reply: ReplyTo
+    is_counted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +100,38 @@ class OnceValueMade:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeIdle:
-    """A node has left an own-work block; perhaps the node only waits now."""
+class BytesStored:
+    """Something was stored for the execution beside its events."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeActivityChanged:
+    """A node has entered or left an own-work block, or one of its tasks has ended or waits."""
 
     attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True)
-class ParkNode:
-    """A node did nothing for some rounds of the event loop; ``activity`` is the count then."""
+class BudgetReserved:
+    """A node is about to use amounts of the budget; the reply comes once the budget has them.
+
+    ``is_counted``: the task that asks is one of those that :attr:`Attempt.active_tasks` counts.
+    """
 
     attempt: Attempt
-    activity: int
+    amounts: Mapping[str, float]
+    reply: ReplyTo
+    is_counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReleased:
+    """A node does not hold, or wait for, what it reserved with this reply token any more."""
+
+    attempt: Attempt
+    reply: ReplyTo
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +143,7 @@ class CancelExecution:
 
 @dataclass(frozen=True, slots=True)
 class CancelNode:
-    """Cancel one node; what depends on it is blocked."""
+    """Cancel one node; nodes that depend on it are blocked."""
 
     path: str
     cause: str
@@ -179,7 +203,12 @@ class ExecutionTimer:
     limit_s: float
 
 
-Timer = RetryTimer | AttemptTimer | RequestTimer | ExecutionTimer
+@dataclass(frozen=True, slots=True)
+class BudgetTimer:
+    """The time in the budget of the execution may be used up, or nearly."""
+
+
+Timer = BudgetTimer | RetryTimer | AttemptTimer | RequestTimer | ExecutionTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +230,10 @@ Message = (
     | NestedRunRequested
     | NestedRunAbandoned
     | OnceValueMade
-    | NodeIdle
-    | ParkNode
+    | BytesStored
+    | NodeActivityChanged
+    | BudgetReserved
+    | BudgetReleased
     | CancelExecution
     | Command
     | TimerFired

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from planwave.errors import InputError
+from planwave.events.budget import AMOUNTS, WHOLE, is_amount
 from planwave.graph.model import Json
 
 Scheduling = Literal["eager", "waves"]
@@ -31,12 +32,17 @@ class RunOptions:
         max_events: Stored events, the terminal one apart.
         max_result_bytes: What one node gives, on all its outputs; more fails the node. Sizes are
             those of compact JSON in UTF-8, escapes counted as one byte.
-        max_state_bytes: What all nodes give together, nested runs included, with the documents of
-            nested graphs.
+        max_event_bytes: What one event or one request of a node holds; more fails the node.
+        max_state_bytes: What all nodes give together, nested runs included, with their events and
+            requests, and the documents of nested graphs.
         max_steps: Starts of nodes, those in nested runs and retries included.
         max_depth: Graphs inside graphs; 1 lets a node run graphs, but none of their nodes.
-        run_to: Ids of nodes: only these and what they need run. Nested runs are not narrowed.
-        run_from: Ids of nodes: only these and what follows them run, with what that needs.
+        run_to: Ids of nodes: only these and their dependencies run. Nested runs are not narrowed.
+        run_from: Ids of nodes: only these, later nodes and the dependencies of both run.
+        budget: Limits of what the execution may use, nested runs and retries included: ``usd``,
+            ``tokens``, ``calls`` (of models) and ``wall_s`` (seconds not paused). It is paused, with a
+            request for more, once nothing can go on within them. An amount that is not given, or None,
+            has no limit.
 
     Raises:
         InputError: ``invalid-option``: a value is not one of the choices, or out of its range.
@@ -49,11 +55,13 @@ class RunOptions:
     run_timeout_s: float | None = None
     max_events: int | None = None
     max_result_bytes: int | None = None
+    max_event_bytes: int | None = None
     max_state_bytes: int | None = None
     max_steps: int | None = None
     max_depth: int | None = None
     run_to: Sequence[str] = ()
     run_from: Sequence[str] = ()
+    budget: Mapping[str, float | None] | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -65,10 +73,16 @@ class RunOptions:
                 )
 
     @property
+    def budget_limits(self) -> dict[str, float]:
+        """The limits of the budget, empty without one."""
+        return {name: most for name, most in (self.budget or {}).items() if most is not None}
+
+    @property
     def has_bounds(self) -> bool:
         """Whether anything is to be counted while it runs."""
         counted = (
-            self.max_events, self.max_result_bytes, self.max_state_bytes, self.max_steps
+            self.max_events, self.max_event_bytes, self.max_result_bytes, self.max_state_bytes,
+            self.max_steps,
         )  # fmt: skip
         return any(most is not None for most in counted)
 
@@ -94,6 +108,8 @@ def _problem(name: str, value: object) -> str | None:
         return f"must be a list of node ids, not {value!r}"
     if value is None:
         return None
+    if name == "budget":
+        return _budget_problem(value)
     if name in _SECONDS:
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             return None
@@ -102,6 +118,18 @@ def _problem(name: str, value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return None
     return f"must be a whole number of at least {least}, not {value!r}"
+
+
+def _budget_problem(value: object) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"must be an object such as {{'usd': 0.5}}, not {value!r}"
+    for name, most in cast("Mapping[Any, object]", value).items():
+        if name not in AMOUNTS:
+            return f"limits {', '.join(AMOUNTS)}, not {name!r}"
+        if most is not None and not is_amount(name, most):
+            whole = "whole " if name in WHOLE else ""
+            return f"must have a {whole}number above 0 as {name}, not {most!r}"
+    return None
 
 
 DEFAULT_OPTIONS: Final = RunOptions()

@@ -48,17 +48,19 @@ class Program:
     Args:
         graph: A graph without error diagnostics.
         catalogue: The node types.
+        has_entries: Whether inputs may choose among its entry nodes.
 
     Attributes:
         types: The node types of the graph by name.
         versions: ``{type name: version}`` of the types whose version is not 1.
+        has_links: Whether nodes may resolve links.
 
     Raises:
         InputError: A node's type is unknown.
         TemplateError: An expression cannot be parsed.
     """
 
-    def __init__(self, graph: Graph, catalogue: Catalogue) -> None:
+    def __init__(self, graph: Graph, catalogue: Catalogue, *, has_entries: bool = True) -> None:
         self.graph = graph
         self.catalogue = catalogue
         self.types: dict[str, BoundType] = {}
@@ -67,7 +69,7 @@ class Program:
         passive = self._nodes_of(name for name, kind in kinds if not kind.facts.executes)
         self.topology = topology_of(graph, {graph.nodes[i].id for i in passive})
         self.entry_nodes = frozenset(
-            self._nodes_of(name for name, kind in kinds if kind.facts.entry)
+            self._nodes_of(name for name, kind in kinds if has_entries and kind.facts.entry)
         )
         self.join_any = frozenset(
             i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
@@ -77,6 +79,7 @@ class Program:
         }
         self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
         self.flow_edges_into = self._flow_edges()
+        self.has_links = any(edge.channel == LINK for edge in graph.edges)
         self.has_timeouts = any(s.node.policy.timeout_s is not None for s in self.steps)
         self.versions = {n: kind.facts.version for n, kind in kinds if kind.facts.version != 1}
 
@@ -167,9 +170,10 @@ def _bind_type(node: Node, catalogue: Catalogue) -> BoundType:
     facts = catalogue.type_info(node.type)
     if facts is None:
         raise InputError(
-            f"node {node.id!r} has unknown type {node.type!r}",
+            f"node {node.id!r} has the unknown type {node.type!r}; "
+            f"known types are {', '.join(catalogue.names())}",
             code="unknown-node-type",
-            hint=f"known types: {', '.join(catalogue.names())}; {LOAD_OWN_TYPE}",
+            hint=f"use one of the known types; {LOAD_OWN_TYPE}",
         )
     return BoundType(facts, catalogue.implementation(node.type), fixed_outputs(facts))
 

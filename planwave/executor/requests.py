@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planwave.errors import Conflict, Gone, PlanwaveError
-from planwave.events import Event
-from planwave.events.types import NodeWaitingData
+from planwave.events.types import NodeWaiting, NodeWaitingData
 from planwave.executor.state import Attempt
+from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension
 
 ANSWERED: Final = "answered"
+OWN_PATH: Final = ""
+"""The path of the requests for approval of the plan, and for a higher budget: no node makes them."""
 
 
 class PendingRequest(NamedTuple):
     """A request that can be answered.
 
     Attributes:
-        path: Path of the waiting node.
+        path: Path of the waiting node; :data:`OWN_PATH` for one of the execution itself.
         attempt_number: Number of the waiting attempt.
         suspension: The request itself, with its state and timeout.
         since: Time of the request, in the format of event times.
@@ -114,7 +116,12 @@ class PendingRequests:
         return request
 
 
-def request_from_event(event: Event, attempt: Attempt | None = None) -> PendingRequest:
+def own_request(request: Json, since: str) -> PendingRequest:
+    """Return a request that the execution itself makes, and no node."""
+    return PendingRequest(OWN_PATH, None, Suspension(request), since)
+
+
+def request_from_event(event: NodeWaiting, attempt: Attempt | None = None) -> PendingRequest:
     """Return the request of a stored ``node.waiting`` event."""
     data = event.data
     asked = Suspension(

@@ -17,7 +17,7 @@ from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.values import GraphValues
 from planwave.graph.model import Json
 from planwave.graph.outputs import Outputs
-from planwave.graph.protocols import RuntimeApi
+from planwave.graph.protocols import RuntimeApi, effect_of
 
 NestedOutcome = Mapping[str, Outputs] | NodeError
 """Outcome of a nested run: the outputs of its nodes by id, or its error."""
@@ -26,7 +26,11 @@ ReplyTo = NewType("ReplyTo", int)
 
 
 class Phase(Enum):
-    """Where an attempt is; only ``RUNNING`` holds a slot."""
+    """Where an attempt is; only ``RUNNING`` holds a slot.
+
+    ``NESTED``: graphs run inside the node, and its code does no own work. ``PARKED``: those graphs all
+    wait for answers, and so does its code; after a restart of the process it has no task any more.
+    """
 
     QUEUED = "queued"
     RUNNING = "flying"
@@ -97,8 +101,9 @@ class GraphRun:
         self.failures: dict[str, ErrorDocument] = {}
         self.handled_failures: list[str] = []
         self.unstarted_waves: dict[int, list[str]] = {}
-        for node_id, wave in zip(self.program.topology.ids, schedule.waves.number, strict=True):
-            self.unstarted_waves.setdefault(wave, []).append(node_id)
+        for node, wave in enumerate(schedule.waves.number):
+            if self.outputs[node] is None:  # a preset node does not start
+                self.unstarted_waves.setdefault(wave, []).append(self.program.topology.ids[node])
 
     def results(self) -> dict[str, Outputs]:
         """Return the outputs of every node that has any, by id."""
@@ -146,13 +151,6 @@ class GraphRun:
         """Record that a node was cancelled by itself, which fails this graph."""
         self.failures[path] = {"code": "node-cancelled", "message": cause}
 
-    def active_attempts(self) -> Iterator[Attempt]:
-        """Yield every attempt of this graph, and of those nested in it, that has not ended."""
-        for attempt in self.attempts.values():
-            yield attempt
-            for child in attempt.node_run.open_graph_runs() if attempt.node_run else ():
-                yield from child.active_attempts()
-
 
 class ParentGraphRun(NamedTuple):
     """A graph run of an execution before a fork, restored from its events; a source of results.
@@ -184,29 +182,37 @@ class Attempt:
         limit_s: Limit of own work, in seconds; None for no limit.
         has_deadline: A timer for ``limit_s`` is set.
         open_nested_runs: Number of nested runs that the node waits for.
-        due_outcomes: Number of nested outcomes not yet delivered to the node.
-        turn_activity: Grows with each nested run opened, and each outcome delivered.
-        own_calls: Number of open :class:`OwnWork` blocks. The node's task counts this and the next
-            two; the driver only reads them.
+        budget_waits: Number of its calls that wait for the budget of the execution.
+        due_outcomes: Number of nested outcomes and grants of the budget that its tasks have not yet taken.
+        task: The task that runs its code; None before, and after a restart of the process.
+        group_tasks: The unfinished tasks of its task groups (``context.task_group()``).
+        own_calls: Number of open :class:`OwnWork` blocks. The node's tasks count this and the next
+            three; the driver only reads them.
         covered: How many of these blocks surround a wait for a nested run, summed over the waits.
-        own_activity: Grows with each :class:`OwnWork` block that ends.
+        active_tasks: Number of its counted tasks, which are its own task and those of its task groups;
+            without those that only wait for the end of a task group.
+        has_other_tasks: A nested run was asked for by a task that is not counted.
+        waits: The reply tokens of the counted tasks that wait for nested runs, or for the budget.
         node_run: The nested runs and once values of its node, or None if there are none.
     """
 
     __slots__ = (
+        "active_tasks",
         "answer_count",
+        "budget_waits",
         "covered",
         "decision",
         "due_outcomes",
         "elapsed_s",
         "graph_run",
+        "group_tasks",
         "has_deadline",
+        "has_other_tasks",
         "limit_s",
         "node",
         "node_run",
         "number",
         "open_nested_runs",
-        "own_activity",
         "own_calls",
         "own_s",
         "own_since",
@@ -216,7 +222,8 @@ class Attempt:
         "resume_args",
         "started",
         "stream_offsets",
-        "turn_activity",
+        "task",
+        "waits",
         "was_started",
     )  # fmt: skip
 
@@ -245,8 +252,13 @@ class Attempt:
         self.limit_s: float | None = None
         self.was_started = self.has_deadline = False
         self.decision: Json = None
-        self.open_nested_runs = self.due_outcomes = self.turn_activity = 0
-        self.own_calls = self.covered = self.own_activity = 0
+        self.open_nested_runs = self.due_outcomes = self.budget_waits = 0
+        self.task: object | None = None
+        self.group_tasks: set[object] | None = None
+        self.own_calls = self.covered = 0
+        self.active_tasks = 1
+        self.has_other_tasks = False
+        self.waits: set[ReplyTo] | None = None
         self.node_run: NodeRun | None = None
         self.stream_offsets: dict[str, int] | None = None
 
@@ -257,6 +269,7 @@ class Attempt:
         successor.node_run, self.node_run = self.node_run, None
         if successor.node_run is not None:
             successor.node_run.attempt = successor
+            successor.node_run.is_between_attempts = False
         return successor
 
     def ended_error(self) -> PermanentError:
@@ -267,7 +280,7 @@ class Attempt:
     def at_most_once(self) -> bool:
         """Whether its effect must not happen twice."""
         step = self.graph_run.program.steps[self.node]
-        return (step.node.policy.effect or step.facts.effect) == "once"
+        return effect_of(step.node, step.facts, self.graph_run.program.graph) == "once"
 
     def elapsed(self, now: float) -> float:
         """Return the seconds this attempt has run by now, without its waits."""
@@ -294,34 +307,49 @@ class Attempt:
         return self.own_s + (now - self.own_since if self.own_since >= 0.0 else 0.0)
 
     @property
-    def only_nests(self) -> bool:
-        """Whether it holds a slot while its code only waits for nested runs.
+    def replayable(self) -> bool:
+        """Whether its type may be executed again from the top in place of a task that was ended."""
+        return self.graph_run.program.steps[self.node].facts.replayable
 
-        An own-work block around such a wait (``with context.own_work():``) counts as waiting.
-        """
-        return (
-            self.phase is RUNNING
-            and self.open_nested_runs > 0
-            and self.own_calls + self.due_outcomes <= self.covered
-        )
+    def counts(self, task: object | None) -> bool:
+        """Return whether a task is counted: its own task, or one of its task groups."""
+        return task is self.task or (self.group_tasks is not None and task in self.group_tasks)
+
+    @property
+    def does_own_work(self) -> bool:
+        """Whether an own-work block is open, other than one around a wait for a nested run."""
+        return self.own_calls > self.covered
+
+    @property
+    def has_waits(self) -> bool:
+        """Whether any of its tasks waits for a nested run, or for the budget."""
+        return self.open_nested_runs > 0 or self.budget_waits > 0
+
+    @property
+    def only_nests(self) -> bool:
+        """Whether it waits for nested runs or for the budget, and neither works nor gets an outcome."""
+        return self.has_waits and not self.due_outcomes and not self.does_own_work
 
     @property
     def only_waits(self) -> bool:
-        """Whether it holds no slot, and all its open nested runs wait for answers."""
+        """Whether its code waits for nested runs, all of which wait for answers, or for the budget.
+
+        Where a task that is not counted asked for one, only own-work blocks tell that its code works.
+        """
         node_run = self.node_run
+        opened, waiting = (0, 0) if node_run is None else (node_run.open_count, node_run.waiting)
         return (
-            self.phase is NESTED
-            and node_run is not None
-            and not self.own_calls
+            (self.budget_waits > 0 or (opened > 0 and self.open_nested_runs > 0))
+            and opened == waiting
             and not self.due_outcomes
-            and 0 < node_run.open_count == node_run.waiting
-            and self.open_nested_runs > 0
+            and not self.own_calls
+            and (self.has_other_tasks or self.active_tasks <= len(self.waits or ()))
         )
 
     @property
-    def activity(self) -> int:
-        """A counter that grows with all activity of the node around its nested runs."""
-        return self.turn_activity + self.own_activity
+    def may_lose_task(self) -> bool:
+        """Whether ending its task while it is parked changes nothing: another one replays it."""
+        return self.task is None or (self.replayable and not self.has_other_tasks)
 
 
 class NestedRun:
@@ -379,14 +407,24 @@ class NodeRun:
         open_count: Number of nested runs that have not ended.
         waiting: Number of open nested runs that can only wait for answers.
         once_values: The values of ``once`` by key.
+        is_between_attempts: The node waits for an answer itself: its last attempt has ended, and the
+            answer begins the next one.
     """
 
-    __slots__ = ("attempt", "nested_runs", "once_values", "open_count", "waiting")
+    __slots__ = (
+        "attempt",
+        "is_between_attempts",
+        "nested_runs",
+        "once_values",
+        "open_count",
+        "waiting",
+    )
 
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
         self.nested_runs: dict[str, NestedRun] = {}
         self.open_count = self.waiting = 0
+        self.is_between_attempts = False
         self.once_values: dict[str, Json] = {}
 
     def open_graph_runs(self) -> list[GraphRun]:
@@ -395,11 +433,13 @@ class NodeRun:
             return []
         return [run.graph_run for run in self.nested_runs.values() if run.graph_run is not None]
 
-    def drop_waiters(self) -> list[GraphRun]:
-        """Drop everything that waits for nested runs; return the running graphs."""
+    def drop_waiters(self) -> list[ReplyTo]:
+        """Drop everything that waits for nested runs; return what was dropped."""
+        dropped: list[ReplyTo] = []
         for run in self.nested_runs.values() if self.open_count else ():
+            dropped += run.waiters
             run.waiters.clear()
-        return self.open_graph_runs()
+        return dropped
 
 
 def _microseconds(seconds: float) -> float:
@@ -425,16 +465,19 @@ class StoredGraphRun:
         attempt_number: The attempt of its node that opened it.
         attempt_offset: The highest attempt its nodes could have had when it was opened.
         highest_attempt: The highest attempt so far of its nodes, and of those nested in them.
+        failed_inside: Paths of nodes whose reused result goes on without a node that failed inside.
         must_restart: The run before it failed or was abandoned: the node's next attempt starts it.
         is_resumed: The graph runs: its node has opened it again.
     """
 
     __slots__ = (
+        "_completed",
         "_type_versions",
         "_unfinished",
         "attempt_number",
         "attempt_offset",
         "events",
+        "failed_inside",
         "highest_attempt",
         "identity",
         "is_resumed",
@@ -449,11 +492,13 @@ class StoredGraphRun:
         self.identity: tuple[str, str] | None = None
         self.events: list[TypedEvent] = []
         self.once_values: dict[str, dict[str, Json]] = {}
+        self.failed_inside: set[str] = set()
         self.attempt_number = 1
         self.attempt_offset = self.highest_attempt = 0
         self.must_restart = self.is_resumed = False
         self._type_versions: dict[str, Mapping[str, int]] = {}
         self._unfinished: dict[str, int | None] = {}
+        self._completed: dict[str, int | None] = {}
 
     def add(self, event: TypedEvent) -> None:
         """Add an event of one of its nodes, or of the run."""
@@ -467,9 +512,12 @@ class StoredGraphRun:
                 self._type_versions[path] = event.data.get("versions", {})
                 self._unfinished[path] = event.attempt
             case "node.completed":
-                if event.data.get("reused"):
+                if origin := event.data.get("reused"):
                     self._type_versions[path] = event.data.get("versions", {})
+                    if origin.get("failed_inside"):
+                        self.failed_inside.add(path)
                 self._unfinished.pop(path, None)
+                self._completed[path] = event.attempt
             case "node.failed" | "node.retrying":
                 self._unfinished.pop(path, None)
             case _:
@@ -502,6 +550,10 @@ class StoredGraphRun:
     def unfinished_attempt(self, path: str) -> int | None:
         """Return the attempt of a node that neither completed nor failed, if any."""
         return self._unfinished.get(path)
+
+    def completed_attempt(self, path: str) -> int | None:
+        """Return the attempt of a node that completed, None where none ran to its end."""
+        return self._completed.get(path)
 
     def type_versions(self) -> Iterator[tuple[str, int]]:
         """Yield ``(type, version)`` for every stored type version."""

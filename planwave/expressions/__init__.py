@@ -6,9 +6,10 @@ with limits on time, memory and output (see ``renderer.py``).
 
 from planwave.expressions.json_text import copy_json, to_text
 from planwave.expressions.templates import Template, VariableSource, compile_template, has_template
-from planwave.expressions.variables import NODES, ROOT_VARIABLES, VariableRef
+from planwave.expressions.variables import FUNCTIONS, NODES, ROOT_VARIABLES, VariableRef
 
 __all__ = [
+    "FUNCTIONS",
     "NODES",
     "ROOT_VARIABLES",
     "Template",

@@ -15,14 +15,14 @@ FAILED = "template-error"
 UNAVAILABLE = "template-unavailable"
 
 LITERAL_HINT = 'to write literal braces use {{ "{{" }} or {% raw %}…{% endraw %}'
-NUMBER_HINT = "pass a number, or give a default: | float(0)"
+NUMBER_HINT = "pass a number, or give a default: | int(0), | float(0)"
 
 HINTS = {
     SYNTAX: LITERAL_HINT,
     UNDEFINED: 'correct the path, or add | default("…")',
     FORBIDDEN: "templates read values and write text, with the filters and functions of MiniJinja",
     TIMEOUT: "loop over less, or prepare the value in a step of its own",
-    TOO_LARGE: "write less, or raise PLANWAVE_LIMIT_TEMPLATE_OUTPUT_BYTES",
+    TOO_LARGE: "write less, or raise the limit template_output_bytes",
 }
 """Hints by code for errors that the render worker reports."""
 
@@ -37,7 +37,7 @@ def too_large(what: str, limit: int, actual: int, setting: str) -> TemplateError
     return TemplateError(
         f"{what} is longer than {setting} allows: limit {limit}, met {actual}",
         code=TOO_LARGE,
-        hint=f"shorten it or raise PLANWAVE_LIMIT_{setting.upper()}",
+        hint=f"shorten it or raise the limit {setting}",
     )
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from minijinja import Environment
 from minijinja import TemplateError as EngineError
 
 from planwave.expressions import errors
+from planwave.expressions.engine_errors import describe
 from planwave.expressions.filters import not_a_number
 from planwave.expressions.json_text import Json, to_text
 
@@ -33,8 +34,6 @@ _READABLE_ATTRIBUTES = frozenset(("__class__", "keys", "values", "items", "get",
 
 _NUMBER_FAULTS = ("invalid float literal", "cannot parse float", "cannot convert")
 """How the engine begins its messages on values that the filters int and float cannot read."""
-_CANNOT_CALCULATE = "unable to calculate "
-_FAILED_OPERATION = re.compile(_CANNOT_CALCULATE + r"\S+ (\S+) (\S+)")
 
 
 class RenderError(Exception):
@@ -155,12 +154,15 @@ class RenderEnvironment:
         except EngineError as error:
             if (error.detail or "").startswith(_NUMBER_FAULTS):
                 self._name_bad_number(request, variables)
-            raise
+            raise RenderError(*describe(error, request["source"])) from error
+        except TypeError as error:  # a list or an object as the key of an object
+            raise RenderError(errors.FAILED, "a list or an object cannot be a key") from error
 
     def _name_bad_number(self, request: dict[str, Any], variables: dict[str, Any]) -> None:
         """Run a request that failed in the filter int or float again, to name the value.
 
-        The engine does not tell it, and filters in Python cannot tell null from undefined.
+        The engine does not tell it, and filters in Python cannot tell null from undefined. Nothing
+        is raised if another part of the template failed.
         """
         usual, self._engine = self._engine, self._new_engine()
 
@@ -176,7 +178,8 @@ class RenderEnvironment:
         for name in ("int", "float"):
             self._engine.add_filter(name, partial(convert, name=name))
         try:
-            self._run(request, variables)
+            with suppress(EngineError):
+                self._run(request, variables)
         finally:
             self._engine = usual
 
@@ -197,20 +200,6 @@ class RenderEnvironment:
         return value
 
 
-_CODES = {
-    "UndefinedError": errors.UNDEFINED,
-    "SyntaxError": errors.SYNTAX,
-    "OutOfFuel": errors.TIMEOUT,
-    "UnknownFilter": errors.FORBIDDEN,
-    "UnknownTest": errors.FORBIDDEN,
-    "UnknownFunction": errors.FORBIDDEN,
-    "UnknownMethod": errors.FORBIDDEN,
-    "TemplateNotFound": errors.FORBIDDEN,
-    "BadInclude": errors.FORBIDDEN,
-    "BadSerialization": errors.FAILED,
-}
-
-
 def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
     """Return the reply to one request; every error in a template becomes an error reply."""
     hint: str | None = None
@@ -221,13 +210,6 @@ def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
         os._exit(EXIT_MEMORY)
     except RenderError as error:
         code, message, hint = error.code, str(error), error.hint
-    except EngineError as error:
-        code = _CODES.get(error.kind, errors.FAILED)
-        message = _describe(error.detail or error.message)
-        if code == errors.TIMEOUT:
-            message = "the template does too much work"
-        line = f" (line {error.line})" if error.line and error.line > 1 else ""
-        message = f"{message[:500]}{line}"
     except AttributeError as error:
         code, message = errors.FORBIDDEN, f"method {str(error)[:100]!r} is not available"
     except RecursionError:
@@ -236,15 +218,6 @@ def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
         code, message = errors.FAILED, f"{type(error).__name__}: {str(error)[:500]}"
     error = {"code": code, "message": message, "hint": hint or errors.HINTS.get(code)}
     return json.dumps({"error": error}).encode()
-
-
-def _describe(message: str) -> str:
-    """Return a message of the engine, or a plainer one for an operation without a result."""
-    if (failed := _FAILED_OPERATION.fullmatch(message)) is None:
-        return message
-    by_zero = failed[1] in ("/", "//", "%") and float(failed[2]) == 0
-    reason = "division by zero" if by_zero else "the result is too large"
-    return f'{reason} in "{message.removeprefix(_CANNOT_CALCULATE)}"'
 
 
 def read_exactly(size: int) -> bytes | None:

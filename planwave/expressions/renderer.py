@@ -203,8 +203,8 @@ class Renderer:
             raise TemplateError(
                 "the render worker does not start",
                 code=errors.UNAVAILABLE,
-                hint="check that minijinja is installed and PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES "
-                "is large enough",
+                hint="check that minijinja is installed and the limit template_memory_bytes is "
+                "large enough",
                 retryable=True,
             ) from error
         return self._worker
@@ -222,7 +222,7 @@ class Renderer:
         return TemplateError(
             f"the template takes longer than {self.wall_s:g} s",
             code=errors.TIMEOUT,
-            hint="loop over less, or raise PLANWAVE_LIMIT_TEMPLATE_WALL_S",
+            hint="loop over less, or raise the limit template_wall_s",
         )
 
     def _exit_error(self, status: int | None) -> TemplateError:
@@ -234,7 +234,7 @@ class Renderer:
             return TemplateError(
                 f"the template needs more memory than {self.memory_bytes} bytes",
                 code=errors.MEMORY,
-                hint="build less text, or raise PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES",
+                hint="build less text, or raise the limit template_memory_bytes",
             )
         return TemplateError(f"the render worker died (status {status})", code=errors.CRASHED)
 

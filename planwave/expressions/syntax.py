@@ -24,7 +24,8 @@ from planwave.expressions.errors import FORBIDDEN, syntax_error
 from planwave.expressions.filters import FILTERS, UNDEFINED_VALUE, FilterCall
 from planwave.expressions.json_text import Json
 from planwave.expressions.paths import PathStep, ValuePath
-from planwave.expressions.variables import NODES, ROOT_VARIABLES, Variable
+from planwave.expressions.syntax_errors import describe_syntax
+from planwave.expressions.variables import FUNCTIONS, NODES, ROOT_VARIABLES, Variable
 
 MAX_NESTING = 32
 """Brackets in one expression: Jinja2's parser needs some 15 frames of the Python stack for each."""
@@ -58,7 +59,7 @@ ENGINE_TESTS = frozenset((
 # fmt: on
 _GUARDS = ("default", "d", "defined", "undefined")
 """Filters and tests that mark an expression as handling a missing variable."""
-_ENGINE_NAMES = ("range", "dict", "namespace", "loop", "super", "caller", "self")
+_ENGINE_NAMES = (*FUNCTIONS, "loop", "super", "caller", "self")
 _COMMON_STRING = re.compile(r"(?:[^\\\x0b]|\\[\\nt'\"])*")
 """A text literal with the escapes that Jinja2 and MiniJinja read alike."""
 _ESCAPE = re.compile(r"(\\[\\nt'\"])|\\")
@@ -89,6 +90,19 @@ class ParsedTemplate(NamedTuple):
     references: tuple[Variable, ...]
 
 
+class Token(NamedTuple):
+    """A token of a template: its kind as Jinja2 names it, its text, and its position."""
+
+    kind: str
+    value: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The position after the token."""
+        return self.start + len(self.value)
+
+
 def parse_template(text: str) -> ParsedTemplate:
     """Parse and check a template.
 
@@ -108,8 +122,7 @@ def _parse(text: str) -> ParsedTemplate:
     except jinja2.TemplateSyntaxError as error:
         if unclosed := _unclosed(readable):
             raise syntax_error(unclosed) from None
-        line = f" (line {error.lineno})" if error.lineno > 1 else ""
-        raise syntax_error(f"{(error.message or '')[:500]}{line}") from None
+        raise describe_syntax(error.message or "", error.lineno, readable) from None
     except RecursionError:
         raise syntax_error("an expression is nested too deep", hint=None) from None
     except ValueError:  # from int()
@@ -127,6 +140,26 @@ def _parse(text: str) -> ParsedTemplate:
 
 
 _parse_cached = lru_cache(_MAX_CACHED)(_parse)
+
+
+def expression_tokens(text: str) -> Sequence[Token]:
+    """Return the tokens of a template with their positions, but for white space.
+
+    Raises:
+        TemplateError: ``template-syntax``.
+    """
+    readable = text.replace("\r", " ")  # Jinja2 would make it a line feed
+    found: list[Token] = []
+    end = 0
+    try:
+        for _, kind, value in _JINJA.lex(readable):
+            start = readable.index(value, end)  # before it, white space may have been trimmed
+            end = start + len(value)
+            if kind != "whitespace":
+                found.append(Token(kind, value, start))
+    except jinja2.TemplateSyntaxError as error:
+        raise describe_syntax(error.message or "", error.lineno, readable) from None
+    return found
 
 
 def _unclosed(text: str) -> str | None:
@@ -352,6 +385,7 @@ class _Names:
         self._found: dict[Variable, None] = {}
         self._bound: set[str] = set()
         self._guarded: set[str] = set()
+        self._values: set[str] = set()
         stack = tree.body[::-1]
         while stack:
             statement = stack.pop()
@@ -370,6 +404,8 @@ class _Names:
         self.references = tuple(found for found in self.variables if self._is_external(found.name))
 
     def _is_external(self, name: str) -> bool:
+        if name in FUNCTIONS and name in self._values and name not in self._bound:
+            return True  # not called, so an input of that name, or a mistake
         return name in ROOT_VARIABLES or not (name in self._bound or name in _ENGINE_NAMES)
 
     def _visit(self, expressions: list[nodes.Node]) -> None:
@@ -383,6 +419,7 @@ class _Names:
             if isinstance(base, nodes.Name):
                 if base.ctx == "load":
                     here[_variable(base.name, () if self._computed_keys else steps)] = None
+                    self._values.add(base.name)
                 else:
                     self._bound.add(base.name)
                 stack += reversed(subscripts)
@@ -401,14 +438,26 @@ class _Names:
                 case nodes.Test(name=name):
                     _check_name("test", name, ENGINE_TESTS)
                     is_guarded |= name in _GUARDS
-                case nodes.Call(node=nodes.Getattr(node=owner)):
-                    children[0] = owner  # the name of a method is no step of a path
+                case nodes.Call(node=called):
+                    children[:1] = _read_by_call(called, here)
                 case _:
                     pass
             stack += reversed(children)
         self._found |= here
         if is_guarded:
             self._guarded |= {found.name for found in here}
+
+
+def _read_by_call(called: nodes.Node, found: dict[Variable, None]) -> list[nodes.Node]:
+    """Return the expressions that a call reads before its arguments."""
+    match called:
+        case nodes.Getattr(node=owner):
+            return [owner]  # the name of a method is no step of a path
+        case nodes.Name(name=name) if name in FUNCTIONS:
+            found[Variable(name)] = None
+            return []
+        case _:
+            return [called]
 
 
 def _check_name(kind: str, name: str, known: frozenset[str]) -> None:

@@ -8,6 +8,9 @@ NODES: Final = "nodes"
 ROOT_VARIABLES: Final = ("input", "inputs", NODES, "trigger", "goal", "PREVIOUS_OUTPUT")
 """Variables of every template, besides the node's own input handles."""
 
+FUNCTIONS: Final = ("range", "dict", "namespace")
+"""Functions of every template."""
+
 
 class VariableRef(NamedTuple):
     """One variable a template refers to.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -26,6 +26,8 @@ class Diagnostic:
         path: For cycles, the node ids around it; the first is repeated at the end.
         hint: How to correct it.
         fix: The change that planwave made itself because the meaning was clear.
+        suggestion: The one way to correct it, for a person to accept: ``{"label", "operations"}`` with
+            the operations of ``PATCH /api/plans/{plan_id}``; None where there are several ways.
     """
 
     code: str
@@ -37,6 +39,7 @@ class Diagnostic:
     path: tuple[str, ...] | None = None
     hint: str | None = None
     fix: str | None = None
+    suggestion: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as JSON, without fields that are None."""
@@ -46,7 +49,7 @@ class Diagnostic:
             "message": self.message,
             "pointer": self.pointer,
         }
-        for name in ("node", "edge", "hint", "fix"):
+        for name in ("node", "edge", "hint", "fix", "suggestion"):
             if (value := getattr(self, name)) is not None:
                 document[name] = value
         if self.path is not None:
@@ -89,7 +92,7 @@ def limit_exceeded(
         "error",
         f"{what}: limit {limit} is {value:.12g}, met {shown}",
         pointer,
-        hint=hint or f"make it smaller or raise PLANWAVE_LIMIT_{limit.upper()}",
+        hint=hint or f"make it smaller or raise the limit {limit}",
     )
 
 

@@ -140,7 +140,8 @@ def _scalar_error(item: Any) -> str | None:
     if isinstance(item, int):
         too_long = item.bit_length() > _INTEGER_BITS
         return "an integer of more than 4000 digits" if too_long else None
-    return f"a {type(item).__name__}"
+    name = type(item).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def is_utf8_text(text: str) -> bool:
@@ -295,24 +296,29 @@ def _key_errors(box: dict[Any, Any], where: str, limits: JsonLimits) -> list[Dia
     ]
     for name in box:
         if type(name) is not str:
-            message = f"key {short_repr(name)} is not text"
-            errors.append(Diagnostic("not-json-value", "error", message, where))
+            message = f"{where or '/'} has the key {short_repr(name)}, which is not text"
+            hint = "keys of JSON objects are text"
+            errors.append(Diagnostic("not-json-value", "error", message, where, hint=hint))
         elif not is_storable_text(name, limits.string_bytes):
             errors.append(_leaf_error(name, where, limits))
     return errors
 
 
 def _leaf_error(item: object, where: str, limits: JsonLimits) -> Diagnostic:
+    place = where or "the document"
     if type(item) is str:
         if is_storable_text(item):
             actual = len(item.encode("utf-8"))
             return limit_exceeded("string_bytes", limits.string_bytes, actual, "a string", where)
         part = "a NUL character" if "\0" in item else "half a surrogate pair"
-        message = f"text contains {part}, which cannot be stored"
+        message = f"{place}: text contains {part}, which cannot be stored"
         return Diagnostic("invalid-text", "error", message, where)
     if type(item) in (int, float):
-        message = "NaN, infinity and numbers beyond 1e308 are not JSON"
+        message = f"{place}: NaN, infinity and numbers beyond 1e308 are not JSON"
         return Diagnostic("invalid-number", "error", message, where)
-    message = f"{where or 'the document'} is a Python {type(item).__name__}, not a JSON value"
+    message = f"{place} is a Python {type(item).__name__}, not a JSON value"
     hint = "use plain dict, list, str, int, float, bool and None"
+    if isinstance(item, type):
+        message = f"{place} is the Python class {item.__name__}, not a JSON value"
+        hint = f"write its name as text: {item.__name__!r}"
     return Diagnostic("not-json-value", "error", message, where, hint=hint)

@@ -146,7 +146,7 @@ class Graph:
         """
         return {
             "nodes": [_node_document(node) for node in self.nodes],
-            "edges": [_edge_document(edge) for edge in self.edges],
+            "edges": [edge_document(edge) for edge in self.edges],
         }
 
     def to_document(self) -> dict[str, Json]:
@@ -176,7 +176,8 @@ def _node_document(node: Node) -> dict[str, Json]:
     return document
 
 
-def _edge_document(edge: Edge) -> dict[str, Json]:
+def edge_document(edge: Edge) -> dict[str, Json]:
+    """Return the wire form of an edge; ``data`` is not copied."""
     edge_id, source, source_handle, target, target_handle, _, data, edge_type = edge
     document: dict[str, Json] = {
         "id": edge_id,

@@ -90,7 +90,7 @@ def graph_content(graph: Graph) -> dict[str, Json]:
     """
     nodes: list[dict[str, Json]] = graph.document["nodes"]
     return {
-        "nodes": [_without_ui(node) if "ui" in node else node for node in nodes],
+        "nodes": [without_ui(node) if "ui" in node else node for node in nodes],
         "edges": graph.document["edges"],
     }
 
@@ -98,6 +98,19 @@ def graph_content(graph: Graph) -> dict[str, Json]:
 def graph_hash(graph: Graph) -> str:
     """Return the hash of a graph's content: sha256 over its canonical JSON."""
     text = _canonical(graph_content(graph), plain=is_plain_document(graph))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def unreadable_hash(document: Mapping[str, Json]) -> str:
+    """Return the hash of a graph document that cannot be read; never that of a graph.
+
+    As :func:`graph_hash` does, it leaves ``ui`` out.
+    """
+    content = {
+        "nodes": [without_ui(node) for node in document["nodes"]],
+        "edges": document["edges"],
+    }
+    text = f"unreadable {canonical_json(content)}"  # no JSON, so no graph has this text
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
@@ -121,7 +134,8 @@ def _canonical(value: Json, *, plain: bool) -> str:
     )
 
 
-def _without_ui(node: Mapping[str, Json]) -> dict[str, Json]:
+def without_ui(node: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the document of a node without ``ui``."""
     return {name: value for name, value in node.items() if name != "ui"}
 
 

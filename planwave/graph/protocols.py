@@ -7,11 +7,22 @@ a type that waits for an answer also has ``resume``.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, get_args, runtime_checkable
 
+from planwave.errors import PermanentError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Arrival, Channel, DataValue, Edge, Effect, Graph, Json, Node, Port
@@ -73,6 +84,14 @@ class RuntimeApi(Protocol):
         *,
         variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]: ...
+    async def run_linked(
+        self,
+        key: str,
+        node_id: str,
+        inputs: Mapping[str, Json],
+        *,
+        variables: Mapping[str, Json] | None = None,
+    ) -> Mapping[str, DataValue]: ...
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json: ...
     @property
@@ -81,9 +100,72 @@ class RuntimeApi(Protocol):
     def catalogue(self) -> Catalogue: ...
 
 
+T = TypeVar("T")
+
+
 def unlimited() -> float:
     """Return the seconds left to an attempt without a timeout: infinity."""
     return math.inf
+
+
+def _emit_outside(kind: str, data: Json) -> None:
+    """Refuse an event of a context that belongs to no running attempt."""
+    raise PermanentError(
+        f"event {kind!r} was emitted outside of a running node",
+        code="reserved-event",
+        hint="emit from execute or resume, not where a linked object is made",
+    )
+
+
+async def _record_outside(kind: str, data: Json) -> None:
+    """Refuse an event of a context that belongs to no running attempt."""
+    _emit_outside(kind, data)
+
+
+class NodeTasks(Protocol):
+    """An ``asyncio.TaskGroup`` whose tasks the driver sees waiting for nested runs."""
+
+    async def __aenter__(self) -> NodeTasks: ...
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> bool | None: ...
+    def create_task(
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None
+    ) -> Awaitable[T]: ...
+
+
+def _task_group_outside() -> NodeTasks:
+    """Refuse a task group of a context that belongs to no running attempt."""
+    raise PermanentError(
+        "a task group was opened outside of a running node",
+        code="not-running",
+        hint="open it in execute or resume, not where a linked object is made",
+    )
+
+
+class Reservation(Protocol):
+    """Amounts of a budget that a node holds while it uses them."""
+
+    def release(self) -> None:
+        """Free them, once ``usage`` events say what was really used; a second call changes nothing."""
+        ...
+
+
+class Budget(Protocol):
+    """The budget of an execution, for its nodes; ``amounts`` are the names of what is limited."""
+
+    @property
+    def amounts(self) -> Collection[str]: ...
+    async def reserve(self, amounts: Mapping[str, float]) -> Reservation:
+        """Hold amounts, by name, before they are used; wait, without a slot, until that is possible.
+
+        The node's own time stands still meanwhile. Amounts that are not limited are ignored.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -92,8 +174,17 @@ class FlowContext:
 
     ``answers`` counts the answers this attempt has received; ``time_left_s`` returns the seconds
     until its timeout, infinity without one. A node wraps its own work in ``with context.own_work():``
-    while graphs run inside it: outside of such blocks, when these graphs only wait for answers, its
-    task ends, and an answer executes the node again from the top.
+    while graphs run inside it: outside of such blocks it holds no slot and its own time does not pass.
+    When these graphs only wait for answers, the node waits too. The task of a ``replayable`` type may
+    end then; an answer executes the node again from the top. Tasks that ask for nested runs are started
+    in ``async with context.task_group() as group:``, or one cannot see that they all wait.
+
+    ``emit(kind, data)`` emits an event at once, from any callback or thread; what an async generator
+    yields waits for the node's next step. A ``delta`` is streamed, everything else is stored.
+    ``await record(kind, data)`` returns once the event is durable, and raises if it cannot be stored.
+    ``budget`` is that of the execution, None where nothing limits it.
+
+    ``local`` holds what the code of the node shares within this attempt, by name; never stored.
     """
 
     node_id: str
@@ -107,6 +198,11 @@ class FlowContext:
     answers: int = 0
     time_left_s: Callable[[], float] = unlimited
     own_work: Callable[[], AbstractContextManager[None]] = nullcontext
+    emit: Callable[[str, Json], None] = _emit_outside
+    record: Callable[[str, Json], Awaitable[None]] = _record_outside
+    task_group: Callable[[], NodeTasks] = _task_group_outside
+    budget: Budget | None = None
+    local: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def busy(self) -> Callable[[], AbstractContextManager[None]]:
@@ -146,16 +242,19 @@ class LinkMaterializer(Protocol):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A type that resumes after its suspension was answered."""
+    """A type that resumes after its suspension was answered: in the forms of ``execute``."""
 
-    async def resume(
+    def resume(
         self,
         data: Mapping[str, Json],
         inputs: Inputs,
         context: FlowContext,
         state: Json,
         answer: Json,
-    ) -> ExecutionResult | Suspension: ...
+    ) -> (
+        Awaitable[ExecutionResult | Suspension]
+        | AsyncIterator[NodeEvent | ExecutionResult | Suspension]
+    ): ...
 
 
 @runtime_checkable
@@ -192,6 +291,18 @@ class ReusableResult(Protocol):
         ...
 
 
+class EffectByField(NamedTuple):
+    """The effect of a node by the text in one of its data fields; of a list, the strongest.
+
+    Any other value, a template, and a wire into the field have the effect of the type. ``effects`` may
+    change while a process runs.
+    """
+
+    field: str
+    effects: Mapping[str, Effect]
+    absent: Effect
+
+
 class NodeTypeInfo(NamedTuple):
     """Facts about a type for the checker, the planner and the driver; no behaviour.
 
@@ -200,8 +311,13 @@ class NodeTypeInfo(NamedTuple):
     the node runs; None means every field, () means none. ``chooses``: only one output carries a
     value in any run; implied by a numbered family of outputs. ``version`` and ``reads_goal`` are part
     of the key by which results are reused; see ``executor/reuse/result_key.py``.
-    ``graph_fields`` are the top-level ``data`` fields that hold graph documents run inside the node.
-    ``fails_permanently``: another attempt of a failed node fails in the same way.
+    ``graph_fields`` are the top-level ``data`` fields that hold graph documents run inside the node;
+    ``expression_fields`` those that are one expression, with or without braces.
+    ``fails_permanently``: another attempt of a failed node fails in the same way. ``replayable``: its
+    code may be executed again from the top while its nested runs wait for answers. ``purpose`` is for
+    planners, ``summary`` for people who choose a type. ``materializes_unresolved``: ``materialize`` gets
+    its data as they are written, because their expressions name inputs of a later run of the node. ``effect`` is the strongest that a node of the
+    type can have; see :func:`effect_of`.
     """
 
     node_type: str
@@ -217,7 +333,47 @@ class NodeTypeInfo(NamedTuple):
     version: int = 1
     reads_goal: bool = False
     graph_fields: tuple[str, ...] = ()
+    expression_fields: tuple[str, ...] = ()
     fails_permanently: bool = False
+    replayable: bool = False
+    summary: str = ""
+    effect_by: EffectByField | None = None
+    materializes_unresolved: bool = False
+
+    @property
+    def possible_effects(self) -> frozenset[Effect]:
+        """The effects that nodes of the type can have."""
+        by = self.effect_by
+        return frozenset((self.effect, *((*by.effects.values(), by.absent) if by else ())))
+
+
+_EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
+"""From the weakest to the strongest."""
+
+
+def strongest_effect(effects: Iterable[Effect]) -> Effect:
+    """Return the strongest of some effects; ``none`` without any."""
+    found = [_EFFECTS.index(each) for each in effects]
+    return _EFFECTS[max(found, default=0)]
+
+
+def effect_of(node: Node, facts: NodeTypeInfo, graph: Graph) -> Effect:
+    """Return the side-effect class of a node: of its policy, its data or its type."""
+    if node.policy.effect is not None:
+        return node.policy.effect
+    by = facts.effect_by
+    if by is None:
+        return facts.effect
+    if any(edge.target_handle == by.field for edge in graph.incoming.get(node.id, ())):
+        return facts.effect
+    if by.field not in node.data:
+        return by.absent
+    value = node.data[by.field]
+    names = cast("list[Json]", value) if isinstance(value, list) else [value]
+    return strongest_effect(
+        by.effects.get(name, facts.effect) if isinstance(name, str) else facts.effect
+        for name in names
+    )
 
 
 class Catalogue(Protocol):
@@ -250,6 +406,8 @@ class Catalogue(Protocol):
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
         """Return the findings that only the node's type can make: data, templates, providers.
 
-        Pointers are relative to the node (``/data/model``); the checker adds ``/nodes/{i}``.
+        Pointers are relative to the node (``/data/model``); the checker adds ``/nodes/{i}``. The
+        pointers of findings with an ``edge`` are relative to that edge of the node, and the checker
+        puts the edge in front of their messages.
         """
         ...

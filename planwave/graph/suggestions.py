@@ -1,17 +1,61 @@
-"""Suggestions for misspelt names."""
+"""Suggestions for misspelt names, and the operations that correct a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
+
+from planwave.graph.editing.merge_patch import apply_merge_patch
+from planwave.graph.model import Edge, Json, edge_document
+from planwave.graph.operations import AddEdge, Operation, RemoveEdge, UpdateNode, operation_json
+from planwave.graph.reading.unreadable import UNREADABLE
 
 LOAD_OWN_TYPE: Final = (
-    "a type of your own is loaded with planwave --import MODULE, or node_modules in planwave.toml"
+    "a type of your own is known when its module is imported; the command line and the service "
+    "import the node_modules of planwave.toml"
 )
 """The rest of a hint about an unknown node type."""
+MAX_SUGGESTIONS: Final = 10
+"""Misspelt names of one document that are compared with the known ones."""
+_MIN_SIMILARITY: Final = 0.65
+"""Ratio of :mod:`difflib`. At its default of 0.6, the type "divide" would be a misspelt "void"."""
 _MAX_CHARS: Final = 64
 _MAX_CANDIDATES: Final = 300
+
+
+class Correction(NamedTuple):
+    """The one way to correct a node or an edge.
+
+    ``label`` is the text of a button; ``patch`` is a merge patch (RFC 7396) for its document.
+    """
+
+    label: str
+    patch: Mapping[str, Json]
+
+
+def node_suggestion(node_id: str, correction: Correction | None) -> Mapping[str, Json] | None:
+    """Return the correction of a node as :attr:`Diagnostic.suggestion`."""
+    if correction is None:
+        return None
+    return _suggestion(correction.label, UpdateNode(node_id, correction.patch))
+
+
+def edge_suggestion(edge: Edge, correction: Correction | None) -> Mapping[str, Json] | None:
+    """Return the correction of an edge as :attr:`Diagnostic.suggestion`: the edge is replaced."""
+    if correction is None or UNREADABLE in edge[:6]:
+        return None
+    corrected = apply_merge_patch(edge_document(edge), correction.patch)
+    return _suggestion(correction.label, RemoveEdge(edge.id), AddEdge(corrected))
+
+
+def edge_removal(edge: Edge) -> Mapping[str, Json]:
+    """Return the removal of an edge as :attr:`Diagnostic.suggestion`."""
+    return _suggestion("Remove the edge", RemoveEdge(edge.id))
+
+
+def _suggestion(label: str, *operations: Operation) -> Mapping[str, Json]:
+    return {"label": label, "operations": [operation_json(each) for each in operations]}
 
 
 def closest_match(name: str, known: Collection[str]) -> str | None:
@@ -25,7 +69,7 @@ def closest_match(name: str, known: Collection[str]) -> str | None:
     for candidate in known:
         if normalized(candidate) == plain:
             return candidate
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, known, n=1, cutoff=_MIN_SIMILARITY)
     return close[0] if close else None
 
 

@@ -97,21 +97,19 @@ class Topology:
         """Return the numbers of the nodes that wait for a node, one entry for each edge."""
         return [self.targets[e] for e in self.outgoing[node]]
 
-    def depths(self, settled: Container[int] = (), part: Container[int] | None = None) -> list[int]:
+    def depths(self, part: Container[int] | None = None) -> list[int]:
         """Return each node's depth in the part of the graph that runs.
 
         Args:
-            settled: Nodes with preset results, so that their consumers are roots.
-            part: Nodes that may run; None for all of them.
+            part: The nodes of that part; None for all of them.
         """
         depth = [0] * len(self)
         linked, sources, incoming = self.linked, self.sources, self.incoming
-        free = bool(settled) or part is not None
         for node in self.order:
             deepest = 0
             for edge in incoming[node]:
                 source = sources[edge]
-                if free and (source in settled or (part is not None and source not in part)):
+                if part is not None and source not in part:
                     continue
                 below = depth[source] if linked[source] else depth[source] + 1
                 if below > deepest:

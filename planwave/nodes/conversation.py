@@ -1,17 +1,18 @@
 """Conversations as JSON: messages, attached files and images, and the model request made of them.
 
-A message is ``{"role": "system" | "user" | "assistant", "content"}``; the content is a text, or a list
-of ``{"type": "text", "text"}`` and ``{"type": "image_url", "image_url": {"url"}}``: the format of chat
-histories.
+A message is ``{"role": "system" | "user" | "assistant" | "tool", "content"}``; the content is a text, or
+a list of ``{"type": "text", "text"}`` and ``{"type": "image_url", "image_url": {"url"}}``: the format of
+chat histories. An assistant that calls tools has ``tool_calls: [{"id", "type": "function", "function":
+{"name", "arguments"}}]``, and each of these is followed by a ``tool`` message with its ``tool_call_id``.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -26,12 +27,11 @@ from pydantic import (
 
 from planwave.graph.model import Json
 from planwave.nodes.authoring.node_type import NodeData
-from planwave.providers.protocols import ModelRequest, PromptMessage, text_tokens
+from planwave.outbound.images import IMAGE_TYPES
+from planwave.providers.protocols import ModelRequest, PromptMessage, ToolCall, text_tokens
 
 IMAGE_TOKENS: Final = 1_000
 """What an image is taken for: providers count 85 to 1,600 tokens, by its size in pixels."""
-_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""What all providers can look at. Source: OpenAI's and Anthropic's guides to images."""
 _MAX_ATTACHMENTS: Final = 100
 _MAX_URL_CHARS: Final = 4_096
 _IMAGE_PLACEHOLDER: Final = "[an image that cannot be shown to this model]"
@@ -59,8 +59,8 @@ def _image_url(url: str) -> str:
         return _web_url(url)
     head, comma, data = url.partition(",")
     mime, _, coding = head.removeprefix("data:").partition(";")
-    if not comma or coding != "base64" or mime not in _IMAGE_TYPES:
-        raise ValueError(f"image data are data:TYPE;base64,… with one of {', '.join(_IMAGE_TYPES)}")
+    if not comma or coding != "base64" or mime not in IMAGE_TYPES:
+        raise ValueError(f"image data are data:TYPE;base64,… with one of {', '.join(IMAGE_TYPES)}")
     _base64(data)
     return url
 
@@ -144,17 +144,69 @@ class ImagePart(_Part):
 _ContentPart = Annotated[TextPart | ImagePart, Field(discriminator="type")]
 
 
+class CalledFunction(_Part):
+    """The tool that is called."""
+
+    name: str = Field(min_length=1, description="The name of the tool.")
+    arguments: str = Field(description="Its arguments as JSON text.")
+
+
+class RequestedCall(_Part):
+    """A call of a tool by an assistant."""
+
+    id: str = Field(min_length=1, description="The id that its result names.")
+    type: Literal["function"]
+    function: CalledFunction
+
+
+_FIELDS_OF_ROLES: Final = {
+    "tool_calls": "assistant",
+    "native": "assistant",
+    "tool_call_id": "tool",
+    "name": "tool",
+    "is_error": "tool",
+}
+"""The fields that only messages of one role have."""
+
+
 class ChatMessage(_Part):
     """One message of a conversation."""
 
-    role: Literal["system", "user", "assistant"]
-    content: Annotated[
-        Annotated[str, Tag("text")] | Annotated[list[_ContentPart], Tag("object")],
-        Discriminator(_content_tag),
-    ]
+    role: Literal["system", "user", "assistant", "tool"] = Field(
+        description="Who speaks; a tool message holds the result of a call."
+    )
+    content: (
+        Annotated[
+            Annotated[str, Tag("text")] | Annotated[list[_ContentPart], Tag("object")],
+            Discriminator(_content_tag),
+        ]
+        | None
+    ) = Field(
+        default=None, description="What is said; null only for an assistant that calls tools."
+    )
+    tool_calls: list[RequestedCall] | None = Field(
+        default=None, min_length=1, description="The tools that an assistant calls."
+    )
+    tool_call_id: str | None = Field(
+        default=None, min_length=1, description="The call whose result a tool message holds."
+    )
+    name: str | None = Field(default=None, description="The tool of that call.")
+    is_error: bool = Field(default=False, description="Whether that call failed or was refused.")
+    native: dict[str, Any] | None = Field(
+        default=None,
+        description="An assistant's message in the form of its provider, with its reasoning; "
+        "no other provider gets it.",
+    )
 
     @model_validator(mode="after")
-    def _only_users_show_images(self) -> ChatMessage:
+    def _has_what_its_role_needs(self) -> ChatMessage:
+        for name, role in _FIELDS_OF_ROLES.items():
+            if self.role != role and getattr(self, name):
+                raise ValueError(f"{name} belongs to messages of the role {role}")
+        if self.role == "tool" and self.tool_call_id is None:
+            raise ValueError("a tool message needs the tool_call_id of the call it answers")
+        if self.content is None and not self.tool_calls:
+            raise ValueError("content is required where there are no tool_calls")
         if self.role != "user" and self.images:
             raise ValueError(f"a message of the {self.role} holds no images")
         return self
@@ -164,32 +216,77 @@ class ChatMessage(_Part):
         """All its text."""
         if isinstance(self.content, str):
             return self.content
-        return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
+        parts = self.content or ()
+        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
     @property
     def images(self) -> tuple[str, ...]:
         """The URLs of its images."""
-        if isinstance(self.content, str):
-            return ()
-        return tuple(part.image_url.url for part in self.content if isinstance(part, ImagePart))
+        parts = () if self.content is None or isinstance(self.content, str) else self.content
+        return tuple(part.image_url.url for part in parts if isinstance(part, ImagePart))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Its calls of tools."""
+        return tuple(
+            ToolCall(call.id, call.function.name, call.function.arguments)
+            for call in self.tool_calls or ()
+        )
 
     @property
     def tokens(self) -> int:
         """About how many tokens it is for a model."""
-        return text_tokens(self.text) + IMAGE_TOKENS * len(self.images)
+        called = (text for call in self.calls for text in (call.name, call.arguments))
+        return text_tokens(self.text, *called) + IMAGE_TOKENS * len(self.images)
 
     def as_json(self) -> dict[str, Json]:
-        """Return the message as it is passed on."""
-        return self.model_dump()
+        """Return the message as it is passed on, without the fields that say nothing."""
+        written = self.model_dump(exclude_defaults=True)
+        return {"role": self.role, "content": written.pop("content", None), **written}
+
+
+def check_calls(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Return the messages of a whole conversation in which each call of a tool has its result.
+
+    Raises:
+        ValueError: A result without a call, or a call without a result, which no provider accepts; the
+            message names the index.
+    """
+    open_calls: dict[str, int] = {}
+    known: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            continue
+        if message.role != "tool":
+            _require_no_open_call(open_calls, f"before message {index}")
+            open_calls = dict.fromkeys((call.id for call in message.calls), index)
+            known |= open_calls.keys()
+            continue
+        call_id = message.tool_call_id or ""
+        if call_id not in open_calls:
+            why = "has a result already" if call_id in known else "no message before it makes"
+            raise ValueError(f"message {index} answers the call {call_id!r}, which {why}")
+        del open_calls[call_id]
+    _require_no_open_call(open_calls, "after it")
+    return messages
+
+
+def _require_no_open_call(open_calls: dict[str, int], where: str) -> None:
+    for call_id, index in open_calls.items():
+        raise ValueError(f"message {index} makes the call {call_id!r}, which has no result {where}")
+
+
+Conversation = Annotated[list[ChatMessage], AfterValidator(check_calls)]
+"""The messages of a whole conversation, whose calls of tools have their results."""
 
 
 def user_message(text: str, images: Sequence[str]) -> ChatMessage:
     """Return a user's message with its images."""
     if not images:
         return ChatMessage(role="user", content=text)
-    said = [TextPart(type="text", text=text)] if text else []
+    texts = [TextPart(type="text", text=text)] if text else []
     shown = [ImagePart(type="image_url", image_url=ImageUrl(url=url)) for url in images]
-    return ChatMessage(role="user", content=[*said, *shown])
+    return ChatMessage(role="user", content=[*texts, *shown])
 
 
 def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None) -> ModelRequest:
@@ -200,13 +297,61 @@ def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None)
     """
     if not messages:
         return request
-    system = [request.system, *(said.text for said in messages if said.role == "system")]
-    turns = tuple(
-        PromptMessage(said.role, said.text, said.images)
-        for said in messages
-        if said.role != "system"
-    )
+    system = [request.system, *(message.text for message in messages if message.role == "system")]
+    turns = tuple(_turns(messages))
     return replace(request, system="\n\n".join(filter(None, system)) or None, messages=turns)
+
+
+def with_images(request: ModelRequest, images: Images) -> ModelRequest:
+    """Put images beside the prompt of a request."""
+    urls = tuple(image if isinstance(image, str) else image.as_url for image in images)
+    turn = PromptMessage("user", request.prompt, urls)
+    return replace(request, prompt="", messages=(*request.messages, turn), fixed_chars=0)
+
+
+def _turns(messages: Iterable[ChatMessage]) -> Iterator[PromptMessage]:
+    """Yield the messages as turns; a result of a tool gets the name of the tool from its call."""
+    names: dict[str, str] = {}
+    for message in messages:
+        if message.role == "system":
+            continue
+        names |= {call.id: call.name for call in message.calls}
+        call_id = message.tool_call_id or ""
+        yield PromptMessage(
+            message.role,
+            message.text,
+            message.images,
+            tool_calls=message.calls,
+            tool_call_id=call_id,
+            tool_name=message.name or names.get(call_id, ""),
+            is_error=message.is_error,
+            native=message.native,
+        )
+
+
+def chat_message(turn: PromptMessage) -> ChatMessage:
+    """Return a turn as a message: what :func:`with_messages` reads."""
+    match turn.role:
+        case "user":
+            return user_message(turn.text, turn.images)
+        case "assistant":
+            native = None if turn.native is None else dict(turn.native)
+            calls = [_requested(call) for call in turn.tool_calls] or None
+            content = (turn.text or None) if calls else turn.text
+            return ChatMessage(role="assistant", content=content, tool_calls=calls, native=native)
+        case "tool":
+            return ChatMessage(
+                role="tool",
+                content=turn.text,
+                tool_call_id=turn.tool_call_id,
+                name=turn.tool_name or None,
+                is_error=turn.is_error,
+            )
+
+
+def _requested(call: ToolCall) -> RequestedCall:
+    function = CalledFunction(name=call.name, arguments=call.arguments)
+    return RequestedCall(id=call.id, type="function", function=function)
 
 
 def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
@@ -218,10 +363,13 @@ def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
     if not left_out:
         return request, 0
     turns = tuple(
-        PromptMessage(
-            turn.role,
-            "\n".join([*filter(None, [turn.text]), *[_IMAGE_PLACEHOLDER] * len(turn.images)]),
+        replace(
+            turn,
+            text="\n".join([*filter(None, [turn.text]), *[_IMAGE_PLACEHOLDER] * len(turn.images)]),
+            images=(),
         )
+        if turn.images
+        else turn
         for turn in request.messages
     )
     return replace(request, messages=turns), left_out
@@ -229,11 +377,20 @@ def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
 
 def readable_messages(messages: Sequence[PromptMessage]) -> list[Json]:
     """Return the turns for display: image data are replaced by their type and size."""
-    return [
-        {"role": turn.role, "content": turn.text}
-        | ({"images": [_readable_url(url) for url in turn.images]} if turn.images else {})
-        for turn in messages
-    ]
+    return [_readable_message(turn) for turn in messages]
+
+
+def _readable_message(turn: PromptMessage) -> dict[str, Json]:
+    shown: dict[str, Json] = {"role": turn.role, "content": turn.text}
+    if turn.images:
+        shown["images"] = [_readable_url(url) for url in turn.images]
+    if turn.tool_calls:
+        shown["tool_calls"] = [call._asdict() for call in turn.tool_calls]
+    if turn.role == "tool":
+        shown |= {"tool_call_id": turn.tool_call_id, "name": turn.tool_name}
+    if turn.is_error:
+        shown["is_error"] = True
+    return shown
 
 
 def _readable_url(url: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
-from planwave.errors import NodeError, PermanentError
+from planwave.errors import NodeError, PermanentError, ProviderError
+from planwave.events.types import TEXT_DISCARDED
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -18,10 +22,20 @@ from planwave.graph.model import (
 )
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.nodes.authoring.node_type import NodeFinding
+from planwave.nodes.call_budget import CallBudget
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.conversation import readable_messages, strip_images
-from planwave.nodes.services import services_of
-from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest
+from planwave.nodes.recorded_calls import call_scope, record_call
+from planwave.nodes.services import outbound_of, services_of
+from planwave.outbound.images import fetch_image
+from planwave.providers.errors import is_request_error
+from planwave.providers.protocols import (
+    CallScope,
+    Delta,
+    ModelReply,
+    ModelRequest,
+    PromptMessage,
+)
 
 
 def _text_or_none(text: str | None) -> str | None:
@@ -36,6 +50,11 @@ MESSAGES_FIELD: Final = "messages"
 """The data field, and so the socket, that takes what was said before."""
 _UPSTREAM_VARIABLES: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 """Where a template finds what earlier nodes gave, besides input handles by name."""
+PROMPT_EVENT: Final = "prompt"
+"""The event with what is sent to a model."""
+_DELTA: Final = "delta"
+_IMAGES: Final = "images"
+"""Where an attempt keeps the images that it has fetched, by URL."""
 _MAX_NAMES_SHOWN: Final = 4
 
 
@@ -77,41 +96,204 @@ def _carries_result(edge: Edge, view: NodeView) -> bool:
         return False
     if facts.entry and not any(view.index.by_id[edge.source].data.values()):
         return False
-    return {*(fixed_handles(facts.outputs) or (DEFAULT_SOURCE_HANDLE,))} == {edge.source_handle}
+    if edge.source_handle == DEFAULT_SOURCE_HANDLE and not facts.chooses:
+        return True
+    return {*fixed_handles(facts.outputs)} == {edge.source_handle}
 
 
 async def call_model(
-    request: ModelRequest, node_type: str, context: FlowContext, *, deltas: bool = True
+    requests: Sequence[ModelRequest],
+    node_type: str,
+    context: FlowContext,
+    *,
+    deltas: bool = True,
+    continue_cut: bool = False,
 ) -> AsyncGenerator[NodeEvent | ModelReply]:
     """Call a model and yield its events; the last item is the complete reply.
 
-    Events, in order: a ``log`` warning if the model cannot see the images of the request, ``prompt``
-    (the exact request without the data of images), ``delta`` for every piece of text, ``usage``, and a
-    ``log`` warning if the reply was cut at the token limit.
+    Events, in order: ``log`` warnings of images that the model cannot see and of a price that the budget
+    lacks, ``prompt`` (the exact request without the data of images), ``delta`` for every piece of text,
+    ``usage``, and one if the reply was cut. Where a call has failed for good, not because of the request
+    (``is_request_error``), the next model is called: after a ``log`` warning, and ``text_discarded``.
+
+    Args:
+        requests: The call, once for each model, in the order in which they are tried.
+        node_type: The type of the node.
+        context: The context of the node.
+        deltas: Whether ``delta`` events are emitted.
+        continue_cut: Whether a cut reply is continued once, if the model can (``ModelProfile``). The
+            continuation is a call like any other: recorded, and counted.
 
     Raises:
-        NodeError: The prompt is empty, the call failed, or it ended without a reply.
+        NodeError: The prompt is empty, the calls failed, or one ended without a reply.
     """
+    scope = call_scope(context)
+    event = partial(_event, context, node_type)
+    failures: list[ProviderError] = []
+    for number, request in enumerate(requests, 1):
+        following = requests[number] if number < len(requests) else None
+        scope.record_failures = following is not None
+        has_streamed = False
+        call = _call_one(request, scope, event, context, deltas=deltas, continue_cut=continue_cut)
+        try:
+            async with aclosing(call) as items:
+                async for item in items:
+                    has_streamed |= isinstance(item, NodeEvent) and item.event_type == _DELTA
+                    yield item
+            return
+        except ProviderError as error:
+            if following is None or is_request_error(error):
+                if failures:
+                    raise _with_earlier(error, failures) from error
+                raise
+            failures.append(error)
+            warning = f"{_name(request)} failed ({error.code}); {_name(following)} is called next"
+        if has_streamed:
+            await context.record(TEXT_DISCARDED, {"message": warning})
+        yield event("log", _warning_data(warning))
+
+
+def _name(request: ModelRequest) -> str:
+    return f"{request.provider} ({request.model})"
+
+
+def _with_earlier(last: ProviderError, earlier: Sequence[ProviderError]) -> ProviderError:
+    """Return the last failure with a message that lists the others, any of which may pass."""
+    tried = ", ".join(f"{each.provider} ({each.model}): {each.code}" for each in earlier)
+    return ProviderError(
+        f"{last.message} (tried before: {tried})",
+        provider=last.provider,
+        model=last.model,
+        code=last.code,
+        hint=last.hint,
+        retryable=any(each.retryable for each in (last, *earlier)),
+        status=last.status,
+        retry_after_s=last.retry_after_s,
+    )
+
+
+async def _call_one(
+    request: ModelRequest,
+    scope: CallScope,
+    event: Callable[[str, Json], NodeEvent],
+    context: FlowContext,
+    *,
+    deltas: bool,
+    continue_cut: bool,
+) -> AsyncGenerator[NodeEvent | ModelReply]:
+    """Call one model and yield its events, then the complete reply."""
     _require_prompt(request, context)
-
-    def told(event_type: str, data: Json) -> NodeEvent:
-        return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
-
-    services = services_of(context)
-    if not services.providers.profile(request.provider, request.model).images:
+    budget = CallBudget(context, scope)
+    profile = services_of(context).providers.profile(request.provider, request.model)
+    if not profile.images:
         request, left_out = strip_images(request)
         if left_out:
             warning = f"{request.model} cannot look at images: {left_out} left out"
-            yield told("log", _warning_data(warning))
-    yield told("prompt", _prompt_data(request))
-    stream = services.models.stream(request, _scope_of(context))
+            yield event("log", _warning_data(warning))
+    if (warning := budget.warning(request)) is not None:
+        yield event("log", _warning_data(warning))
+    yield event(PROMPT_EVENT, _prompt_data(request))
+    request = await _with_image_data(request, context)
+    replies: list[ModelReply] = []
+    may_continue = continue_cut and profile.continues
+    try:
+        async with aclosing(_replies(request, scope, context, may_continue=may_continue)) as items:
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    replies.append(item)
+                    yield event("usage", _usage_data(item))
+                    budget.release()
+                elif deltas:
+                    yield event(_DELTA, {"text": item.text, "kind": item.kind})
+    finally:
+        budget.release()
+    last = replies[-1]
+    if last.finish_reason == "length":
+        tokens = sum(reply.usage.output_tokens for reply in replies)
+        warning = f"the reply was cut at {tokens} tokens; raise maxTokens"
+        yield event("log", _warning_data(warning))
+    if len(replies) > 1:
+        last = replace(last, text="".join(reply.text for reply in replies), native=None)
+    yield last
+
+
+async def _with_image_data(request: ModelRequest, context: FlowContext) -> ModelRequest:
+    """Return a request whose images are data; each URL is fetched once in an attempt, and recorded.
+
+    Raises:
+        NodeError: An image cannot be fetched, see ``fetch_image``; ``no-outbound``.
+        LimitExceeded: An image is too large.
+    """
+    if services_of(context).providers_fetch_images:
+        return request
+    known: dict[str, str] = context.local.setdefault(_IMAGES, {})
+    urls = [url for turn in request.messages for url in turn.images if not url.startswith("data:")]
+    for url in urls:
+        if url not in known:
+            known[url] = await _image_data(url, context)
+    if not urls:
+        return request
+    turns = tuple(
+        replace(turn, images=tuple(known.get(url, url) for url in turn.images))
+        for turn in request.messages
+    )
+    return replace(request, messages=turns)
+
+
+async def _image_data(url: str, context: FlowContext) -> str:
+    client = outbound_of(context)
+
+    async def fetch() -> Json:
+        with context.own_work():
+            return await fetch_image(client, url)
+
+    asked: dict[str, Json] = {"method": "GET", "url": url}
+    return str(await record_call(context, "fetch", f"GET {url}", asked, fetch))
+
+
+async def _replies(
+    request: ModelRequest, scope: CallScope, context: FlowContext, *, may_continue: bool
+) -> AsyncGenerator[Delta | ModelReply]:
+    """Yield the deltas and the reply of a call, then those of its continuation, if there is one."""
+    reply: ModelReply | None = None
+    async with aclosing(_call(request, scope, context)) as items:
+        async for item in items:
+            yield item
+            reply = item if isinstance(item, ModelReply) else None
+    if reply is None or reply.finish_reason != "length" or reply.tool_calls or not may_continue:
+        return
+    try:
+        async with aclosing(_call(_continuation(request, reply), scope, context)) as items:
+            async for item in items:
+                yield item
+    except ProviderError:
+        return  # the text so far is a result, and the warning says that it was cut
+
+
+def _continuation(request: ModelRequest, reply: ModelReply) -> ModelRequest:
+    """Return the request that a model answers with the rest of a cut reply.
+
+    Its conversation ends with the text so far. It has half the tokens: a model that repeats itself
+    does not end with more of them either.
+    """
+    asked = (PromptMessage("user", request.prompt),) if request.prompt else ()
+    so_far = PromptMessage("assistant", reply.text)
+    limit = None if request.max_tokens is None else max(1, request.max_tokens // 2)
+    messages = (*request.messages, *asked, so_far)
+    return replace(request, prompt="", messages=messages, max_tokens=limit, fixed_chars=0)
+
+
+async def _call(
+    request: ModelRequest, scope: CallScope, context: FlowContext
+) -> AsyncGenerator[Delta | ModelReply]:
+    """Yield the deltas of one call, then its reply."""
+    stream = services_of(context).models.stream(request, scope)
     reply: ModelReply | None = None
     try:
         with context.own_work():
             async for item in stream:
                 if isinstance(item, Delta):
-                    if deltas:
-                        yield told("delta", {"text": item.text, "kind": item.kind})
+                    yield item
                 else:
                     reply = item
     finally:
@@ -123,26 +305,20 @@ async def call_model(
             f"{request.provider}/{request.model} ended without a reply",
             code="provider-error",
         )
-    yield told("usage", _usage_data(reply))
-    if reply.finish_reason == "length":
-        warning = f"the reply was cut at {reply.usage.output_tokens} tokens; raise maxTokens"
-        yield told("log", _warning_data(warning))
     yield reply
+
+
+def _event(context: FlowContext, node_type: str, event_type: str, data: Json) -> NodeEvent:
+    return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
 
 
 def _warning_data(message: str) -> dict[str, Json]:
     return {"message": message, "level": "warning"}
 
 
-def _scope_of(context: FlowContext) -> CallScope:
-    return CallScope(
-        context.run_id, context.path, context.attempt, context.answers, context.time_left_s
-    )
-
-
 def _require_prompt(request: ModelRequest, context: FlowContext) -> None:
     last = request.messages[-1] if request.messages else None
-    if request.prompt.strip() or (last and last.role == "user" and (last.text or last.images)):
+    if request.prompt.strip() or (last and _asks(last)):
         return
     why = "its prompt is empty" if last is None else "the conversation does not end with a question"
     raise PermanentError(
@@ -152,10 +328,15 @@ def _require_prompt(request: ModelRequest, context: FlowContext) -> None:
     )
 
 
+def _asks(last: PromptMessage) -> bool:
+    """Return whether a model replies to a conversation that ends with this turn."""
+    return last.role == "tool" or (last.role == "user" and bool(last.text or last.images))
+
+
 def _prompt_data(request: ModelRequest) -> dict[str, Json]:
-    said = {"messages": readable_messages(request.messages)} if request.messages else {}
+    messages = {"messages": readable_messages(request.messages)} if request.messages else {}
     return {
-        **said,
+        **messages,
         "system": request.system,
         "prompt": request.prompt,
         "provider": request.provider,
@@ -165,7 +346,7 @@ def _prompt_data(request: ModelRequest) -> dict[str, Json]:
 
 def _usage_data(reply: ModelReply) -> dict[str, Json]:
     usage = reply.usage
-    told: dict[str, Json] = {
+    data: dict[str, Json] = {
         "provider": reply.provider,
         "model": reply.model,
         "input_tokens": usage.input_tokens,
@@ -174,5 +355,15 @@ def _usage_data(reply: ModelReply) -> dict[str, Json]:
         "estimated": usage.estimated,
     }
     if reply.recorded:
-        told["recorded"] = True
-    return told
+        data["recorded"] = True
+    return data
+
+
+def strip_code_fence(text: str) -> str:
+    """Take away the code fence where it is around the whole reply; many models add one."""
+    inner = text.strip()
+    opening, newline, rest = inner.partition("\n")
+    is_fence = opening.rstrip().lower() in ("```", "```json")
+    if is_fence and newline and rest.endswith("```"):
+        return rest.removesuffix("```")
+    return text

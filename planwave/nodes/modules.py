@@ -1,4 +1,4 @@
-"""Node modules: Python modules that define node types and belong to no installed package."""
+"""Node modules: Python modules that define node types or tools and belong to no installed package."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import InputError
 from planwave.graph.suggestions import closest_match
+from planwave.nodes.agents.tool_function import FunctionTool
 from planwave.nodes.authoring.node_type import BaseNode
+from planwave.source_locations import own_frame, shown_path
 
 if TYPE_CHECKING:
     from planwave.nodes.registry import Registry
 
 _CODE: Final = "broken-node-module"
 _PLANWAVE: Final = "planwave."
-_PLANWAVE_FILES: Final = str(Path(__file__).parents[1]) + os.sep
 _HINT: Final = (
     "correct it, or take it out of --import, PLANWAVE_NODE_MODULES and node_modules in "
     "planwave.toml"
@@ -29,18 +29,18 @@ _HINT: Final = (
 
 
 def load_node_module(name: str, registry: Registry) -> None:
-    """Import a module and register the node types in it.
+    """Import a module and register the node types and tools in it.
 
-    Functions with ``@planwave.node`` register themselves. Registered here are the classes derived
+    Functions with ``@planwave.node`` or ``@planwave.tool`` register themselves. Registered here are the classes derived
     from ``NodeType`` or ``LinkType`` that the module defines or imports, if their name has no
     leading underscore. The module is looked for in the working directory, then in the installed
     environment.
 
     Raises:
         InputError: ``broken-node-module``: there is no such module, it cannot be imported, holds
-            no node type, or one that cannot be registered.
+            neither a node type nor a tool, or one that cannot be registered.
     """
-    before = registry.names()
+    before = registry.names(), registry.tools.names()
     try:
         with _working_directory_on_path():
             module = import_module(name)
@@ -53,12 +53,14 @@ def load_node_module(name: str, registry: Registry) -> None:
             registry.register(implementation)
         except (TypeError, ValueError) as error:
             raise _load_error(name, error, _class_location(implementation)) from error
-    is_known = any(isinstance(value, BaseNode) or _is_node_class(value) for value in public)
-    if not is_known and registry.names() == before:
+    known = (BaseNode, FunctionTool)
+    is_known = any(isinstance(value, known) or _is_node_class(value) for value in public)
+    if not is_known and (registry.names(), registry.tools.names()) == before:
         raise InputError(
-            f"module {name!r} ({_shown(module.__file__)}) declares no node type",
+            f"module {name!r} ({shown_path(module.__file__)}) declares no node type and no tool",
             code=_CODE,
-            hint="declare one with @planwave.node, or as a class derived from planwave.NodeType",
+            hint="declare one with @planwave.node() or @planwave.tool(), or as a class derived from "
+            "planwave.NodeType",
         )
 
 
@@ -87,9 +89,10 @@ def _working_directory_on_path() -> Generator[None]:
 
 
 def _import_error(name: str, error: BaseException) -> InputError:
-    if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+    is_missing = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+    if is_missing or not _is_module_name(name):
         here = [path.stem for path in Path.cwd().glob("*.py")]
-        close = closest_match(name.removesuffix(".py"), here)
+        close = closest_match(Path(name).name.removesuffix(".py"), here)
         return InputError(
             f"there is no module {name!r} in the working directory or the installed packages",
             code=_CODE,
@@ -97,17 +100,16 @@ def _import_error(name: str, error: BaseException) -> InputError:
         )
     location = None
     if isinstance(error, SyntaxError):
-        location = f"{_shown(error.filename)}:{error.lineno}"
+        location = f"{shown_path(error.filename)}:{error.lineno}"
         error = type(error)(error.msg)  # its text names file and line a second time
-    else:
-        frames = [
-            frame
-            for frame in extract_tb(error.__traceback__)
-            if not frame.filename.startswith(("<frozen", _PLANWAVE_FILES))
-        ]
-        if frames:
-            location = f"{_shown(frames[-1].filename)}:{frames[-1].lineno}"
+    elif frame := own_frame(error):
+        location = f"{shown_path(frame.filename)}:{frame.lineno}"
     return _load_error(name, error, location)
+
+
+def _is_module_name(name: str) -> bool:
+    """Return whether a name can be imported; a path, such as ``./prices``, cannot."""
+    return all(part.isidentifier() for part in name.split("."))
 
 
 def _load_error(name: str, error: BaseException, location: str | None) -> InputError:
@@ -127,10 +129,4 @@ def _class_location(implementation: Any) -> str | None:
         )
     except (OSError, TypeError):
         return None
-    return f"{_shown(file)}:{line}"
-
-
-def _shown(file: str | None) -> str:
-    """Return the path of a file, relative to the working directory if the file is below it."""
-    path = Path(file or "?")
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return f"{shown_path(file)}:{line}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -14,25 +13,34 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
 from planwave.errors import InputError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import DEFAULT_POLICY, Graph, Node
-from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.protocols import EffectByField, NodeTypeInfo
 from planwave.graph.reading.policy import policy_limit_findings
+from planwave.graph.suggestions import edge_suggestion, node_suggestion
+from planwave.nodes.agents.tool_registry import ToolRegistry, default_tools
 from planwave.nodes.authoring.data_fields import accepts
+from planwave.nodes.authoring.entry_points import broken_package, load_entry_point
 from planwave.nodes.authoring.node_type import NodeFinding
-from planwave.nodes.checking.data_checks import DataChecks, model_finding
+from planwave.nodes.checking.data_checks import DataChecks, FoundModel, model_finding
 from planwave.nodes.checking.node_view import GraphIndex
 from planwave.nodes.checking.subgraphs import check_subgraph, inline_graphs
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.model_choice import with_default_model
 from planwave.nodes.modules import load_node_module
+from planwave.nodes.sockets import (
+    SocketStyle,
+    port_documents,
+    ports_of_node,
+    socket_documents,
+    socket_styles,
+)
 from planwave.nodes.spec import LIBRARY_PREFIX, RegisteredType, as_document, data_schema, spec_of
-from planwave.providers.protocols import ModelProfile, Providers
+from planwave.prompts.render import ToolCard
+from planwave.providers.protocols import Providers
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
 ENTRY_POINTS: Final = "planwave.nodes"
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -56,6 +64,7 @@ class Registry:
     """Node types by name; satisfies ``graph.protocols.Catalogue``.
 
     Attributes:
+        tools: The tools that nodes may name.
         warnings: Errors of entry points, whose types are not registered.
         depth: Nesting depth of the graphs it checks; 0 for graphs that are not inside a node.
     """
@@ -68,6 +77,9 @@ class Registry:
         default_provider: str | None = None,
         default_model: str | None = None,
         limits: Limits | None = None,
+        mcp_servers: Sequence[str] | None = None,
+        secrets: Collection[str] | None = None,
+        tools: ToolRegistry | None = None,
     ) -> None:
         """Initialize a registry.
 
@@ -77,7 +89,11 @@ class Registry:
             default_provider: Provider of nodes that do not name one.
             default_model: Model of nodes that use the default provider and do not name a model.
             limits: Limits that :meth:`check` enforces; None for no limits.
+            mcp_servers: Names of MCP servers that nodes may name; None checks none.
+            secrets: The names of secrets that :meth:`check` knows; None does not check them.
+            tools: The tools that nodes may name; None for none yet.
         """
+        self.tools = ToolRegistry() if tools is None else tools
         self._specs: dict[str, RegisteredType] = {}
         self._entry_points: set[EntryPoint] = set()
         self._package_names: dict[str, str] = {}
@@ -85,6 +101,8 @@ class Registry:
         self._providers = providers
         self._defaults = (default_provider, default_model)
         self._limits = limits
+        self._mcp_servers = mcp_servers
+        self._secrets = secrets
         self._checks = DataChecks(limits)
         self._cached_index: tuple[weakref.ref[Graph], GraphIndex] | None = None
         self._variable_names: tuple[str, ...] = ()
@@ -106,7 +124,7 @@ class Registry:
             ValueError: Another type has this name.
         """
         made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
-        spec = spec_of(implementation if made is None else made)
+        spec = _with_effects(spec_of(implementation if made is None else made), self.tools)
         name = spec.type_info.node_type
         present = self._specs[name].implementation if name in self._specs else None
         if implementation is present or implementation is type(present):
@@ -121,7 +139,7 @@ class Registry:
         return implementation
 
     def with_entry_points(self, points: Iterable[EntryPoint] | None = None) -> Registry:
-        """Add the types of installed packages (entry point group ``planwave.nodes``).
+        """Add the types of installed packages (entry point group ``planwave.nodes``), and their tools.
 
         An entry point names an argument of :meth:`register`, or a list of them. If it cannot be
         loaded, or one of its names is taken, none of its types is added and a warning is recorded.
@@ -133,33 +151,24 @@ class Registry:
             self._entry_points.add(point)
             before = set(self._specs)
             try:
-                loaded: Any = point.load()
-                many = isinstance(loaded, (list, tuple))
-                implementations = cast("list[Any]", loaded) if many else [loaded]
+                implementations = load_entry_point(point)
                 for implementation in implementations:
                     self.register(implementation)
             # Foreign code may fail in any way on import; some of it calls sys.exit.
             except (Exception, SystemExit) as error:  # noqa: BLE001
                 for name in self._specs.keys() - before:
                     del self._specs[name]
-                _log.warning("node package %s (%s) left out: %s", point.name, point.value, error)
-                self.warnings.append(
-                    Diagnostic(
-                        "broken-node-package",
-                        "warning",
-                        f"entry point {point.name!r} ({point.value}) left out: "
-                        f"{type(error).__name__}: {error}",
-                        hint="repair or uninstall this package, or the one that uses the same names",
-                    )
-                )
+                self.warnings.append(broken_package(point, error))
                 continue
             names = {each.node_type for each in implementations} | (self._specs.keys() - before)
             package = point.name if point.dist is None else point.dist.name
             self._package_names |= dict.fromkeys(names, package)
+        if points is None:
+            self.warnings += self.tools.with_entry_points()
         return self
 
     def with_modules(self, names: Iterable[str]) -> Registry:
-        """Add the types of Python modules; see :func:`load_node_module`.
+        """Add the types and tools of Python modules; see :func:`load_node_module`.
 
         Each module is read once, however often this method is called.
 
@@ -179,16 +188,21 @@ class Registry:
         default_provider: str | None = None,
         default_model: str | None = None,
         limits: Limits | None = None,
+        mcp_servers: Sequence[str] | None = None,
+        secrets: Collection[str] | None = None,
     ) -> Registry:
-        """Return a registry of the same types that looks up models at these providers.
+        """Return a registry of the same types and tools that looks up models at these providers.
 
-        A type added to one of the two registries later is in both.
+        A type or tool added to one of the two registries later is in both.
         """
         other = Registry(
             providers=providers,
             default_provider=default_provider,
             default_model=default_model,
             limits=limits,
+            mcp_servers=mcp_servers,
+            secrets=secrets,
+            tools=self.tools,
         )
         other._specs = self._specs
         other._entry_points = self._entry_points
@@ -232,7 +246,47 @@ class Registry:
         Raises:
             KeyError: There is no such type.
         """
-        return as_document(self._specs[node_type])
+        return as_document(self._specs[node_type], self._socket_styles())
+
+    def describe_tools(self) -> list[dict[str, Any]]:
+        """Return the tools that nodes may name as JSON, sorted by name."""
+        found = (self.tools.get(name) for name in self.tools.names())
+        return [each.as_document() for each in found if each is not None]
+
+    def offered_tools(self) -> list[ToolCard]:
+        """Return the tools that plans may name, for the planner's prompt."""
+        found = (self.tools.get(name) for name in self.tools.names())
+        return [
+            ToolCard(each.tool.name, " ".join(each.tool.description.split()), each.tool.effect)
+            for each in found
+            if each is not None
+        ]
+
+    def socket_types(self) -> list[dict[str, Any]]:
+        """Return how sockets of each type are drawn, and what they accept, as JSON."""
+        return socket_documents(self._socket_styles())
+
+    def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]:
+        """Return the ports of the nodes that have other ports than their type, as JSON by node id.
+
+        See :func:`planwave.nodes.sockets.ports_of_node`.
+        """
+        styles, documents = self._socket_styles(), dict[str, dict[str, Any]]()
+        for node in graph.nodes:
+            spec = self._specs.get(node.type)
+            if spec is None:
+                continue
+            ports = ports_of_node(node, graph, spec.type_info, spec.implementation)
+            if ports is not None:
+                documents[node.id] = {
+                    "inputs": port_documents(ports.inputs or (), "input", styles),
+                    "outputs": port_documents(ports.outputs or (), "output", styles),
+                }
+        return documents
+
+    def _socket_styles(self) -> dict[str, SocketStyle]:
+        infos = [spec.type_info for spec in self._specs.values()]
+        return socket_styles(port for info in infos for port in (*info.inputs, *info.outputs))
 
     def origin(self, node_type: str) -> Origin:
         """Return where a type comes from.
@@ -265,7 +319,7 @@ class Registry:
         if spec is None or not (spec.needs_check if node.data else spec.needs_check_empty):
             return passed
         found = self._checks.findings(spec, node, self._index_of(graph), self._look_up)
-        findings = [*passed, *(_to_diagnostic(finding, node) for finding in found)]
+        findings = [*passed, *(_to_diagnostic(finding, node, graph) for finding in found)]
         for held in inline_graphs(spec, node) if spec.type_info.graph_fields else ():
             findings += check_subgraph(held, node, self.for_subgraph(held.names), self._limits)
         return findings
@@ -276,21 +330,35 @@ class Registry:
         if kept is None or kept[0]() is not graph:
             kept = self._cached_index = (
                 weakref.ref(graph),
-                GraphIndex(graph, self._specs, self._variable_names),
+                GraphIndex(
+                    graph,
+                    self._specs,
+                    self._variable_names,
+                    tools=self.tools,
+                    secrets=self._secrets,
+                    mcp_servers=self._mcp_servers,
+                ),
             )
         return kept[1]
 
-    def _look_up(
-        self, provider: str | None, model: str | None
-    ) -> tuple[NodeFinding | None, ModelProfile | None]:
+    def _look_up(self, provider: str | None, model: str | None) -> FoundModel:
         # Not cached: a provider can become available between two checks of one graph.
         if self._providers is None:
-            return None, None
+            return FoundModel()
         try:
             chosen = self._providers.resolve(*with_default_model(provider, model, *self._defaults))
         except InputError as error:
-            return model_finding(error), None
-        return None, self._providers.profile(*chosen)
+            return FoundModel(model_finding(error))
+        return FoundModel(None, chosen, self._providers.profile(*chosen))
+
+
+def _with_effects(spec: RegisteredType, tools: ToolRegistry) -> RegisteredType:
+    """Return a type whose nodes name registered tools with the effects of these."""
+    field: str | None = getattr(spec.implementation, "effect_of_tools", None)
+    if field is None:
+        return spec
+    effect_by = EffectByField(field, tools.effects, absent=spec.type_info.effect)
+    return spec._replace(type_info=spec.type_info._replace(effect_by=effect_by))
 
 
 def _display_name(implementation: Any) -> str:
@@ -301,18 +369,25 @@ def _display_name(implementation: Any) -> str:
     return repr(implementation)
 
 
-def _to_diagnostic(finding: NodeFinding, node: Node) -> Diagnostic:
+def _to_diagnostic(finding: NodeFinding, node: Node, graph: Graph) -> Diagnostic:
+    suggestion = node_suggestion(node.id, finding.correction)
+    if finding.edge is not None:
+        edges = (*graph.incoming.get(node.id, ()), *graph.outgoing.get(node.id, ()))
+        edge = next((each for each in edges if each.id == finding.edge), None)
+        suggestion = edge and edge_suggestion(edge, finding.correction)
     return Diagnostic(
         finding.code,
         finding.severity,
-        f"node {node.id!r}: {finding.message}",
+        finding.message if finding.edge else f"node {node.id!r}: {finding.message}",
         finding.pointer,
         node=node.id,
+        edge=finding.edge,
         hint=finding.hint,
+        suggestion=suggestion,
     )
 
 
 @cache
 def default_registry() -> Registry:
-    """Return the registry of this process: the library and the types added by ``@planwave.node``."""
-    return Registry(LIBRARY)
+    """Return the registry of this process: the library, and what ``@planwave.node`` and ``tool`` add."""
+    return Registry(LIBRARY, tools=default_tools())

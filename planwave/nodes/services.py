@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from planwave.errors import InputError, PermanentError
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import FlowContext
+from planwave.mcp.servers import McpServers
 from planwave.nodes.model_choice import with_default_model
-from planwave.providers.protocols import UNSET, CallScope, CallSettings, Models, Providers
+from planwave.nodes.secrets import Secret
+from planwave.outbound.client import OutboundClient
+from planwave.providers.protocols import UNSET, CallScope, CallSettings, Models, Providers, Recorder
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
@@ -39,6 +42,8 @@ class PlanEvent(Protocol):
     def kind(self) -> str: ...
     @property
     def data(self) -> Mapping[str, Json]: ...
+    @property
+    def usage(self) -> Mapping[str, Json] | None: ...
 
 
 class GoalPlanner(Protocol):
@@ -87,6 +92,11 @@ class NodeServices:
         flows: The stored flows; None without a store.
         planner: The planner; None if goals cannot be planned.
         limits: The limits of nodes; None for no limits.
+        outbound: The client for URLs; None if nodes may not send requests.
+        mcp: The MCP servers; None if nodes may use none.
+        providers_fetch_images: Whether providers get the URLs of images; else they get the images.
+        secrets: The secrets of the operator that nodes may name.
+        recorder: Stores the external calls of nodes; None where none is stored.
     """
 
     models: Models
@@ -97,6 +107,11 @@ class NodeServices:
     flows: FlowSource | None = None
     planner: GoalPlanner | None = None
     limits: Limits | None = None
+    outbound: OutboundClient | None = None
+    mcp: McpServers | None = None
+    providers_fetch_images: bool = False
+    secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
+    recorder: Recorder | None = None
 
     def model_for(self, provider: str | None, model: str | None) -> tuple[str, str]:
         """Return the provider and model for a node's data.
@@ -111,10 +126,55 @@ class NodeServices:
             raise PermanentError(error.message, code=error.code, hint=error.hint) from error
 
 
+def with_recorder(services: object, recorder: Recorder) -> object:
+    """Return the services of a run; node services that have no recorder get this one."""
+    if isinstance(services, NodeServices) and services.recorder is None:
+        return replace(services, recorder=recorder)
+    return services
+
+
 def limits_of(context: FlowContext) -> Limits | None:
     """Return the limits of a run; None if it has none."""
     services = context.services
     return services.limits if isinstance(services, NodeServices) else None
+
+
+def outbound_of(context: FlowContext) -> OutboundClient:
+    """Return the client for URLs that users and models choose.
+
+    Raises:
+        NodeError: The run was started without one (code ``no-outbound``).
+    """
+    services = context.services
+    if isinstance(services, NodeServices) and services.outbound is not None:
+        return services.outbound
+    raise PermanentError(
+        "this run sends no requests to other services",
+        code="no-outbound",
+        hint="start it through the service, or pass services=NodeServices(…, outbound=…)",
+    )
+
+
+def mcp_servers_of(context: FlowContext) -> McpServers:
+    """Return the MCP servers that the operator has set up.
+
+    Raises:
+        NodeError: The run was started without them (code ``no-mcp``).
+    """
+    services = context.services
+    if isinstance(services, NodeServices) and services.mcp is not None:
+        return services.mcp
+    raise PermanentError(
+        "this run uses no MCP servers",
+        code="no-mcp",
+        hint="start it through the service, or pass services=NodeServices(…, mcp=…)",
+    )
+
+
+def secrets_of(context: FlowContext) -> Mapping[str, Secret]:
+    """Return the secrets that nodes may name; none without node services."""
+    services = context.services
+    return services.secrets if isinstance(services, NodeServices) else {}
 
 
 def goal_of(context: FlowContext) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final, NamedTuple, cast
@@ -14,8 +14,15 @@ from pydantic import BaseModel
 
 from planwave.graph.model import LINK, Json, Port
 from planwave.graph.protocols import FlowExecutor, LinkMaterializer, NodeTypeInfo
-from planwave.nodes.authoring.data_fields import DataField, fields_of, sockets_of, with_field_ports
+from planwave.nodes.authoring.data_fields import (
+    FIELD_PORT_SIDE,
+    DataField,
+    fields_of,
+    sockets_of,
+    with_field_ports,
+)
 from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeType
+from planwave.nodes.sockets import SocketStyle, port_documents
 
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
 _FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
@@ -54,52 +61,72 @@ def spec_of(implementation: Any) -> RegisteredType:
     """Read a type's declaration.
 
     Args:
-        implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
-            (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
-            ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``,
-            ``example``, ``fails_permanently``) is optional.
+        implementation: A ``NodeType`` or any object with ``node_type`` and a capability; the other
+            attributes that ``BaseNode`` declares are optional.
 
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
     """
-    executes = isinstance(implementation, FlowExecutor)
-    materializes = isinstance(implementation, LinkMaterializer)
-    name = _validate_name(implementation, capable=executes or materializes)
+    is_capable = isinstance(implementation, (FlowExecutor, LinkMaterializer))
+    name = _validate_name(implementation, capable=is_capable)
     _adopt_former_names(implementation)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)
-    inputs: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
-    side = fields if getattr(implementation, "field_sockets", False) else ()
-    facts = NodeTypeInfo(
-        node_type=name,
-        purpose=str(getattr(implementation, "purpose", "")),
-        inputs=with_field_ports(inputs, side),
-        outputs=tuple(getattr(implementation, "outputs", (OUTPUT,))),
-        entry=bool(getattr(implementation, "entry", False)),
-        executes=executes,
-        materializes=materializes,
-        effect=getattr(implementation, "effect", "none"),
-        template_fields=_template_fields(implementation, fields),
-        chooses=bool(getattr(implementation, "chooses", False)),
-        version=int(getattr(implementation, "version", 1)),
-        reads_goal=bool(getattr(implementation, "reads_goal", False)),
-        graph_fields=tuple(field.json_name for field in fields if field.extra.get("graph")),
-        fails_permanently=bool(getattr(implementation, "fails_permanently", False)),
-    )
+    declared: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
+    wired = fields if getattr(implementation, "field_sockets", False) else ()
+    inputs = with_field_ports(declared, wired, _field_side(implementation))
+    facts = _facts_of(implementation, name, fields, inputs)
     calls_model = bool(getattr(implementation, "calls_model", False))
-    is_checked_empty = (
-        calls_model or _has_check(implementation) or any(field.required for field in fields)
-    )
+    is_checked_empty = calls_model or _has_check(implementation) or any(f.required for f in fields)
     return RegisteredType(
         type_info=facts,
         implementation=implementation,
         model=model,
         fields=fields,
-        sockets=frozenset(field.json_name for field in sockets_of(side, inputs, LINK)),
+        sockets=frozenset(field.json_name for field in sockets_of(wired, declared, LINK)),
         calls_model=calls_model,
         needs_check=is_checked_empty or model is not None or facts.template_fields != (),
         needs_check_empty=is_checked_empty,
     )
+
+
+def _facts_of(
+    implementation: Any, name: str, fields: tuple[DataField, ...], inputs: tuple[Port, ...]
+) -> NodeTypeInfo:
+    return NodeTypeInfo(
+        node_type=name,
+        purpose=_text(implementation, "purpose"),
+        inputs=inputs,
+        outputs=tuple(getattr(implementation, "outputs", (OUTPUT,))),
+        entry=bool(getattr(implementation, "entry", False)),
+        executes=isinstance(implementation, FlowExecutor),
+        materializes=isinstance(implementation, LinkMaterializer),
+        effect=getattr(implementation, "effect", "none"),
+        template_fields=_template_fields(implementation, fields),
+        chooses=bool(getattr(implementation, "chooses", False)),
+        version=int(getattr(implementation, "version", 1)),
+        reads_goal=bool(getattr(implementation, "reads_goal", False)),
+        graph_fields=_fields_marked("graph", fields),
+        expression_fields=_fields_marked("expression", fields),
+        fails_permanently=bool(getattr(implementation, "fails_permanently", False)),
+        replayable=bool(getattr(implementation, "replayable", False)),
+        summary=_text(implementation, "summary") or _text(implementation, "purpose"),
+        effect_by=getattr(implementation, "effect_by", None),
+        materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
+    )
+
+
+def _text(implementation: Any, name: str) -> str:
+    return str(getattr(implementation, name, ""))
+
+
+def _field_side(implementation: Any) -> str:
+    side: str = getattr(implementation, "field_port_side", FIELD_PORT_SIDE)
+    return side
+
+
+def _fields_marked(mark: str, fields: Iterable[DataField]) -> tuple[str, ...]:
+    return tuple(field.json_name for field in fields if field.extra.get(mark))
 
 
 @cache
@@ -152,15 +179,17 @@ def _has_check(implementation: Any) -> bool:
     return found is not None and found is not NodeType.check
 
 
-def as_document(spec: RegisteredType) -> dict[str, Any]:
+def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict[str, Any]:
     """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
-    del facts["graph_fields"]  # the schema marks them
-    del facts["fails_permanently"]  # only for the check
+    del facts["graph_fields"], facts["expression_fields"]  # the schema marks them
+    # These are for checks and the driver.
+    for name in ("fails_permanently", "replayable", "effect_by", "materializes_unresolved"):
+        del facts[name]
     return {
         **facts,
-        "inputs": [port._asdict() for port in spec.type_info.inputs],
-        "outputs": [port._asdict() for port in spec.type_info.outputs],
+        "inputs": port_documents(facts["inputs"], "input", styles),
+        "outputs": port_documents(facts["outputs"], "output", styles),
         "template_fields": None
         if spec.type_info.template_fields is None
         else list(spec.type_info.template_fields),

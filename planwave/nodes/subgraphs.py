@@ -51,7 +51,12 @@ class FlowName(NodeData):
 
 def flow_field() -> Any:
     """Declare a data field that names a stored flow; models do not know which there are."""
-    return Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
+    return Field(
+        None,
+        title="Flow",
+        description="A stored flow that runs in place of a graph written here.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
 
 
 class Subgraph(NamedTuple):
@@ -160,18 +165,18 @@ async def load(
             code="missing-required-input",
             hint=f"write data.{field}, or name a stored flow in data.flow",
         )
-    return prepare(await _load_flow(flow, context), catalogue)
+    return prepare(await load_flow(flow, context), catalogue)
 
 
-async def _load_flow(flow: FlowName, context: FlowContext) -> Graph:
-    """Return a flow; the newest version is determined once per node and stored."""
+async def load_flow(flow: FlowName, context: FlowContext, key: str = "flow") -> Graph:
+    """Return a flow; the newest version is determined once per node and stored under a key."""
     if flow.version is not None:
-        return await _flows_of(context).get(flow.id, flow.version)
+        return await flows_of(context).get(flow.id, flow.version)
 
     async def newest() -> Json:
-        return (await _flows_of(context).get(flow.id, None)).to_document()
+        return (await flows_of(context).get(flow.id, None)).to_document()
 
-    return _graph_of(json.dumps(await context.runtime.once("flow", newest)))
+    return _graph_of(json.dumps(await context.runtime.once(key, newest)))
 
 
 async def dependencies(
@@ -191,7 +196,7 @@ async def dependencies(
     elif flow is not None and flow.version is not None:
         graph = await _load_version(flow.id, flow.version, context)
     elif flow is not None:
-        graph = await _load_flow(flow, context)
+        graph = await load_flow(flow, context)
         of_graph = graph_hash(graph)
     await _require_fixed_graphs(graph, context)
     return {"variables": dict(context.runtime.variables), "graph": of_graph}
@@ -215,11 +220,16 @@ async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> No
 async def _load_version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
     """Return a version of a flow if it can still be run here, else None."""
     with suppress(PlanwaveError):
-        return await _flows_of(context).get(flow_id, version)
+        return await flows_of(context).get(flow_id, version)
     return None
 
 
-def _flows_of(context: FlowContext) -> FlowSource:
+def flows_of(context: FlowContext) -> FlowSource:
+    """Return the stored flows of a run.
+
+    Raises:
+        NodeError: It has none (code ``no-flows``).
+    """
     services: Any = context.services
     flows = services.flows if isinstance(services, NodeServices) else None
     if flows is None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError
 from planwave.graph.model import LINK, Json, Port
 from planwave.graph.protocols import Catalogue, NodeTypeInfo
-from planwave.prompts.render import ProviderCard, TypeCard
+from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
 from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.protocols import Providers
 
 DEFAULT_TYPE = "agent"
+TOOL_TYPE = "tool"
+"""The type whose nodes name a tool, and the socket type of tools."""
 _MODEL_FIELDS = frozenset({"provider", "model"})
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
@@ -29,7 +31,7 @@ class PlanRules(NamedTuple):
     Attributes:
         node_types: These types alone; None for all but those that leave themselves out of plans
             (``planned = False``).
-        effects: Types with these side-effect classes alone; None for all.
+        effects: Steps with these side-effect classes alone; None for all.
     """
 
     node_types: Collection[str] | None = None
@@ -45,6 +47,23 @@ class PlanRules(NamedTuple):
 
 
 NO_RULES: Final = PlanRules()
+
+
+@runtime_checkable
+class OffersTools(Protocol):
+    """A catalogue that knows tools which plans may link to agents."""
+
+    def offered_tools(self) -> Sequence[ToolCard]: ...
+
+
+def tool_cards(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[ToolCard]:
+    """Return the tools that a plan may use: all that the operator made available and the rules allow."""
+    if not isinstance(catalogue, OffersTools) or catalogue.type_info(TOOL_TYPE) is None:
+        return []
+    if rules.node_types is not None and TOOL_TYPE not in rules.node_types:
+        return []
+    tools = catalogue.offered_tools()
+    return [tool for tool in tools if rules.effects is None or tool.effect in rules.effects]
 
 
 def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
@@ -63,6 +82,8 @@ def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[s
             )
     names = sorted(catalogue.names(), key=lambda name: (name != DEFAULT_TYPE, name))
     found = [name for name in names if _may_be_planned(catalogue, name, rules)]
+    if found and tool_cards(catalogue, rules):
+        found.append(TOOL_TYPE)
     if not found:
         raise InputError(
             "no node type is left that a plan may use",
@@ -76,7 +97,7 @@ def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
     facts = catalogue.type_info(name)
     if facts is None or not facts.executes:
         return False
-    if rules.effects is not None and facts.effect not in rules.effects:
+    if rules.effects is not None and facts.possible_effects.isdisjoint(rules.effects):
         return False
     if rules.node_types is not None:
         return name in rules.node_types
@@ -94,8 +115,14 @@ def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
 
 
 def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
-    """Describe node types for the planner's prompt."""
-    return [_type_card(catalogue, facts) for name in names if (facts := catalogue.type_info(name))]
+    """Describe node types for the planner's prompt; sockets of tools only where plans have tools."""
+    listed = list(names)
+    hidden = () if TOOL_TYPE in listed else (TOOL_TYPE,)
+    return [
+        _type_card(catalogue, facts, hidden)
+        for name in listed
+        if (facts := catalogue.type_info(name))
+    ]
 
 
 def provider_cards(providers: Providers) -> list[ProviderCard]:
@@ -125,8 +152,7 @@ def check_can_plan(providers: Providers, provider: str, model: str) -> None:
         return
     able = [(card.name, card.models[0]) for card in provider_cards(providers) if card.models]
     able = able or [("local", file.name) for file in MODEL_FILES.values() if file.plans]
-    first, *others = able[:_MAX_ALTERNATIVES]
-    ways = [f"--provider {first[0]} --model {first[1]}", *("/".join(other) for other in others)]
+    ways = ["/".join(each) for each in able[:_MAX_ALTERNATIVES]]
     raise InputError(
         f"{provider}/{model} is too small to write plans",
         code="model-cannot-plan",
@@ -184,7 +210,9 @@ def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str,
     }
 
 
-def _type_card(catalogue: Catalogue, facts: NodeTypeInfo) -> TypeCard:
+def _type_card(
+    catalogue: Catalogue, facts: NodeTypeInfo, hidden_sockets: Collection[str]
+) -> TypeCard:
     fields = [
         f"{field} ({_special_field_text(marks) or _schema_type_text(schema)})"
         for field, schema, marks in _fields(catalogue, facts.node_type)
@@ -193,11 +221,14 @@ def _type_card(catalogue: Catalogue, facts: NodeTypeInfo) -> TypeCard:
     return TypeCard(
         facts.node_type,
         facts.purpose,
-        _handle_texts(facts.inputs),
-        _handle_texts(facts.outputs),
+        _handle_texts(port for port in facts.inputs if port.type not in hidden_sockets),
+        # An agent that is itself a tool of another one is not for plans.
+        _handle_texts(
+            port for port in facts.outputs if port.type != TOOL_TYPE or not facts.executes
+        ),
         fields,
         facts.template_fields or (),
-        facts.effect,
+        "none" if facts.node_type == TOOL_TYPE else facts.effect,  # each tool has its own
     )
 
 
@@ -205,7 +236,7 @@ def _handle_texts(ports: Iterable[Port]) -> list[str]:
     return [
         f"{port.name} ({port.type}{', link' if port.channel == LINK else ''})"
         for port in ports
-        if port.side != _SOCKET_SIDE
+        if port.side != _SOCKET_SIDE or port.type == TOOL_TYPE
     ]
 
 

@@ -8,11 +8,12 @@ once, though it may run as often as there are items, or not at all; this is unkn
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from planwave.errors import InputError
-from planwave.graph.model import FLOW, Graph, Json, Node
-from planwave.graph.protocols import Catalogue
+from planwave.graph.model import FLOW, LINK, Graph, Json, Node
+from planwave.graph.protocols import Catalogue, effect_of
 from planwave.graph.shape import GraphShape, measure
 from planwave.graph.subgraphs import has_subgraphs, subgraphs_of
 from planwave.planner.capabilities import calls_model, runs_graphs
@@ -23,6 +24,8 @@ _PROMPT_OVERHEAD_TOKENS: Final = 80
 _SHORT_ANSWER_TOKENS: Final = 60
 _LONG_ANSWER_TOKENS: Final = 1_200
 """Tokens of an answer; the upper end is lowered by ``maxTokens`` and by the model's profile."""
+_TOOLS_HANDLE: Final = "tools"
+"""The port by which nodes take tools."""
 _WRITE_EFFECTS: Final = ("write", "once")
 """Effects that the world can tell."""
 
@@ -35,7 +38,7 @@ class _Range(NamedTuple):
 class _Call(NamedTuple):
     """A step that asks a model, and the tokens it reads and tells."""
 
-    node: Node
+    model: tuple[str, str]
     input_tokens: _Range
     output_tokens: _Range
 
@@ -48,12 +51,13 @@ def forecast(
     Returns:
         ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
         "tokens": {"low", "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type",
-        "effect"}]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is true where a node runs graphs, so that it may take more (or
-        less). ``cost_usd`` is null where the price of any call is unknown. Effects inside a node are
-        told of the node.
+        "effect"}]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is
+        true where a node runs graphs, so that it may take more (or less), and where one may call tools:
+        it asks its model again after each call, and the calls of other agents are not counted. ``cost_usd`` is null where
+        the price of any call is unknown. Effects inside a node are listed with the node.
     """
     form = _measure_graph(graph, catalogue)
-    calls = _calls(graph, form, catalogue, providers, goal)
+    calls = _calls(graph, form, catalogue, _Models(providers), goal)
     return {
         "waves": len(form.waves),
         "nodes": sum(map(len, form.waves)),
@@ -61,7 +65,8 @@ def forecast(
         "depth": form.depth,
         "critical_path": list(form.critical_path),
         "calls": len(calls),
-        "at_least": any(runs_graphs(catalogue, each) for each in {n.type for n in graph.nodes}),
+        "at_least": any(runs_graphs(catalogue, each) for each in {n.type for n in graph.nodes})
+        or _has_tools(graph),
         "tokens": {
             "low": sum(call.input_tokens.low + call.output_tokens.low for call in calls),
             "high": sum(call.input_tokens.high + call.output_tokens.high for call in calls),
@@ -69,6 +74,10 @@ def forecast(
         "cost_usd": _cost(calls, providers),
         "effects": _all_effects(graph, catalogue),
     }
+
+
+def _has_tools(graph: Graph) -> bool:
+    return any(edge.channel == LINK and edge.target_handle == _TOOLS_HANDLE for edge in graph.edges)
 
 
 def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
@@ -79,7 +88,7 @@ def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
 
 
 def _calls(
-    graph: Graph, form: GraphShape, catalogue: Catalogue, providers: Providers, goal: str
+    graph: Graph, form: GraphShape, catalogue: Catalogue, models: _Models, goal: str
 ) -> list[_Call]:
     """Return the steps that call a model, nested steps included, in one pass over the waves."""
     types = {node.type for node in graph.nodes}
@@ -99,15 +108,15 @@ def _calls(
         made = [
             call
             for inner in (subgraphs_of(node, catalogue) if node.type in holding else ())
-            for call in _calls(inner, _measure_graph(inner, catalogue), catalogue, providers, goal)
+            for call in _calls(inner, _measure_graph(inner, catalogue), catalogue, models, goal)
         ]
         if node.type in asking:
             own = _PROMPT_OVERHEAD_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
             made.append(
                 _Call(
-                    node,
+                    models.of(node),
                     _Range(read.low + own, read.high + own),
-                    _Range(*_answer_tokens(node, providers)),
+                    _Range(*_answer_tokens(node, models)),
                 )
             )
         results[name] = _sum([call.output_tokens for call in made]) if made else read
@@ -121,21 +130,31 @@ def _sum(ranges: Sequence[_Range]) -> _Range:
     return _Range(sum(each.low for each in ranges), sum(each.high for each in ranges))
 
 
-def _answer_tokens(node: Node, providers: Providers) -> tuple[int, int]:
+def _answer_tokens(node: Node, models: _Models) -> tuple[int, int]:
     asked = node.data.get("maxTokens")
-    cap = (
-        asked
-        if isinstance(asked, int)
-        else providers.profile(*_model_of(node, providers)).max_output_tokens
-    )
+    cap = asked if isinstance(asked, int) else models.max_output_tokens(node)
     high = _LONG_ANSWER_TOKENS if cap is None else min(cap, _LONG_ANSWER_TOKENS)
     return min(_SHORT_ANSWER_TOKENS, high), high
 
 
-def _model_of(node: Node, providers: Providers) -> tuple[str, str]:
-    """Return the provider and model that a node calls; the defaults if the node names none."""
-    named = [node.data.get(field) for field in ("provider", "model")]
-    provider, model = (value if isinstance(value, str) else None for value in named)
+class _Models:
+    """The models of the nodes, each looked up once: whether a provider is available takes long."""
+
+    def __init__(self, providers: Providers) -> None:
+        self._resolve = cache(partial(_resolve, providers))
+        self._profile = cache(providers.profile)
+
+    def of(self, node: Node) -> tuple[str, str]:
+        """Return the provider and model that a node calls; the defaults if the node names none."""
+        named = [node.data.get(field) for field in ("provider", "model")]
+        return self._resolve(*(value if isinstance(value, str) else None for value in named))
+
+    def max_output_tokens(self, node: Node) -> int | None:
+        """Return the longest answer of the model that a node calls, None if it is unknown."""
+        return self._profile(*self.of(node)).max_output_tokens
+
+
+def _resolve(providers: Providers, provider: str | None, model: str | None) -> tuple[str, str]:
     try:
         return providers.resolve(provider, model)
     except InputError:
@@ -148,10 +167,9 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
 
 def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | None:
     low = high = 0.0
-    for node, read, told in calls:
-        who = _model_of(node, providers)
-        least = providers.price(*who, Usage(read.low, told.low))
-        most = providers.price(*who, Usage(read.high, told.high))
+    for who, read, written in calls:
+        least = providers.price(*who, Usage(read.low, written.low))
+        most = providers.price(*who, Usage(read.high, written.high))
         if least is None or most is None:
             return None
         low, high = low + least, high + most
@@ -170,17 +188,18 @@ def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
         effect
         for node in graph.nodes
         if node.type not in harmless or node.policy.effect is not None
-        for effect in _effects(node, node, catalogue)
+        for effect in _effects(node, graph, node, catalogue)
     ]
 
 
-def _effects(node: Node, holder: Node, catalogue: Catalogue) -> list[Json]:
+def _effects(node: Node, graph: Graph, holder: Node, catalogue: Catalogue) -> list[Json]:
     """Return the side effects of a step; reading and computing are not side effects."""
     facts = catalogue.type_info(node.type)
-    effect = node.policy.effect or (facts.effect if facts else "none")
+    effect = effect_of(node, facts, graph) if facts else node.policy.effect
     effects: list[Json] = []
     if effect in _WRITE_EFFECTS:
         effects.append({"node": holder.id, "type": node.type, "effect": effect})
     for inner in subgraphs_of(node, catalogue):
-        effects += [told for each in inner.nodes for told in _effects(each, holder, catalogue)]
+        for each in inner.nodes:
+            effects += _effects(each, inner, holder, catalogue)
     return effects

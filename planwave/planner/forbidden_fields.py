@@ -1,7 +1,7 @@
 """Fields a plan may never set: credentials, addresses of services, commands, self-approval.
 
-A planner is a model that reads hostile text; what it writes may choose among what the operator set
-up, never set it up. The values are kept out of messages, logs and records.
+A planner is a model that reads hostile text; its plan may choose among the credentials and
+addresses that the operator set up, and sets up none itself. The values are kept out of messages, logs and records.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from planwave.planner.capabilities import (
     plan_schema,
     plannable_types,
     provider_cards,
+    tool_cards,
     type_cards,
 )
 from planwave.planner.cost_estimate import forecast
@@ -127,14 +128,16 @@ class Planner:
         check_goal(prompt, self._limits)
         provider, model = self._providers.resolve(provider, model)
         check_can_plan(self._providers, provider, model)
-        types = plannable_types(self._catalogue, self._rules.restricted_to(node_types))
-        questions = self._start_conversation(prompt, provider, model, types, max_nodes)
+        rules = self._rules.restricted_to(node_types)
+        types = plannable_types(self._catalogue, rules)
+        questions = self._start_conversation(prompt, provider, model, types, max_nodes, rules)
         questions = replace(questions, first=settings.of(questions.first))
         translate, steps = (read_small_reply, read_steps) if questions.small else (None, None)
         defaults = ModelDefaults(provider, model)
         context = ParseContext(
-            self._catalogue, self._providers, defaults, self._limits, translate, types, max_nodes
-        )
+            self._catalogue, self._providers, defaults, self._limits, translate, types, max_nodes,
+            self._rules.effects,
+        )  # fmt: skip
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=scope, steps=steps)
         return await self._ask_until_valid(prompt, questions, context, report, ask)
@@ -154,7 +157,8 @@ class Planner:
         for number in range(1 + MAX_REPAIRS):
             if number:
                 shown = [d.as_json() for d in findings]
-                on_progress(PlanProgress("repair", {"attempt": number + 1, "diagnostics": shown}))
+                data = {"attempt": number + 1, "diagnostics": shown}
+                on_progress(PlanProgress("repair", data, attempts[-1]["usage"]))
             try:
                 answer = await ask(request)
             except ProviderError as error:
@@ -175,7 +179,13 @@ class Planner:
         raise PlanInvalid(findings, attempts)
 
     def _start_conversation(
-        self, goal: str, provider: str, model: str, types: Sequence[str], max_nodes: int | None
+        self,
+        goal: str,
+        provider: str,
+        model: str,
+        types: Sequence[str],
+        max_nodes: int | None,
+        rules: PlanRules,
     ) -> _Conversation:
         profile = self._providers.profile(provider, model)
         if profile.small:
@@ -187,6 +197,7 @@ class Planner:
             provider=provider,
             model=model,
             max_nodes=self._max_nodes(max_nodes),
+            tools=tool_cards(self._catalogue, rules),
         )
         request = ModelRequest(
             provider,
@@ -247,8 +258,10 @@ class Planner:
 
     def _estimated(self, request: ModelRequest, text: str) -> Usage:
         """Return the estimated usage of a call that was stopped before it reported its usage."""
-        told = Usage(text_tokens(*request.texts), text_tokens(text), estimated=True)
-        return replace(told, cost_usd=self._providers.price(request.provider, request.model, told))
+        usage = Usage(text_tokens(*request.texts), text_tokens(text), estimated=True)
+        return replace(
+            usage, cost_usd=self._providers.price(request.provider, request.model, usage)
+        )
 
     def _plan(
         self,

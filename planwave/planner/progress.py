@@ -23,11 +23,12 @@ class PlanProgress(NamedTuple):
     ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
     ``{"id", "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``repair`` ``{"attempt",
     "diagnostics"}``: the model writes the plan again, so earlier titles, nodes and edges are void;
-    ``fix`` ``{"fix"}``.
+    ``fix`` ``{"fix"}``. ``usage``, with ``repair``, is that of the attempt before it.
     """
 
     kind: ProgressKind
     data: dict[str, Any]
+    usage: dict[str, Any] | None = None
 
 
 ProgressListener = Callable[[PlanProgress], None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -19,8 +19,9 @@ from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import Catalogue, effect_of
 from planwave.graph.reading.documents import parse_strict_json
+from planwave.graph.subgraphs import subgraphs_of
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph
 from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
@@ -202,7 +203,7 @@ class ParseContext(NamedTuple):
     """The node types, providers and limits that replies are checked against.
 
     ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
-    what the limits allow.
+    what the limits allow; ``effects`` are the only ones its nodes may have, None for all.
     """
 
     catalogue: Catalogue
@@ -212,6 +213,7 @@ class ParseContext(NamedTuple):
     translate: Translate | None = None
     node_types: Sequence[str] | None = None
     max_nodes: int | None = None
+    effects: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +283,7 @@ def _too_long(reply: str, limits: Limits | None) -> Diagnostic | None:
 
 def _limit_exceeded(limit: str, value: int, actual: str, pointer: str) -> Diagnostic:
     message = f"limit {limit} of a model's plan is {value}, met {actual}"
-    hint = f"write a smaller plan, or raise PLANWAVE_LIMIT_{limit.upper()}"
+    hint = f"write a smaller plan, or raise the limit {limit}"
     return Diagnostic("limit-exceeded", "error", message, pointer, hint=hint)
 
 
@@ -308,9 +310,31 @@ def _build_and_check(
     findings = [*known, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
     graph, found = read_and_check(draft.document, context.catalogue, context.limits)
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
+    findings += () if graph is None else _effects_not_allowed(graph, context, "")
     findings = sorted_by_location([*findings, *(d for d in found if not d.fix)])
     kept = None if errors_in(findings) else graph
     return ParseResult("", kept, (plan.title or "").strip(), findings, fixes)
+
+
+def _effects_not_allowed(graph: Graph, context: ParseContext, pointer: str) -> Iterator[Diagnostic]:
+    """Yield an error for each node whose data give it an effect that the plan may not have."""
+    if context.effects is None:
+        return
+    for number, node in enumerate(graph.nodes):
+        here = f"{pointer}/nodes/{number}"
+        facts = context.catalogue.type_info(node.type)
+        by = None if facts is None else facts.effect_by
+        if facts is not None and by is not None:
+            effect = effect_of(node, facts, graph)
+            if effect not in context.effects:
+                message = (
+                    f"node {node.id!r} has the effect {effect!r} by its data.{by.field}; this plan "
+                    f"may have {', '.join(sorted(context.effects))}"
+                )
+                yield Diagnostic("type-not-allowed", "error", message, here, node.id)
+        for inner in subgraphs_of(node, context.catalogue):
+            for found in _effects_not_allowed(inner, context, ""):
+                yield replace(found, pointer=f"{here}/data", node=node.id)
 
 
 def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:

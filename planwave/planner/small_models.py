@@ -75,21 +75,22 @@ def small_request(
             f"the goal is {size} bytes long; {provider}/{model} can read {_MAX_GOAL_BYTES} "
             "beside what its steps are given",
             code="context-too-long",
-            hint="shorten the goal, or choose a larger model with --provider and --model",
+            hint="shorten the goal, or choose a larger model",
         )
     example = closest_example(goal)
-    system, prompt = small_planner_prompt(
+    system, beginning, rest = small_planner_prompt(
         _goal_in_prompt(goal), example.goal, json.dumps(example.plan, ensure_ascii=False)
     )
     return ModelRequest(
         provider=provider,
         model=model,
-        prompt=prompt,
+        prompt=beginning + rest,
         system=system,
         temperature=0.0,
         max_tokens=MAX_TOKENS,
         schema=positional_schema(catalogue_types, required=tuple(example.plan)),
         schema_name="plan",
+        fixed_chars=len(beginning),
     )
 
 
@@ -130,8 +131,8 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
-        "target", "channel": "flow"}]}``; ids are made from names. The final step also reads what
-        its task names, and every result no other step reads. No step depends on a step that is missing.
+        "target", "channel": "flow"}]}``; ids are made from names. The final step reads the results
+        of all others. No step depends on a step that is missing.
     """
     written_title, _ = reply["title"], reply["final"]
     plan = read_steps(reply)
@@ -191,23 +192,17 @@ def _text(chars: int) -> dict[str, Any]:
 
 
 def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the steps whose results each step reads.
+    """Return the steps whose results each step reads; the final step reads all of them.
 
-    The final step also reads the steps that its task mentions by name or key, and every result
-    that no other step reads.
+    Small models tend to name only the step before it, whose result has lost what the answer needs:
+    one name is chosen, but the list of names is two steps back.
     """
     sources = {
         step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]
         for step, written in steps.items()
     }
-    if "final" not in steps:
-        return sources
-    read = {source for named in sources.values() for source in named}
-    task = steps["final"]["task"].casefold()
-    for step in steps:
-        spoken_of = step not in read or step in task or _name(step, steps[step]).casefold() in task
-        if spoken_of and step != "final" and step not in sources["final"]:
-            sources["final"].append(step)
+    if "final" in sources:
+        sources["final"] = [step for step in steps if step != "final"]
     return sources
 
 

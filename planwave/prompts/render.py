@@ -6,6 +6,7 @@ holds ``{{ }}`` is text like any other. Undefined names are errors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import jinja2
+
+_CHOICE = re.compile(r"\b(choose|pick|recommend|which)\b", re.IGNORECASE)
+"""Words of goals that ask for a choice: small models list what there is, and forget to choose."""
 
 
 class TypeCard(NamedTuple):
@@ -31,6 +35,14 @@ class TypeCard(NamedTuple):
     effect: str = "none"
 
 
+class ToolCard(NamedTuple):
+    """One tool as the planner's prompt shows it; ``effect`` is what calling it does to the world."""
+
+    name: str
+    purpose: str
+    effect: str = "none"
+
+
 class ProviderCard(NamedTuple):
     """One available provider; ``models`` may be a selection."""
 
@@ -46,6 +58,7 @@ def planner_prompt(
     provider: str,
     model: str,
     max_nodes: int | None = None,
+    tools: Sequence[ToolCard] = (),
 ) -> tuple[str, str]:
     """Return the system and the user prompt for a plan.
 
@@ -56,6 +69,7 @@ def planner_prompt(
         provider: Used by nodes that name none, with ``model``.
         model: See ``provider``.
         max_nodes: The most nodes a plan may have, None for no limit.
+        tools: The tools that a plan may link to agents.
     """
     system = _render(
         "planner_system.j2",
@@ -64,6 +78,7 @@ def planner_prompt(
         provider=provider,
         model=model,
         max_nodes=max_nodes,
+        tools=tools,
     )
     return system, _render("planner_user.j2", goal=goal)
 
@@ -84,17 +99,21 @@ def repair_prompt(
     )
 
 
-def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str]:
-    """Return the system and the user prompt for a plan by a small model.
+def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str, str]:
+    """Return the system prompt for a plan by a small model, and the user prompt in two parts.
+
+    Only the second part has the goal; the first part is the same for all goals with this example.
 
     Args:
         goal: The user's words.
         example_goal: A goal of the same kind.
         example_plan: Its plan as JSON text, in the form asked for.
     """
-    return _render("planner_small_system.j2"), _render(
-        "planner_small.j2", goal=goal, example_goal=example_goal, example_plan=example_plan
+    example = _render(
+        "planner_small_example.j2", example_goal=example_goal, example_plan=example_plan
     )
+    asked = _render("planner_small_goal.j2", goal=goal)
+    return _render("planner_small_system.j2"), f"{example}\n", asked
 
 
 def agent_prompt(goal: str, task: str, inputs: str) -> str:
@@ -108,18 +127,30 @@ def agent_prompt(goal: str, task: str, inputs: str) -> str:
     return _render("agent_prompt.j2", goal=goal, task=task, inputs=inputs)
 
 
-def small_agent_prompt(goal: str, task: str, inputs: str) -> tuple[str, str]:
+def small_agent_prompt(
+    goal: str, task: str, inputs: str, *, is_last: bool = False
+) -> tuple[str, str]:
     """Return the system and the user prompt of a planned step for a small model.
 
     It ends with an order and a count: small models repeat a task that stands last instead of doing
-    it, and keep to a number of sentences better than to one of words.
+    it, and keep to a number of sentences better than to one of words. A last step is given the goal
+    as its order and its task only as a note: planners give it a part of the goal at times ("summarise
+    the best name"), and the answer then lacks the rest.
 
     Args:
         goal: What the whole plan is for; "" where it has none.
         task: What this step has to do.
         inputs: The ``From {name} ({id}):`` blocks of what earlier steps gave, "" for a first step.
+        is_last: Whether the result is for people, not for other steps.
     """
-    prompt = _render("agent_small.j2", goal=goal, task=task, inputs=inputs)
+    prompt = _render(
+        "agent_small.j2",
+        goal=goal,
+        task=task,
+        inputs=inputs,
+        is_last=is_last,
+        is_choice=_CHOICE.search(goal or task) is not None,
+    )
     return _render("agent_small_system.j2"), prompt
 
 

@@ -50,9 +50,10 @@ Source: the model names of pydantic-ai 2.68; other names are passed on unchanged
 
 _FAMILIES = (("claude", "anthropic"), ("gpt-", "openai"), ("chatgpt-", "openai"))
 _HOSTED_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_SEARCHING_KINDS: tuple[ProviderKind, ...] = ("openai", "anthropic")
 _MODEL_NAME_CHARS = 200
-_DOCTOR_HINT = "planwave doctor lists the providers, and how to enable each"
-_NEW_PROVIDER_HINT = "name one of these, or add [providers.NAME] with a base_url to planwave.toml"
+_ADD_PROVIDER = "add [providers.NAME] with a base_url to planwave.toml"
+_NEW_PROVIDER_HINT = f"name one of these, or {_ADD_PROVIDER}"
 _LOCAL_MISSING = (False, "the embedded model is not part of this installation", "")
 
 
@@ -116,7 +117,8 @@ class ProviderCatalog:
         """Return the capabilities of a model; accepts any name."""
         if provider == "local" and self.local is not None:
             return self.local.profile(model)
-        return ModelProfile()
+        can_search = provider in self._names() and self._kind(provider) in _SEARCHING_KINDS
+        return ModelProfile(web_search=can_search)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the price in US dollars from the public price list, or None if unknown."""
@@ -231,6 +233,7 @@ class ProviderCatalog:
             models=local.models if local else (),
             default_model=local.default_model if local else None,
             open_models=False,
+            download=local.running_download() if local and not available else None,
         )
 
     def _available_reason(self, name: str) -> str:
@@ -275,14 +278,17 @@ class ProviderCatalog:
             return self._describe(provider)
         named = f"unknown provider {provider[:80]!r}"
         if near := _closest(provider, self._names()):
-            raise UnknownProvider(f"{named}: did you mean {near!r}?", hint=_DOCTOR_HINT)
+            hint = f"the providers are {', '.join(self._names())}"
+            error = UnknownProvider(f"{named}: did you mean {near!r}?", hint=hint)
+            error.closest = near
+            raise error
         raise UnknownProvider(f"{named}; {self._overview()}", hint=_NEW_PROVIDER_HINT)
 
     def _require_available(self, info: ProviderInfo) -> None:
         if not info.available:
             raise UnavailableProvider(
                 f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._hints(info.how_to_enable),
+                hint=self._hint(info.how_to_enable),
             )
 
     def _first_available(self) -> ProviderInfo:
@@ -291,8 +297,9 @@ class ProviderCatalog:
             if (info := self._require_known(name)).available:
                 return info
         raise UnavailableProvider(
-            f"no language model provider is available; {self._overview()}",
-            hint=self._hints(""),
+            "no language model provider is available: "
+            + "; ".join(f"{info.name} ({info.reason})" for info in self.list()),
+            hint=self._hint(""),
         )
 
     def _provider_of_model(self, model: str) -> ProviderInfo:
@@ -321,12 +328,14 @@ class ProviderCatalog:
         offered = ", ".join(info.models) or "any name without spaces"
         near = _closest(chosen, info.models)
         can_be_downloaded = info.name == "local" and chosen in MODEL_FILES
-        raise UnknownModel(
+        error = UnknownModel(
             f"provider {info.name!r} has no model {chosen[:80]!r}; it offers: {offered}"
             + (f"; did you mean {near!r}?" if near else ""),
             hint=(f"run: planwave model pull {chosen}, or " if can_be_downloaded else "")
             + "leave the model out to use the provider's default",
         )
+        error.closest = near
+        raise error
 
     def _overview(self) -> str:
         infos = self.list()
@@ -334,19 +343,15 @@ class ProviderCatalog:
         missing = "; ".join(f"{info.name} ({info.reason})" for info in infos if not info.available)
         return f"available: {available}" + (f"; not available: {missing}" if missing else "")
 
-    def _hints(self, first: str) -> str:
-        hints = [first] if first else []
-        hints += [
-            info.how_to_enable
-            for info in self.list()
-            if not info.available and info.how_to_enable and info.how_to_enable != first
-        ]
+    def _hint(self, first: str) -> str:
+        """Return how to enable one provider, or which to use; if none is available, every way."""
         available = [info.name for info in self.list() if info.available]
         if available:
             verb = "is" if len(available) == 1 else "are"
-            hints.append(f"or use {' or '.join(available)}, which {verb} available")
-        hints.append("or add [providers.NAME] with a base_url to planwave.toml")
-        return "; ".join(hints)
+            use = f"use {' or '.join(available)}, which {verb} available"
+            return f"{first}, or {use}" if first else use
+        ways = [first, *(info.how_to_enable for info in self.list()), _ADD_PROVIDER]
+        return ", or ".join(dict.fromkeys(filter(None, ways)))
 
 
 @cache

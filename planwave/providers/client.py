@@ -10,26 +10,37 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import asdict, replace
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planwave.errors import ProviderError
+from planwave.errors import PlanwaveError, ProviderError
 from planwave.providers.catalog import ProviderCatalog, ProviderConfig
 from planwave.providers.errors import classify
 from planwave.providers.protocols import (
     CallKey,
     CallReport,
     CallScope,
+    CallTrace,
     Delta,
+    LocalProvider,
     ModelReply,
     ModelRequest,
+    OpenCallTrace,
     Recorder,
-    Usage,
 )
-from planwave.providers.recordings import idempotency_key, key_of, reply_from
+from planwave.providers.recordings import (
+    IDEMPOTENCY_HEADER,
+    failure_from,
+    failure_record,
+    find_record,
+    idempotency_key,
+    key_of,
+    record_of,
+    reply_from,
+)
 from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Settings
 
@@ -39,6 +50,13 @@ if TYPE_CHECKING:
 
 _BACKOFF_S = 0.5
 _BACKOFF_CAP_S = 20.0
+
+
+class _Attempt(NamedTuple):
+    """An attempt that is being made: when it began, and its trace."""
+
+    began: float
+    trace: CallTrace | None
 
 
 class ModelClient:
@@ -55,6 +73,7 @@ class ModelClient:
         rng: Returns a number in [0, 1), for jitter.
         timeout: Limits the time of one wait.
         now: The current time, for ``Retry-After`` dates.
+        open_trace: Opens the trace of an attempt; None traces nothing.
 
     Attributes:
         on_call: Called with the report of each attempt, for metrics.
@@ -71,6 +90,7 @@ class ModelClient:
         rng: Callable[[], float] = random.random,
         timeout: Callable[[float], AbstractAsyncContextManager[Any]] = asyncio.timeout,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        open_trace: OpenCallTrace | None = None,
     ) -> None:
         self._limits = settings.limits
         self._catalogue = catalogue
@@ -80,6 +100,7 @@ class ModelClient:
         self._rng = rng
         self._timeout = timeout
         self._now = now
+        self._open_trace = open_trace
         self.on_call: Callable[[CallReport], None] | None = None
         self._call_gates: dict[str, CallGate] = {}
         self._loaded_sdks: set[str] = set()
@@ -93,24 +114,31 @@ class ModelClient:
         Close the iterator (``contextlib.aclosing``) if it is not read to its end.
 
         Raises:
-            ProviderError: The call failed after its retries.
+            ProviderError: The call failed after its retries, or is recorded as failed.
             UnknownProvider, UnavailableProvider: The provider of the request cannot be called.
             StoreError: The recorder cannot store the reply, or a recorded reply is invalid.
         """
         key = key_of(request, scope) if scope is not None else None
-        recorded = await self._recorded(key)
+        recorded = await self._recorded(request, scope, key)
         if recorded is not None:
-            self._report(request, "recorded")
-            yield Delta(recorded.text)
+            if recorded.text:
+                yield Delta(recorded.text)
             yield recorded
             return
+        if scope is not None and scope.reserve is not None:
+            await scope.reserve(request)
         reply: ModelReply | None = None
-        async with aclosing(self._with_retries(request, scope, key)) as items:
-            async for item in items:
-                if isinstance(item, Delta):
-                    yield item
-                else:
-                    reply = item
+        try:
+            async with aclosing(self._with_retries(request, scope, key)) as items:
+                async for item in items:
+                    if isinstance(item, Delta):
+                        yield item
+                    else:
+                        reply = item
+        except ProviderError as error:
+            if scope is not None and scope.record_failures:
+                await self._record(key, failure_record(error))
+            raise
         assert reply is not None  # noqa: S101 - an attempt ends with a reply or raises
         yield reply
 
@@ -121,11 +149,21 @@ class ModelClient:
         for client in clients:
             await client.close()
 
-    async def _recorded(self, key: CallKey | None) -> ModelReply | None:
-        if key is None or self._recorder is None:
+    async def _recorded(
+        self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
+    ) -> ModelReply | None:
+        """Return the recorded reply of a call, if there is one, or raise its recorded failure."""
+        if scope is None or key is None or self._recorder is None:
             return None
-        record = await self._recorder.recorded(key)
-        return None if record is None else reply_from(record)
+        record = await find_record(self._recorder, key, scope)
+        if record is None:
+            return None
+        failure = failure_from(record)
+        reply = reply_from(record) if failure is None else None
+        self._report(request, "recorded")
+        if failure is not None:
+            raise failure
+        return reply
 
     async def _with_retries(
         self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
@@ -134,15 +172,15 @@ class ModelClient:
         gate = self._call_gate(connection)
         secret = connection.api_key
         call = CallContext(request, scope, secret.get_secret_value() if secret is not None else "")
-        await self._load(connection.kind)
+        await self._load(connection.kind, request.model)
         started = self._clock()
         for number in count(1):
             delivered = False
-            began: float | None = None
+            attempt: _Attempt | None = None
             try:
                 async with gate.acquire(call, is_retry=number > 1):
-                    began = self._clock()
-                    async with aclosing(self._attempt(connection, request, key)) as items:
+                    attempt = self._begin(request, scope)
+                    async with aclosing(self._attempt(connection, request, key, attempt)) as items:
                         async for item in items:
                             gate.record_success(call)
                             if isinstance(item, Delta):
@@ -150,17 +188,17 @@ class ModelClient:
                                 yield item
                                 continue
                             reply = self._reply(request, item, number, self._clock() - started)
-                            self._report(request, "completed", began, reply.usage)
-                            began = None
-                            await self._record(key, reply)
+                            self._report(request, "completed", attempt, reply)
+                            attempt = None
+                            await self._record(key, record_of(reply))
                             yield reply
                             return
             except (asyncio.CancelledError, GeneratorExit):
-                if began is not None:  # else no call was made, or it is already reported
-                    self._report(request, "cancelled", began)
+                if attempt is not None:  # else no call was made, or it is already reported
+                    self._report(request, "cancelled", attempt)
                 raise
             except Exception as error:
-                if began is None:
+                if attempt is None:
                     raise
                 classified = self._classify(error, call)
                 if classified is None:
@@ -169,44 +207,64 @@ class ModelClient:
                 gate.record_failure(call, failed)
                 may_retry = number < self._limits.call_attempts and gate.has_time_for(call)
                 will_retry = retry and not delivered and may_retry
-                self._report(request, failed.code, began, will_retry=will_retry)
+                self._report(request, failed.code, attempt, will_retry=will_retry)
                 if not will_retry:
                     raise failed from error
             finally:
                 gate.release(call)
             await self._sleep(self._backoff(number))
 
+    def _begin(self, request: ModelRequest, scope: CallScope | None) -> _Attempt:
+        trace = None if self._open_trace is None else self._open_trace(request, scope)
+        return _Attempt(self._clock(), trace)
+
     async def _attempt(
-        self, connection: ProviderConfig, request: ModelRequest, key: CallKey | None
+        self,
+        connection: ProviderConfig,
+        request: ModelRequest,
+        key: CallKey | None,
+        attempt: _Attempt,
     ) -> AsyncGenerator[Delta | AttemptResult, None]:
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.providers.attempt import stream_attempt
 
-        headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
+        headers = {} if attempt.trace is None else dict(attempt.trace.headers)
+        if key is not None:
+            headers[IDEMPOTENCY_HEADER] = idempotency_key(key)
         client = await self._sdk_client(connection, request.model)
+        if request.fixed_chars and connection.kind == "local" and self._catalogue.local is not None:
+            await self._catalogue.local.prepare(request)
         async with aclosing(stream_attempt(client, request, headers)) as items:
             async for item in items:
                 yield item
 
-    async def _record(self, key: CallKey | None, reply: ModelReply) -> None:
-        """Record a complete reply before it is yielded: it is paid for."""
+    async def _record(self, key: CallKey | None, record: dict[str, Any]) -> None:
+        """Record a complete reply before it is yielded, since it is paid for, or a failure."""
         if key is not None and self._recorder is not None:
-            await self._recorder.record(key, asdict(reply))
+            await self._recorder.record(key, record)
 
     def _report(
         self,
         request: ModelRequest,
         outcome: str,
-        began: float | None = None,
-        usage: Usage | None = None,
+        attempt: _Attempt | None = None,
+        reply: ModelReply | None = None,
         *,
         will_retry: bool = False,
     ) -> None:
+        report = CallReport(
+            request.provider,
+            request.model,
+            outcome,
+            0.0 if attempt is None else self._clock() - attempt.began,
+            None if reply is None else reply.usage,
+            will_retry,
+            None if reply is None else reply.finish_reason,
+        )
+        if attempt is not None and attempt.trace is not None:
+            attempt.trace.end(report)
         if self.on_call is not None:
-            spent = 0.0 if began is None else self._clock() - began
-            self.on_call(
-                CallReport(request.provider, request.model, outcome, spent, usage, will_retry)
-            )
+            self.on_call(report)
 
     def _classify(self, error: Exception, call: CallContext) -> tuple[ProviderError, bool] | None:
         if isinstance(error, ProviderError):
@@ -235,6 +293,9 @@ class ModelClient:
             usage=replace(end.usage, cost_usd=cost),
             attempts=attempts,
             duration_s=round(duration_s, 6),
+            tool_calls=end.tool_calls,
+            sources=end.sources,
+            native=end.native,
         )
 
     def _call_gate(self, connection: ProviderConfig) -> CallGate:
@@ -249,11 +310,18 @@ class ModelClient:
             )
         return gate
 
-    async def _load(self, kind: str) -> None:
-        """Import the SDKs at the first call, in a thread: the import takes seconds."""
-        if kind not in self._loaded_sdks:
-            await asyncio.to_thread(_load_sdk, kind)
-            self._loaded_sdks.add(kind)
+    async def _load(self, kind: str, model: str) -> None:
+        """Import the SDKs at the first call, in a thread: the import takes seconds.
+
+        The embedded model loads at the same time; if it cannot, the attempt raises the error.
+        """
+        if kind in self._loaded_sdks:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.to_thread(_load_sdk, kind))
+            if kind == "local" and self._catalogue.local is not None:
+                tasks.create_task(_start_ahead(self._catalogue.local, model))
+        self._loaded_sdks.add(kind)
 
     async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
@@ -274,6 +342,11 @@ class ModelClient:
                 connection, url, secret, deadlines, clock=self._clock, timeout=self._timeout
             )
         return client
+
+
+async def _start_ahead(local: LocalProvider, model: str) -> None:
+    with suppress(PlanwaveError):
+        await local.endpoint(model)
 
 
 def _load_sdk(kind: str) -> None:

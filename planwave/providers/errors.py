@@ -71,9 +71,9 @@ _HINTS = {
     "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
     "content-filtered": "rephrase the prompt",
     "refused": "rephrase the prompt, or choose another model",
-    "first-byte-timeout": "raise PLANWAVE_LIMIT_FIRST_BYTE_S, or choose a faster model",
-    "chunk-timeout": "raise PLANWAVE_LIMIT_CHUNK_GAP_S, or choose a faster model",
-    "call-timeout": "raise PLANWAVE_LIMIT_CALL_S, or ask for less text",
+    "first-byte-timeout": "raise the limit first_byte_s, or choose a faster model",
+    "chunk-timeout": "raise the limit chunk_gap_s, or choose a faster model",
+    "call-timeout": "raise the limit call_s, or ask for less text",
 }
 
 _SENTENCES = {
@@ -99,6 +99,7 @@ _SENTENCES = {
 }
 
 _RETRYABLE = frozenset({"provider-unreachable", "rate-limited", "provider-overloaded"})
+_REQUEST_CODES = frozenset({"bad-request", "content-filtered", "refused"})
 
 
 def provider_error(
@@ -144,6 +145,14 @@ def provider_error(
         status=status,
         retry_after_s=retry_after_s if retry_in_s is None else retry_in_s,
     )
+
+
+def is_request_error(error: ProviderError) -> bool:
+    """Return whether an error is about what was requested, so that no other model is to be called.
+
+    ``context-too-long`` is not: another model may have a longer context.
+    """
+    return error.code in _REQUEST_CODES
 
 
 def classify(

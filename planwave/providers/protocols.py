@@ -7,20 +7,61 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from planwave.graph.plan import canonical_json
 
+Api = Literal["chat", "responses", "messages"]
+"""The API of a provider by which a model is called: OpenAI's two, and Anthropic's."""
+
+
+class ToolSpec(NamedTuple):
+    """A tool that a model may call; ``parameters`` is the JSON Schema of its arguments, an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What the model reads of it."""
+        return (self.name, self.description, canonical_json(dict(self.parameters)))
+
+
+class ToolCall(NamedTuple):
+    """A call that a model asks for; ``arguments`` is its JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One turn of a conversation; ``images`` are http(s) or base64 ``data:`` URLs, only in user turns."""
+    """One turn of a conversation.
 
-    role: Literal["user", "assistant"]
+    Attributes:
+        role: Who speaks; ``tool`` gives the result of the call ``tool_call_id`` to the model.
+        text: What is said; the result of a tool as text.
+        images: http(s) or base64 ``data:`` URLs, only in turns of the user.
+        tool_calls: The calls that a turn of the assistant asks for.
+        tool_call_id: The call whose result a ``tool`` turn holds.
+        tool_name: The tool of that call.
+        is_error: The call failed or was refused; only in ``tool`` turns.
+        native: A turn of the assistant in the form of ``ModelReply.native``, with its reasoning; text
+            and tool calls are in it too. It is sent where it can be, and is no part of the identity.
+    """
+
+    role: Literal["user", "assistant", "tool"]
     text: str
     images: tuple[str, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    tool_name: str = ""
+    is_error: bool = False
+    native: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +70,10 @@ class ModelRequest:
 
     ``schema`` requests a JSON reply (JSON Schema, object at the root). ``messages`` are the
     conversation so far; ``prompt`` follows as the next turn of the user, and may be empty if the
-    conversation ends with one.
+    conversation ends with one. The first ``fixed_chars`` characters of ``prompt`` are, with ``system``,
+    the same in many calls: a provider may keep what it computed for them. It changes no reply.
+    A reply may call ``tools`` instead of, or besides, giving text; ``web_search`` lets the provider
+    search the web while it replies.
     """
 
     provider: str
@@ -42,21 +86,48 @@ class ModelRequest:
     schema: Mapping[str, Any] | None = None
     schema_name: str = "reply"
     messages: tuple[PromptMessage, ...] = ()
+    fixed_chars: int = 0
+    tools: tuple[ToolSpec, ...] = ()
+    web_search: bool = False
+
+    @property
+    def fixed_beginning(self) -> str:
+        """The part of ``prompt`` that many calls begin with."""
+        return self.prompt[: self.fixed_chars]
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All text of the request."""
-        return (self.system or "", *(message.text for message in self.messages), self.prompt)
+        """All text of the request: also what it says of tools and their calls."""
+        calls = (call for message in self.messages for call in message.tool_calls)
+        return (
+            self.system or "",
+            *(message.text for message in self.messages),
+            self.prompt,
+            *(text for call in calls for text in (call.name, call.arguments)),
+            *(text for tool in self.tools for text in tool.texts),
+        )
 
     def hash(self) -> str:
-        """Return the identity of the call: sha256 over every field in canonical JSON.
+        """Return the identity of the call: sha256 in canonical JSON over every field that forms the reply.
 
-        ``messages`` counts only if present, so that calls recorded before it existed are still found.
+        What came later counts only if present, so that calls recorded before it existed are still found.
         """
         fields = asdict(self)
-        if not self.messages:
-            del fields["messages"]
+        del fields["fixed_chars"]
+        for name in ("messages", "tools", "web_search"):
+            if not fields[name]:
+                del fields[name]
+        for message in fields.get("messages", ()):
+            _drop_absent_parts(message)
         return hashlib.sha256(canonical_json(fields).encode("utf-8")).hexdigest()
+
+
+def _drop_absent_parts(message: dict[str, Any]) -> None:
+    """Leave out of the identity what a turn without tools does not have, and its native form."""
+    del message["native"]
+    for name in ("tool_calls", "tool_call_id", "tool_name", "is_error"):
+        if not message[name]:
+            del message[name]
 
 
 class CallSettings(NamedTuple):
@@ -67,7 +138,7 @@ class CallSettings(NamedTuple):
     reasoning_effort: str | None = None
 
     def of(self, request: ModelRequest) -> ModelRequest:
-        """Return a request with these settings in place of its own."""
+        """Return a copy of a request with these settings."""
         changes: Mapping[str, Any] = self._asdict()
         return replace(request, **{k: v for k, v in changes.items() if v is not None})
 
@@ -100,9 +171,20 @@ class Usage:
     estimated: bool = False
 
 
+class Source(NamedTuple):
+    """A page that a reply cites."""
+
+    url: str
+    title: str
+
+
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A finished reply. ``finish_reason`` is ``stop`` or ``length``; others are errors."""
+    """A finished reply. ``finish_reason`` is ``stop`` or ``length``; others are errors.
+
+    ``text`` may be empty where there are ``tool_calls``. ``native`` is the reply with all its parts as
+    JSON, reasoning and its signatures too, in the form of pydantic-ai's messages; None for plain text.
+    """
 
     text: str
     provider: str
@@ -111,6 +193,9 @@ class ModelReply:
     usage: Usage = field(default_factory=Usage)
     attempts: int = 1
     duration_s: float = 0.0
+    tool_calls: tuple[ToolCall, ...] = ()
+    sources: tuple[Source, ...] = ()
+    native: Mapping[str, Any] | None = None
     recorded: bool = False
     """Whether the reply came from the recorder and its cost was counted before. False if the process
     that paid for it stopped before it counted the cost."""
@@ -125,6 +210,7 @@ class CallReport(NamedTuple):
         duration_s: Of the attempt, without the time in the queue of the provider.
         usage: The tokens, if known.
         will_retry: Another attempt follows.
+        finish_reason: Of a complete reply; None without one.
     """
 
     provider: str
@@ -133,6 +219,7 @@ class CallReport(NamedTuple):
     duration_s: float = 0.0
     usage: Usage | None = None
     will_retry: bool = False
+    finish_reason: str | None = None
 
 
 ORDINALS_PER_ANSWER: Final = 1_000
@@ -140,11 +227,12 @@ ORDINALS_PER_ANSWER: Final = 1_000
 
 
 class CallScope:
-    """The owner of a call: one attempt of one node of one execution.
+    """The owner of a call: one attempt of one node of one execution, with one scope for all its calls.
 
     ``next_ordinal`` numbers the calls of an attempt 0, 1, 2 …; an attempt that is repeated after a
     crash and makes the same calls in the same order gets the recorded replies. An attempt that
-    resumes after an answer continues with other numbers.
+    resumes after an answer continues with other numbers. Calls that are made side by side get their
+    numbers beforehand, in a fixed order, and each its own :meth:`at`.
 
     Args:
         execution_id: The execution.
@@ -152,9 +240,24 @@ class CallScope:
         attempt: The number of the attempt, from 1.
         answers: The number of answers this attempt has received.
         time_left_s: Returns the seconds until the timeout of the attempt, the limit of a wait.
+
+    Attributes:
+        record_failures: Whether the next call is recorded also if it fails: another call follows that
+            would not be made if this one succeeded after a crash.
+        reserve: Called before a call that is paid for; it waits until the budget has what the call may use.
     """
 
-    __slots__ = ("_ordinal", "attempt", "execution_id", "path", "time_left_s")
+    __slots__ = (
+        "_has_diverged",
+        "_ordinal",
+        "_whole",
+        "attempt",
+        "execution_id",
+        "path",
+        "record_failures",
+        "reserve",
+        "time_left_s",
+    )
 
     def __init__(
         self,
@@ -168,13 +271,50 @@ class CallScope:
         self.path = path
         self.attempt = attempt
         self.time_left_s = time_left_s
+        self.record_failures = False
+        self.reserve: Callable[[ModelRequest], Awaitable[None]] | None = None
         self._ordinal = answers * ORDINALS_PER_ANSWER
+        self._whole = self
+        self._has_diverged = False
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the attempt made another call than is recorded: no later one is served."""
+        return self._whole._has_diverged
+
+    def diverge(self) -> None:
+        """Note that the attempt makes another call than is recorded under its number."""
+        self._whole._has_diverged = True
+
+    def at(self, ordinal: int) -> CallScope:
+        """Return the scope of one call, whose number was taken by :meth:`next_ordinal` before."""
+        scope = CallScope(self.execution_id, self.path, self.attempt, time_left_s=self.time_left_s)
+        scope._whole, scope._ordinal = self._whole, ordinal
+        scope.record_failures, scope.reserve = self.record_failures, self.reserve
+        return scope
 
     def next_ordinal(self) -> int:
         """Return the number of the next call in the attempt."""
         ordinal = self._ordinal
         self._ordinal += 1
         return ordinal
+
+
+class CallTrace(Protocol):
+    """Port: the trace of one attempt at a call; what makes it opens it when the attempt begins."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP headers that hand the trace context to the provider."""
+        ...
+
+    def end(self, report: CallReport) -> None:
+        """End the trace with the attempt."""
+        ...
+
+
+OpenCallTrace = Callable[[ModelRequest, CallScope | None], CallTrace]
+"""Opens the trace of an attempt at a call that is about to be made."""
 
 
 class CallKey(NamedTuple):
@@ -188,10 +328,20 @@ class CallKey(NamedTuple):
 
 
 class Recorder(Protocol):
-    """Port: stores replies so that no call is paid for twice; ``storage/`` implements it."""
+    """Port: stores the replies of external calls, so that none is paid for or acts twice.
+
+    A reply is JSON; a failure may be stored in its place. ``storage/`` implements it.
+    """
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        """Return the recorded reply (JSON), or None."""
+        """Return the recorded reply, or None."""
+        ...
+
+    async def has_other(self, key: CallKey) -> bool:
+        """Return whether another request is recorded under the number of a call.
+
+        What is recorded beside a call, under its hash with more behind it, is of the same request.
+        """
         ...
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
@@ -223,10 +373,24 @@ class ModelProfile:
     """Whether the model can write plans; all models can run steps."""
     structured_output: bool = True
     tools: bool = True
+    """Whether the model can call tools."""
+    web_search: bool = False
+    """Whether the provider can search the web while the model replies."""
     images: bool = True
     """Whether prompts may have images."""
     max_output_tokens: int | None = None
     """The default limit of a reply; None leaves it to the provider."""
+    continues: bool = False
+    """Whether the reply to a conversation that ends with the model's own text is the rest of that text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDownload:
+    """A download of a model that is going on, maybe in another process: bytes so far, and of all."""
+
+    model: str
+    done_bytes: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +409,7 @@ class ProviderInfo:
     default_model: str | None = None
     open_models: bool = True
     """Whether names outside ``models`` are accepted (hosted providers add models every month)."""
+    download: ModelDownload | None = None
 
 
 class Providers(Protocol):
@@ -288,6 +453,10 @@ class LocalProvider(Protocol):
         """Calls that a server runs at once; further calls would wait inside the server."""
         ...
 
+    def running_download(self) -> ModelDownload | None:
+        """Return how far a download of the default model is, None if there is none."""
+        ...
+
     def availability(self) -> tuple[bool, str, str]:
         """Return ``(available, reason, how_to_enable)``; cheap, starts nothing."""
         ...
@@ -297,6 +466,13 @@ class LocalProvider(Protocol):
 
         Raises:
             ProviderError: The model is missing or the server cannot start.
+        """
+        ...
+
+    async def prepare(self, request: ModelRequest) -> None:
+        """Load what an earlier call computed for the fixed beginning of a request, if it is kept.
+
+        Called after :meth:`endpoint`, before the call. It saves time only, and never fails.
         """
         ...
 

@@ -18,6 +18,7 @@ import httpx2
 from pydantic_ai.models import Model
 
 from planwave.providers.errors import TransportFault
+from planwave.providers.protocols import Api
 
 if TYPE_CHECKING:
     from planwave.providers.catalog import ProviderConfig
@@ -27,9 +28,11 @@ _MAX_LINE_BYTES = 4 * 1024 * 1024
 _ERROR_BYTES = 256 * 1024
 """Bytes read of an error response; the message is at its beginning."""
 _MAX_CACHED_MODELS = 64
-_END_MARKERS = {"openai": b"[DONE]", "local": b"[DONE]", "anthropic": b"message_stop"}
+_END_MARKERS = {"openai": (b"[DONE]",), "local": (b"[DONE]",), "anthropic": (b"message_stop",)}
 """The last message of a complete stream. Some OpenAI-compatible servers omit ``[DONE]``; for these
 the finish reason decides."""
+_RESPONSE_ENDS = (b"response.completed", b"response.incomplete", b"response.failed")
+"""The last messages of OpenAI's responses API, one of which ends a stream."""
 
 _T = TypeVar("_T")
 
@@ -82,14 +85,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         inner: httpx2.AsyncBaseTransport,
         deadlines: CallDeadlines,
         *,
-        end_marker: bytes | None,
+        end_markers: tuple[bytes, ...],
         drop_headers: tuple[str, ...],
         clock: Callable[[], float],
         timeout: TimeoutFactory,
     ) -> None:
         self._inner = inner
         self._deadlines = deadlines
-        self._end_marker = end_marker
+        self._end_markers = end_markers
         self._drop_headers = drop_headers
         self._clock = clock
         self._timeout = timeout
@@ -109,12 +112,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             raise StreamGarbage(f"answered {kind} instead of an event stream")
         if not isinstance(response.stream, httpx2.AsyncByteStream):
             return response
-        marker = self._end_marker if is_stream else None
+        markers = self._end_markers if is_stream else ()
+        if markers and request.url.path.endswith("/responses"):
+            markers = _RESPONSE_ENDS
         max_bytes = None if is_stream else _ERROR_BYTES
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
-            stream=_GuardedBody(response.stream, timer, marker, max_bytes),
+            stream=_GuardedBody(response.stream, timer, markers, max_bytes),
             extensions=response.extensions,
         )
 
@@ -163,13 +168,13 @@ class _GuardedBody(httpx2.AsyncByteStream):
         self,
         inner: httpx2.AsyncByteStream,
         timer: _DeadlineTimer,
-        end_marker: bytes | None,
+        end_markers: tuple[bytes, ...],
         max_bytes: int | None,
     ) -> None:
         self._inner = inner
         self._bytes_left = max_bytes
         self._timer = timer
-        self._marker = end_marker
+        self._markers = end_markers
         self._line = 0
         self._tail = b""
 
@@ -194,7 +199,7 @@ class _GuardedBody(httpx2.AsyncByteStream):
             self._bytes_left -= len(chunk)
             if self._bytes_left <= 0:
                 break
-        if self._marker is not None:
+        if self._markers:
             raise StreamCut("the stream ended without its last message")
 
     async def aclose(self) -> None:
@@ -208,13 +213,13 @@ class _GuardedBody(httpx2.AsyncByteStream):
         self._line = line if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
 
     def _look_for_end(self, chunk: bytes) -> None:
-        if self._marker is None:
+        if not self._markers:
             return
         window = self._tail + chunk
-        if self._marker in window:
-            self._marker = None
+        if any(marker in window for marker in self._markers):
+            self._markers = ()
         else:
-            self._tail = window[-len(self._marker) :]
+            self._tail = window[-max(map(len, self._markers)) :]
 
 
 class SdkClient:
@@ -231,7 +236,7 @@ class SdkClient:
         timeout: TimeoutFactory,
     ) -> None:
         self._connection = connection
-        self._models: dict[str, Model] = {}
+        self._models: dict[tuple[str, Api], Model] = {}
         kind = connection.kind
         self.strict_end = kind in _END_MARKERS
         is_own = connection.name == "openai"
@@ -244,7 +249,7 @@ class SdkClient:
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
             ),
             deadlines,
-            end_marker=_END_MARKERS.get(kind),
+            end_markers=_END_MARKERS.get(kind, ()),
             drop_headers=foreign,
             clock=clock,
             timeout=timeout,
@@ -256,13 +261,24 @@ class SdkClient:
         )
         self._provider = self._make_provider(base_url, api_key)
 
-    def model(self, name: str) -> Model:
+    def api(self, *, web_search: bool = False) -> Api:
+        """Return the API that a model is called by: OpenAI searches the web only in one of its two."""
+        match self._connection.kind:
+            case "anthropic":
+                return "messages"
+            case "openai" if web_search:
+                return "responses"
+            case _:
+                return "chat"
+
+    def model(self, name: str, *, web_search: bool = False) -> Model:
         """Return the pydantic-ai model of this name; cached."""
-        model = self._models.get(name)
+        key = (name, self.api(web_search=web_search))
+        model = self._models.get(key)
         if model is None:
             if len(self._models) >= _MAX_CACHED_MODELS:
                 self._models.clear()
-            model = self._models[name] = self._make_model(name)
+            model = self._models[key] = self._make_model(*key)
         return model
 
     async def close(self) -> None:
@@ -285,7 +301,13 @@ class SdkClient:
                 url = base_url or "https://api.anthropic.com"
                 is_own = self._connection.name == "anthropic"
                 headers = None if is_own else _headers_without_custom(api_key)
-                client = AsyncAnthropic(base_url=url, default_headers=headers, **common)
+                # The SDK's own tracing would replace the trace context of the call by the caller's.
+                client = AsyncAnthropic(
+                    base_url=url,
+                    default_headers=headers,
+                    open_telemetry={"traces": False},
+                    **common,
+                )
                 return AnthropicProvider(anthropic_client=client)
             case "openai":
                 # Lazy: test_a_call_loads_no_sdk_of_another_provider
@@ -302,18 +324,30 @@ class SdkClient:
                 client = AsyncOpenAI(base_url=base_url, **common)
                 return OpenAICompatibleProvider(self._connection.name, openai_client=client)
 
-    def _make_model(self, name: str) -> Model:
-        if self._connection.kind == "anthropic":
+    def _make_model(self, name: str, api: Api) -> Model:
+        if api == "messages":
             # Lazy: test_a_call_loads_no_sdk_of_another_provider
-            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 
-            return AnthropicModel(name, provider=self._provider)
+            # A search that a program of the model makes gives no citations.
+            callers = AnthropicModelSettings(anthropic_web_tools_allowed_callers=["direct"])
+            return AnthropicModel(name, provider=self._provider, settings=callers)
         # Lazy: test_a_call_loads_no_sdk_of_another_provider
-        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.models.openai import (
+            OpenAIChatModel,
+            OpenAIResponsesModel,
+            OpenAIResponsesModelSettings,
+        )
         from pydantic_ai.profiles.openai import OpenAIModelProfile
 
         # Send schemas unchanged: the default transformer empties open objects.
         profile = OpenAIModelProfile(json_schema_transformer=None)
+        if api == "responses":
+            # The responses API stores replies unless told not to; the chat API stores none.
+            settings = OpenAIResponsesModelSettings(openai_store=False)
+            return OpenAIResponsesModel(
+                name, provider=self._provider, profile=profile, settings=settings
+            )
         if self._connection.kind != "openai":
             # Other servers support neither strict schemas nor the newer name of the token limit.
             profile["supports_json_schema_output"] = True

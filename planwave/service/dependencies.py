@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from planwave.events import Event
+from planwave.events import Event, ExecutionState
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import Catalogue
@@ -48,8 +48,11 @@ class Observer(Protocol):
         """An execution ended or stopped running in this process."""
         ...
 
-    def link_cache_used(self, hits: int, misses: int) -> None:
-        """The hits and misses of the link cache of one execution."""
+    def link_cache_used(self, hits: int, misses: int, fan_out: Mapping[int, int]) -> None:
+        """The hits and misses of the link cache of one execution.
+
+        ``fan_out`` is how many artefacts had how many users.
+        """
         ...
 
     def delivered(self, lag_s: float) -> None:
@@ -65,6 +68,26 @@ class Observer(Protocol):
         ...
 
 
+class Tracer(Protocol):
+    """Port: makes spans of executions. ``service/tracing`` satisfies it; its methods must not raise."""
+
+    def current_context(self) -> dict[str, str]:
+        """Return the trace context of the caller as headers; empty without one."""
+        ...
+
+    def started(self, state: ExecutionState, trace_context: Mapping[str, str]) -> None:
+        """An execution left the queue; ``trace_context`` is that of the caller who created it."""
+        ...
+
+    def published(self, events: Sequence[Event]) -> None:
+        """As :meth:`Observer.published`."""
+        ...
+
+    def execution_left(self, execution_id: str) -> None:
+        """As :meth:`Observer.execution_left`."""
+        ...
+
+
 class CallSource(Protocol):
     """Port: a source of model calls that reports their ends. ``providers/`` satisfies it."""
 
@@ -75,6 +98,9 @@ class NodeCatalog(Catalogue, Protocol):
     """Port: the node types, which can also be shown to people. ``nodes/`` satisfies it."""
 
     def describe(self, node_type: str) -> dict[str, Any]: ...
+    def socket_types(self) -> list[dict[str, Any]]: ...
+    def describe_tools(self) -> list[dict[str, Any]]: ...
+    def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +116,9 @@ class ServiceDependencies:
         parent_calls: Finds recorded calls of executions for their forks, where calls are recorded.
         close: Stops the render worker, the model server and the HTTP clients.
         now: UTC time.
+        require_approval: Whether every execution waits for the approval of its plan.
+        tracer: Makes spans of executions; None makes none.
+        mcp_servers: How each MCP server is reached, by name.
     """
 
     store: Store
@@ -104,6 +133,9 @@ class ServiceDependencies:
     parent_calls: ParentCallRecorder | None = None
     close: Callable[[], Awaitable[None]] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    require_approval: bool = False
+    tracer: Tracer | None = None
+    mcp_servers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

@@ -39,8 +39,8 @@ class EventLoopMonitor:
     """Watches the event loop it is entered in; a context manager.
 
     Args:
-        on_lag: Told with every look for how many seconds the loop had no time; in the thread.
-        endless_s: After how long a stop is told that has not ended.
+        on_lag: Called at every check, in the monitor's thread, with the seconds that the loop was blocked.
+        endless_s: The seconds after which a stall that has not ended is logged.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class EventLoopMonitor:
             self._on_lag(lag_s)
 
     def _frame(self) -> FrameType | None:
-        # Collecting garbage in the middle of this stops Python 3.11 for good: the interpreter waits
+        # Collecting garbage in the middle of this hangs Python 3.11: the interpreter waits
         # for a lock that it holds itself (python/cpython#106883). So nothing is collected meanwhile.
         with _looking:
             collects = gc.isenabled()

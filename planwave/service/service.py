@@ -11,19 +11,24 @@ the same methods::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple, Self
 
+from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
 from planwave.providers.protocols import Providers
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.maintenance import Maintenance
+from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
 from planwave.service.streaming.subscriptions import StreamingService
 from planwave.settings import Limits
@@ -69,9 +74,14 @@ class Service:
         self.parse_and_check = plans.parse_and_check
         self.validate = plans.validate
         self.forecast = plans.forecast
+        self.forecast_report = plans.forecast_report
         self.delete_plan = plans.delete_plan
+        self._editor = PlanEditor(self._dependencies, plans, RevisionQueries(self._store))
+        self.edit_plan = self._editor.edit_plan
+        self.restore_revision = self._editor.restore_revision
         self.create_flow = flows.create_flow
         self.update_flow = flows.update_flow
+        self.edit_flow = flows.edit_flow
         self.delete_flow = flows.delete_flow
 
     def _bind_executions(self) -> None:
@@ -91,27 +101,39 @@ class Service:
         self.pause = commands.pause
         self.resume = commands.resume
         self.requests = commands.requests
-        self.answer = commands.answer
+        edits = PlanEdits(
+            self._dependencies, self._plans, self._editor, streaming, executions, commands
+        )
+        self.answer = edits.answer
         self.subscribe = streaming.subscribe
         self.watch = streaming.watch
         self.status_updates = streaming.status_updates
         self.state = streaming.state
 
     def _bind_queries(self) -> None:
-        queries = QueryService(self._store, self.directory)
+        live = self._streaming.live_executions
+        queries = QueryService(self._store, self.directory, live.state_of)
         self.plan = queries.plan
         self.plans = queries.plans
         self.plan_status = queries.plan_status
         self.plan_statuses = queries.plan_statuses
+        self.plan_revisions = queries.plan_revisions
+        self.plan_revision = queries.plan_revision
+        self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
         self.flows = queries.flows
         self.flow_versions = queries.flow_versions
         self.execution = queries.execution
         self.executions = queries.executions
+        self.count_executions = queries.count_executions
+        self.digests = queries.digests
+        self.pending_requests = queries.pending_requests
+        self.answered_requests = queries.answered_requests
         self.events = queries.events
         self.explain = queries.explain
         self.diff = queries.diff
         self.document = queries.document
+        self.node_document = queries.node_document
         self.document_path = queries.document_path
         self.backup = queries.backup
 
@@ -133,6 +155,11 @@ class Service:
     def providers(self) -> Providers:
         """The LLM providers of this service."""
         return self._dependencies.providers
+
+    @property
+    def mcp_servers(self) -> Mapping[str, str]:
+        """How each MCP server is reached (``stdio``, ``http``), by name."""
+        return self._dependencies.mcp_servers
 
     @property
     def limits(self) -> Limits:
@@ -164,6 +191,18 @@ class Service:
         """Return every node type as JSON, sorted by name: properties, ports, and data schema."""
         types = self._dependencies.catalogue
         return [types.describe(name) for name in types.names()]
+
+    def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]:
+        """Return the ports of the nodes that have other ports than their type, by node id."""
+        return self._dependencies.catalogue.node_ports(graph)
+
+    def socket_types(self) -> list[dict[str, Any]]:
+        """Return how sockets of each type are drawn, and what they accept, as JSON."""
+        return self._dependencies.catalogue.socket_types()
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return every registered tool as JSON, sorted by name."""
+        return self._dependencies.catalogue.describe_tools()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:

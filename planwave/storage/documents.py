@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,33 +18,31 @@ from planwave.events.types import error_message
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 from planwave.ids import UUID_PATTERN
+from planwave.storage.call_documents import calls_by_node
 from planwave.storage.files import replace_atomically, sync_directory
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, StoredCall
 
 DOCUMENT_VERSION: Final = 2
 
 _Document = dict[str, Any]
 
 
-def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Document:
+def build_document(
+    events: Sequence[Event], record: ExecutionRecord, calls: Iterable[StoredCall] = ()
+) -> _Document:
     """Return the document of an execution.
 
     ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a
     node is text or null; ``node_results`` has the results that are not null. ``inputs`` are
-    ``{handle: {"type", "value"}}`` from flow edges; ``dependencies`` are the paths of the sources of
-    these edges. ``reused`` is ``{"execution_id", "path"}`` of the node whose result was taken in
-    place of a run. The ``error`` of a node is the message, ``error_detail`` the error as an object
-    (``{"code", "message", "hint"?}``). A failure is ``handled`` if the policy of the node handled it, or if the node around
-    a nested node completed. ``requests`` are the open ones; ``answers`` are those a node received;
-    ``reentries`` counts its repetitions after a crash. ``parent`` is the execution that was forked;
-    ``flow_id`` and ``flow_version`` name the flow, if any.
-
-    Args:
-        events: All events from 1 on, in order.
-        record: The record of the execution.
+    ``{handle: {"type", "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
+    ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in
+    place of a run. The ``error`` of a node is the message, ``error_detail`` is ``{"code", "message",
+    "hint"?}``. A failure is ``handled`` if the node's policy, or a completed node around, handled it.
+    ``requests`` are open; ``answers`` a node received; ``reentries`` are its repetitions after crashes.
+    ``calls`` are its recorded calls; see ``call_documents.py``. ``events`` are all from 1 on, in order.
     """
     state = fold(events)
-    nodes = _nodes(state, timelines(events))
+    nodes = _nodes(state, timelines(events), calls_by_node(calls))
     return {
         "schema_version": DOCUMENT_VERSION,
         "execution_id": record.execution_id,
@@ -53,6 +51,7 @@ def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Documen
         "flow_id": state.flow_id,
         "flow_version": state.flow_version,
         "parent": state.parent,
+        "approval": state.approval,
         "user_prompt": state.goal or record.user_prompt,
         "title": state.title or record.title,
         "timestamp": record.created_at,
@@ -70,12 +69,25 @@ def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Documen
         "requests": [request.as_json() for request in state.requests.values()],
         "waves": state.waves,
         "usage": state.usage.as_json(),
+        "budget": state.budget_json(),
         "inputs": state.inputs,
         "nodes": nodes,
         "node_results": {n["path"]: n["result"] for n in nodes if n["result"] is not None},
         "execution_logs": execution_logs(events),
         "graph": state.graph,
     }
+
+
+def build_node_document(
+    events: Sequence[Event], path: str, calls: Iterable[StoredCall] = ()
+) -> _Document | None:
+    """Return what the document of an execution has of one node; None if there is no such node."""
+    state = fold(events)
+    if path not in state.nodes:
+        return None
+    course = timelines(event for event in events if event.path == path).get(path, ())
+    recorded = calls_by_node(call for call in calls if call.key.path == path)
+    return _node(state.nodes[path], NodeInputs(state), course, state, recorded)
 
 
 async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
@@ -134,22 +146,25 @@ def document_text(document: Mapping[str, Any]) -> bytes:
         return (text + "\n").encode("utf-8", "backslashreplace")
 
 
-def _nodes(state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]]) -> list[_Document]:
+_Calls = Mapping[str, Sequence[_Document]]
+
+
+def _nodes(
+    state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]], calls: _Calls
+) -> list[_Document]:
     feeds = NodeInputs(state)
-    documents = [_node(node, feeds, of.get(path, ())) for path, node in state.nodes.items()]
-    for node in documents:
-        if node["status"] == "failed":
-            node["handled"] = node["handled"] or _is_inside_completed(node["path"], state)
-    return documents
+    return [
+        _node(node, feeds, of.get(path, ()), state, calls) for path, node in state.nodes.items()
+    ]
 
 
-def _is_inside_completed(path: str, state: ExecutionState) -> bool:
-    """Return whether a node is nested in a node that completed."""
-    around = (state.nodes.get(path[:at]) for at, each in enumerate(path) if each == "[")
-    return any(node is not None and node.status == "completed" for node in around)
-
-
-def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -> _Document:
+def _node(
+    node: NodeState,
+    feeds: NodeInputs,
+    course: Sequence[TimelineEntry],
+    state: ExecutionState,
+    calls: _Calls,
+) -> _Document:
     location = feeds.graphs.locate(node.path)
     document, own_id = location.document, location.id
     data: Mapping[str, Any] = document.get("data") or {}
@@ -167,7 +182,7 @@ def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -
         "outputs": node.outputs,
         "error": None if node.error is None else error_message(node.error),
         "error_detail": node.error,
-        "handled": node.handled,
+        "handled": state.is_handled(node),
         "reason": node.reason,
         "cause": node.cause,
         "reused": node.reused,
@@ -179,6 +194,7 @@ def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -
         "attempts": node.attempts,
         "reentries": reentries(course),
         "answers": answers(course),
+        "calls": list(calls.get(node.path, ())),
         "started_at": node.started_at,
         "completed_at": node.completed_at,
         "usage": node.usage.as_json(),

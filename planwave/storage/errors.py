@@ -26,7 +26,9 @@ def append_to_unknown(execution_id: str) -> StoreError:
 def stale_epoch(execution_id: str, epoch: int, owner: int) -> StaleEpoch:
     """Return the error for an append with an old epoch."""
     return StaleEpoch(
-        f"execution {execution_id!r} belongs to epoch {owner}; epoch {epoch} may not write any more"
+        f"execution {execution_id!r} was taken over by another process or run: it is in epoch "
+        f"{owner}, and epoch {epoch} can write no more",
+        hint="open the execution again and continue from its stored state",
     )
 
 
@@ -59,5 +61,5 @@ def unknown_cursor(before: str) -> NotFound:
 
 
 def store_closed() -> StoreError:
-    """Return the error for a write after ``close``."""
-    return StoreError("the store was closed", code="store-closed")
+    """Return the error for a use after ``close``."""
+    return StoreError("the store was closed", code="store-closed", hint="open the store again")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import StoreError
 from planwave.events import TRANSIENT, Event
+from planwave.events.request_text import is_timer
 from planwave.events.unreadable import unreadable_error
 from planwave.jsonio import dumps_exact
 from planwave.storage.errors import unexpected_seq
@@ -35,6 +37,10 @@ ACTIVE_STATUSES: Final = ("executing", "paused")
 ENDED_STATUSES: Final = ("completed", "failed", "cancelled")
 """Statuses that never change again."""
 
+_REQUEST_ID: Final = re.compile("r([0-9]{1,18})", re.ASCII)
+_ANSWERS: Final = ("node.answered", "execution.resumed")
+"""Events that may have the answer to a request; its id is ``r`` and the ``seq`` that asked it."""
+
 
 class StatusChange(NamedTuple):
     """The fields of an execution that a batch changes; None leaves a field unchanged."""
@@ -47,6 +53,14 @@ class StatusChange(NamedTuple):
 NO_CHANGE: Final = StatusChange()
 
 
+class BatchAnswer(NamedTuple):
+    """An answer among events: the ``seq`` of the request, that of the answer, and its time."""
+
+    request: int
+    answer: int
+    at: str
+
+
 class EncodedBatch(NamedTuple):
     """Events to store: ``seq`` ``first..last`` without a gap."""
 
@@ -55,6 +69,7 @@ class EncodedBatch(NamedTuple):
     text: str
     """JSON: ``[[at, type, data, path?, attempt?], …]``, one for each ``seq`` from ``first``."""
     status_change: StatusChange
+    answers: tuple[BatchAnswer, ...] = ()
 
 
 def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | None:
@@ -89,9 +104,40 @@ def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | N
     if not rows:
         return None
     try:
-        return EncodedBatch(first, last, dumps_exact(rows), change)
+        return EncodedBatch(first, last, dumps_exact(rows), change, answers_of(rows, first))
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json_error(execution_id, events, error) from error
+
+
+def answers_of(rows: Iterable[Any], first: int) -> tuple[BatchAnswer, ...]:
+    """Return the answers among rows ``(at, type, data, …)`` of events, ``seq`` from ``first``."""
+    found: list[BatchAnswer] = []
+    for seq, row in enumerate(rows, first):
+        match row:
+            case (str(at), kind, {"request_id": str(request_id)}, *_) if kind in _ANSWERS:
+                if asked := _REQUEST_ID.fullmatch(request_id):
+                    found.append(BatchAnswer(int(asked[1]), seq, at))
+            case _:
+                continue
+    return tuple(found)
+
+
+def asks_person(text: str, first: int, seq: int) -> bool:
+    """Return whether the event ``seq``, in the text of a batch, is a request to a person."""
+    match stored_rows(text)[seq - first : seq - first + 1]:
+        case [[_, _, {"request_id": request_id, **data}, *_]]:
+            return request_id == f"r{seq}" and not is_timer(data.get("request"))
+        case _:
+            return False
+
+
+def stored_rows(text: str) -> list[Any]:
+    """Return the rows of a batch; none where they are unreadable, which reading the events tells."""
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return cast("list[Any]", rows) if isinstance(rows, list) else []
 
 
 def _not_json_error(execution_id: str, events: Sequence[Event], cause: Exception) -> StoreError:

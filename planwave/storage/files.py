@@ -38,7 +38,9 @@ def require_directory(directory: Path) -> None:
         existing = next(
             each for each in (directory, *directory.absolute().parents) if each.exists()
         )
-        if not existing.is_dir():
+        if "\0" in str(directory):
+            reason = "a path has no NUL character"
+        elif not existing.is_dir():
             reason = f"{str(existing)!r} is not a directory"
         elif existing != directory and not os.access(existing, os.W_OK | os.X_OK):
             is_read_only = os.statvfs(existing).f_flag & os.ST_RDONLY
@@ -50,8 +52,7 @@ def require_directory(directory: Path) -> None:
     raise StoreError(
         f"the storage directory {str(directory)!r} cannot be used: {reason}",
         code="store-unusable",
-        hint="check its owner and permissions, or name another directory with --storage or "
-        "PLANWAVE_STORAGE_DIR",
+        hint="check its owner and permissions, or choose another directory",
     )
 
 

@@ -74,7 +74,7 @@ def _locked_error(directory: Path) -> StoreError:
     return StoreError(
         f"{str(directory)!r} is locked by pid {pid}: one process writes at a time",
         code="storage-locked",
-        hint="wait until it ends, stop it, or set PLANWAVE_STORAGE_DIR to another directory",
+        hint="wait until it ends, or stop it",
     )
 
 

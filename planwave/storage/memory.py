@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,6 +29,7 @@ from planwave.storage.event_codec import (
     ACTIVE_STATUSES,
     ENDED_STATUSES,
     EncodedBatch,
+    asks_person,
     decode_events,
     encode_batch,
     encode_document,
@@ -35,14 +37,18 @@ from planwave.storage.event_codec import (
     storable_text,
 )
 from planwave.storage.records import (
+    AnsweredRequest,
     ExecutionRecord,
     FlowRecord,
     FlowVersion,
     IdempotencyRecord,
     PageCursor,
     PlanRecord,
+    PlanRevision,
     Projected,
     Projection,
+    RecordedCalls,
+    StoredCall,
     StoreStats,
 )
 
@@ -158,10 +164,81 @@ def _version_sort_key(version: FlowVersion) -> tuple[str, str]:
     return version.created_at, version.version
 
 
+class MemoryRevisions:
+    """The ``RevisionStore`` port over dictionaries.
+
+    Args:
+        plans: The plans of the store, with their documents as text.
+        check_open: Raises if the store is closed.
+    """
+
+    def __init__(
+        self, plans: dict[str, tuple[PlanRecord, str]], check_open: Callable[[], None]
+    ) -> None:
+        self._plans = plans
+        self._check_open = check_open
+        self._revisions: dict[str, dict[int, tuple[PlanRevision, str]]] = {}
+
+    async def save(
+        self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
+    ) -> bool:
+        self._check_open()
+        changed = _stored_plan(plan)
+        kept = self._plans.get(plan.plan_id)
+        revision = None if superseded is None else _stored_revision(superseded)
+        if kept is None or kept[0].edits != after:
+            return False
+        self._plans[plan.plan_id] = changed
+        if revision is not None:
+            own = self._revisions.setdefault(plan.plan_id, {})
+            own[revision[0].revision] = revision
+        return True
+
+    async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
+        kept = self._revisions.get(plan_id, {}).get(revision)
+        return None if kept is None else replace(kept[0], document=json.loads(kept[1]))
+
+    async def page(
+        self, plan_id: str, *, before: int | None = None, limit: int = 50
+    ) -> list[PlanRevision]:
+        own = self._revisions.get(plan_id, {})
+        chosen = (n for n in sorted(own, reverse=True) if before is None or n < before)
+        return [own[number][0] for number in islice(chosen, max(limit, 0))]
+
+    def delete(self, plan_id: str) -> None:
+        """Delete the revisions of a plan."""
+        self._revisions.pop(plan_id, None)
+
+
+def _stored_plan(plan: PlanRecord) -> tuple[PlanRecord, str]:
+    """Return a plan as it is stored: the record, and its document as text.
+
+    Raises:
+        StoreError: The document is not JSON.
+    """
+    document = encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain)
+    record = replace(
+        plan,
+        title=storable_text(plan.title),
+        user_prompt=storable_text(plan.user_prompt),
+        note=storable_text(plan.note),
+        document={},
+    )
+    return record, document
+
+
+def _stored_revision(revision: PlanRevision) -> tuple[PlanRevision, str]:
+    what = f"revision {revision.revision} of plan {revision.plan_id!r}"
+    document = encode_document(revision.document or {}, what)
+    title, note = storable_text(revision.title), storable_text(revision.note)
+    return replace(revision, title=title, note=note, document=None), document
+
+
 @dataclass(slots=True)
 class _StoredExecution:
     record: ExecutionRecord
     batches: list[EncodedBatch]
+    answered: list[AnsweredRequest] = field(default_factory=list[AnsweredRequest])
 
 
 class MemoryStore:
@@ -174,8 +251,9 @@ class MemoryStore:
     def __init__(self) -> None:
         self._plans: dict[str, tuple[PlanRecord, str]] = {}
         self._executions: dict[str, _StoredExecution] = {}
-        self._calls: dict[CallKey, str] = {}
+        self._calls = RecordedCalls[str]()
         self._idempotency_records: dict[str, IdempotencyRecord] = {}
+        self._revisions = MemoryRevisions(self._plans, self._check_open)
         self._flows = MemoryFlows(self._check_open, partial(self._require_unused, "flow"))
         self._closed = False
 
@@ -187,16 +265,13 @@ class MemoryStore:
     def flows(self) -> MemoryFlows:
         return self._flows
 
+    @property
+    def revisions(self) -> MemoryRevisions:
+        return self._revisions
+
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
-        document = encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain)
-        kept = replace(
-            plan,
-            title=storable_text(plan.title),
-            user_prompt=storable_text(plan.user_prompt),
-            document={},
-        )
-        self._plans[plan.plan_id] = (kept, document)
+        self._plans[plan.plan_id] = _stored_plan(plan)
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         kept = self._plans.get(plan_id)
@@ -219,6 +294,7 @@ class MemoryStore:
         self._require_unused("plan", plan_id)
         if self._plans.pop(plan_id, None) is None:
             raise not_found("plan", plan_id)
+        self._revisions.delete(plan_id)
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
@@ -294,6 +370,19 @@ class MemoryStore:
             and _matches_text(text, record.title, record.user_prompt)
         ][: max(limit, 0)]
 
+    async def count_executions(
+        self,
+        *,
+        text: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        flow_id: str | None = None,
+    ) -> dict[str, int]:
+        found = await self.executions(
+            text=text, since=since, plan_id=plan_id, flow_id=flow_id, limit=len(self._executions)
+        )
+        return dict(Counter(record.status for record in found))
+
     async def open_executions(self) -> list[ExecutionRecord]:
         records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
         return [
@@ -301,6 +390,19 @@ class MemoryStore:
             for r in records
             if r.status in ACTIVE_STATUSES or (r.status == "starting" and r.queued)
         ]
+
+    async def answered_requests(
+        self, *, before: tuple[str, str, int] | None = None, limit: int = 50
+    ) -> list[AnsweredRequest]:
+        found = sorted(self._answered_requests(), reverse=True)
+        return [each for each in found if before is None or each[:3] < before][: max(limit, 0)]
+
+    async def count_answered_requests(self) -> int:
+        return sum(1 for _ in self._answered_requests())
+
+    def _answered_requests(self) -> Iterable[AnsweredRequest]:
+        for kept in self._executions.values():
+            yield from kept.answered
 
     async def delete_execution(self, execution_id: str) -> None:
         self._check_open()
@@ -348,12 +450,21 @@ class MemoryStore:
         return [record.execution_id for record in records if record.is_behind]
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        reply = self._calls.get(key)
+        reply = self._calls.find(key)
         return None if reply is None else json.loads(reply)
+
+    async def has_other(self, key: CallKey) -> bool:
+        return self._calls.has_other(key)
+
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
+        found: dict[str, list[StoredCall]] = {}
+        for key, reply in self._calls.of(execution_ids):
+            found.setdefault(key.execution_id, []).append(StoredCall(key, json.loads(reply)))
+        return found
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         self._check_open()
-        self._calls.setdefault(key, encode_document(reply, "a recorded reply"))
+        self._calls.add(key, encode_document(reply, "a recorded reply"))
 
     async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
         return self._idempotency_records.get(key)
@@ -418,8 +529,8 @@ class MemoryStore:
 
     def _delete(self, execution_id: str) -> None:
         del self._executions[execution_id]
-        for key in [key for key in self._calls if key.execution_id == execution_id]:
-            del self._calls[key]
+        for place in [place for place in self._calls if place[0] == execution_id]:
+            del self._calls[place]
 
     def _has_expired(self, kept: IdempotencyRecord, expired: str) -> bool:
         made = self._executions.get(kept.subject)
@@ -439,6 +550,11 @@ def _append_batch(kept: _StoredExecution, batch: EncodedBatch) -> None:
     if batch.first != last + 1:
         raise unexpected_seq(kept.record.execution_id, batch.first, last)
     kept.batches.append(batch)
+    for request, answer, at in batch.answers:
+        asked = next((each for each in kept.batches if each.last >= request), batch)
+        if asks_person(asked.text, asked.first, request):
+            execution_id = kept.record.execution_id
+            kept.answered.append(AnsweredRequest(at, execution_id, answer, request))
     progress = batch.status_change
     kept.record = replace(
         kept.record,

@@ -1,11 +1,11 @@
-"""The records that stores hold besides events, and the ports ``Store`` and ``FlowStore``.
+"""The records that stores hold besides events, and the ports ``Store``, ``FlowStore`` and ``RevisionStore``.
 
 The contract suite ``tests/contract/stores`` runs over all implementations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -109,7 +109,14 @@ Projected = TypeVar("Projected")
 class PlanRecord:
     """A stored plan: columns for search, and ``document``, the JSON of ``Plan.as_json()``.
 
-    ``plain``: whether :func:`planwave.jsonio.is_plain` is known to be true of the document.
+    Attributes:
+        document: The current revision.
+        edits: The number of times the record was changed, also without a new revision.
+        author: The author of the current revision: ``person``, ``planner`` or ``api``; None in a
+            plan that was never changed.
+        note: The author's note on the current revision.
+        updated_at: The time of the current revision, UTC; None in a plan that was never changed.
+        plain: Whether :func:`planwave.jsonio.is_plain` is known to be true of the document.
     """
 
     plan_id: str
@@ -118,7 +125,70 @@ class PlanRecord:
     title: str
     hash: str
     document: dict[str, Any]
+    edits: int = 0
+    author: str | None = None
+    note: str = ""
+    updated_at: str | None = None
     plain: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRevision:
+    """One revision of a plan.
+
+    Attributes:
+        revision: Its number, from 1 on.
+        hash: The hash of its graph.
+        author: ``person``, ``planner`` or ``api``.
+        note: The author's note.
+        created_at: The time of the change, UTC.
+        node_count: The number of nodes.
+        error_count: The number of errors in the graph; with any, it is a draft.
+        document: ``{"nodes", "edges", "diagnostics"}``; None in lists.
+    """
+
+    plan_id: str
+    revision: int
+    hash: str
+    title: str
+    author: str
+    note: str
+    created_at: str
+    node_count: int
+    error_count: int
+    document: dict[str, Any] | None = None
+
+
+class RevisionStore(Protocol):
+    """Changes of plans, and the revisions before the current one. Writes are durable on return."""
+
+    async def save(
+        self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
+    ) -> bool:
+        """Save a changed plan and, if it has a new revision, the one before.
+
+        Args:
+            plan: The new record; its ``edits`` is ``after + 1``.
+            superseded: The revision that is no longer the current one, with its document.
+            after: The ``edits`` of the record that the change was made from.
+
+        Returns:
+            Whether the plan was saved; False if it was changed or deleted meanwhile.
+        """
+        ...
+
+    async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
+        """Return a revision before the current one, with its document."""
+        ...
+
+    async def page(
+        self, plan_id: str, *, before: int | None = None, limit: int = 50
+    ) -> Sequence[PlanRevision]:
+        """Return revisions before the current one, newest first, without their documents.
+
+        ``before``: only those with a lower number.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +290,50 @@ class PageCursor(NamedTuple):
     id: str
 
 
+class AnsweredRequest(NamedTuple):
+    """Where the answer to a request of a person is: ``answer`` and ``request`` are events' ``seq``.
+
+    Lists are sorted by the first three fields, which are a position in them too.
+    """
+
+    at: str
+    execution_id: str
+    answer: int
+    request: int
+
+
+Reply = TypeVar("Reply")
+
+
+class RecordedCalls(dict[tuple[str, str, int, int], dict[str, Reply]]):
+    """Recorded replies in memory: by execution, path, attempt and number, then by request."""
+
+    def find(self, key: CallKey) -> Reply | None:
+        """Return the reply to a request, or None."""
+        return self.get(key[:4], {}).get(key.request_hash)
+
+    def has_other(self, key: CallKey) -> bool:
+        """Return whether another request is recorded under the number of a call."""
+        return not all(each.startswith(key.request_hash) for each in self.get(key[:4], ()))
+
+    def add(self, key: CallKey, reply: Reply) -> None:
+        """Record a reply, unless one is recorded."""
+        self.setdefault(key[:4], {}).setdefault(key.request_hash, reply)
+
+    def of(self, execution_ids: Sequence[str]) -> Iterator[tuple[CallKey, Reply]]:
+        """Yield what is recorded of some executions."""
+        for place, replies in self.items():
+            if place[0] in execution_ids:
+                yield from ((CallKey(*place, request), reply) for request, reply in replies.items())
+
+
+class StoredCall(NamedTuple):
+    """One recorded call, or what is recorded beside one; see ``Recorder``."""
+
+    key: CallKey
+    reply: dict[str, Any]
+
+
 class Store(Protocol):
     """Plans, executions, events, recorded calls and idempotency keys. Writes are durable on return."""
 
@@ -227,6 +341,8 @@ class Store(Protocol):
     def stats(self) -> StoreStats: ...
     @property
     def flows(self) -> FlowStore: ...
+    @property
+    def revisions(self) -> RevisionStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...
@@ -247,7 +363,7 @@ class Store(Protocol):
         ...
 
     async def delete_plan(self, plan_id: str) -> None:
-        """Delete a plan; its executions are kept, with their graphs.
+        """Delete a plan with all its revisions; its executions are kept, with their graphs.
 
         Raises:
             NotFound: No plan has this id.
@@ -290,12 +406,35 @@ class Store(Protocol):
         """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
         ...
 
+    async def count_executions(
+        self,
+        *,
+        text: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        flow_id: str | None = None,
+    ) -> dict[str, int]:
+        """Return the number of executions by status; statuses that none has are left out."""
+        ...
+
     async def open_executions(self) -> list[ExecutionRecord]:
         """Return the executions to recover at a start, oldest first.
 
         They are executing or paused, or starting with ``queued``.
         """
         ...
+
+    async def answered_requests(
+        self, *, before: tuple[str, str, int] | None = None, limit: int = 50
+    ) -> list[AnsweredRequest]:
+        """Return the answered requests to people of all executions, the newest answer first.
+
+        Answers that a timeout gave are among them. ``before`` is the position of the last one of a
+        page.
+        """
+        ...
+
+    async def count_answered_requests(self) -> int: ...
 
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended, with its events, calls, document and large values.
@@ -334,7 +473,11 @@ class Store(Protocol):
         ...
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
+    async def has_other(self, key: CallKey) -> bool: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
+        """Return what is recorded of the calls of some executions, by id; those without are left out."""
+        ...
 
     async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
         """Return the record of an idempotency key, or None."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import planwave
+from planwave import errors
 
 
 def fresh(code: str) -> Any:
@@ -51,6 +52,18 @@ def test_every_public_name_loads_and_says_what_it_is(name: str) -> None:
 def test_public_names_and_their_homes_are_the_same() -> None:
     homes = planwave._MODULE_OF  # pyright: ignore[reportPrivateUsage]
     assert sorted(homes) == list(planwave.__all__)
+
+
+def test_every_exception_that_a_caller_can_meet_is_a_public_name() -> None:
+    inner = {"InvalidTransition", "NodeTimeout", "ResultNotJson", "TemplateError"}
+    raised = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type)
+        and issubclass(kind, Exception)
+        and kind.__module__ == errors.__name__
+    }
+    assert raised - inner <= set(planwave.__all__)
 
 
 def test_another_name_is_an_attribute_error() -> None:

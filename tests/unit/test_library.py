@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 import planwave
-from tests.support.llm.fake_llm_server import fake_llm_in_thread, schema_of
+from tests.support.llm.fake_llm_server import ErrorReply, fake_llm_in_thread, schema_of
 from tests.support.llm.planner_replies import DIAMOND_REPLY
 
 GOAL = "Compare two ways"
@@ -45,6 +47,21 @@ def test_a_goal_is_planned_and_run_in_one_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("provider")
+def test_a_run_has_the_budget_of_its_options_and_goes_on_when_it_is_raised() -> None:
+    plan = planwave.plan(GOAL)
+    paused = planwave.run_sync(plan, options=planwave.RunOptions(budget={"calls": 3}))
+    (request,) = paused.requests
+    assert (paused.status, request.request["used"]) == ("paused", {"calls": 3})
+    with pytest.raises(planwave.InputError, match="3 calls are used already"):
+        paused.run.answer(request.request_id, {"decision": "raise", "value": {"calls": 3}})
+    raised = paused.run.answer(request.request_id, {"decision": "raise", "value": {"calls": 4}})
+    result = raised.wait()
+    assert (result.status, result.usage.calls, result.document["budget"]["limits"]) == (
+        "completed", 4, {"calls": 4},
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("provider")
 async def test_a_goal_is_planned_with_its_progress_in_an_event_loop() -> None:
     kinds: list[str] = []
     plan = await planwave.plan_async(GOAL, on_progress=lambda event: kinds.append(event.kind))
@@ -65,3 +82,40 @@ def test_a_goal_or_an_id_that_is_not_text_is_refused(tmp_path: Path) -> None:
         planwave.plan(number)
     with pytest.raises(TypeError, match="the id of an execution is text, not 5"):
         planwave.open(tmp_path, number)
+
+
+def test_arguments_of_another_type_are_refused_before_a_goal_is_planned() -> None:
+    number: Any = 5
+    with pytest.raises(TypeError, match="a provider is text, not 5"):
+        planwave.plan(GOAL, provider=number)
+    with pytest.raises(TypeError, match="a model is text, not 5"):
+        planwave.plan(GOAL, model=number)
+    with pytest.raises(TypeError, match="on_progress is a function that takes an event, not 5"):
+        planwave.plan(GOAL, on_progress=number)
+
+
+def test_a_store_that_cannot_be_used_is_refused_before_a_goal_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_llm_in_thread(reply_to=reply_to) as llm:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        (tmp_path / "file").write_text("")
+        with pytest.raises(planwave.StoreError, match="is not a directory"):
+            planwave.run_goal(GOAL, store=tmp_path / "file")
+        assert llm.requests == []
+
+
+async def test_an_error_of_a_provider_shows_no_frames_of_its_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with fake_llm_in_thread(reply_to=lambda _: ErrorReply(401, "invalid_api_key")) as llm:
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        for call in (planwave.plan_async(GOAL), asyncio.to_thread(planwave.plan, GOAL)):
+            with pytest.raises(planwave.ProviderError) as caught:
+                await call
+            shown = "".join(traceback.format_exception(caught.value))
+            assert "pydantic_ai" not in shown
+            assert "hint: check the API key" in shown

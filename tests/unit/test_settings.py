@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from planwave.errors import InputError
-from planwave.settings import Limits, Settings, load_settings
+from planwave.settings import Limits, McpServerSettings, Settings, load_settings, unknown_variables
 
 
 def bounds(name: str) -> tuple[float | None, float]:
@@ -77,6 +77,20 @@ def test_an_unusable_file_is_an_error_that_names_the_place(
         load_settings(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [("node_module = []", "node_modules"), ("[limits]\nnods = 1", "nodes"), ("zzz = 1", None)],
+)
+def test_an_unknown_setting_comes_with_the_closest_one(
+    tmp_path: Path, text: str, near: str | None
+) -> None:
+    file = tmp_path / "planwave.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match="is not known here") as caught:
+        load_settings(file)
+    assert caught.value.hint == (f"did you mean {near!r}? " if near else "") + f"look in {file}"
+
+
 @pytest.mark.parametrize("name", ["PLANWAVE_PORT", "PLANWAVE_LIMIT_NODES"])
 def test_an_unusable_variable_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -111,6 +125,24 @@ def test_a_list_that_cannot_be_read_is_named(
     assert "PLANWAVE_NODE_MODULES" in str(caught.value.hint)
 
 
+def test_services_are_hosts_with_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = "Wiki.internal, db.internal:9200, 10.0.0.1:80, [::1]:8080"
+    monkeypatch.setenv("PLANWAVE_ALLOWED_OUTBOUND", written)
+    assert Settings().allowed_outbound == written.lower().split(", ")
+
+
+@pytest.mark.parametrize(
+    "written", ["http://wiki", "wiki/", "wiki:", "wiki:x", "wiki:0", "wiki:65536", "u@wiki", "*"]
+)
+def test_what_is_no_service_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLANWAVE_ALLOWED_OUTBOUND", f"fine,{written}")
+    with pytest.raises(InputError, match=r"setting allowed_outbound.*write host or host:port"):
+        load_settings()
+
+
 def test_node_modules_are_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "planwave.toml").write_text('node_modules = ["mine", "pkg.more"]\n')
     assert load_settings(tmp_path / "planwave.toml").node_modules == ["mine", "pkg.more"]
@@ -141,3 +173,74 @@ def test_a_storage_below_the_home_directory_is_there_wherever_it_is_written(
     assert load_settings(tmp_path / "planwave.toml").storage_dir == Path("/home/somebody/kept")
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "~/other")
     assert load_settings(tmp_path / "planwave.toml").storage_dir == Path("/home/somebody/other")
+
+
+def mcp_error(tmp_path: Path, table: str) -> InputError:
+    file = tmp_path / "planwave.toml"
+    file.write_text(f"[mcp.box]\n{table}")
+    with pytest.raises(InputError) as caught:
+        load_settings(file)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        ("", "mcp.box: write either command (a program to start) or url, and not both"),
+        ("command = 'x'\nurl = 'http://h/'", "mcp.box: write either command"),
+        ("command = 'x'\nheader_env = {A = 'B'}", "header_env is not for a server with a command"),
+        ("url = 'http://h/'\nargs = ['x']", "args is not for a server with a url"),
+        ("command = './server.sh'", "mcp.box.command: write a name that is found on PATH"),
+        ("command = '/bin/sh -c id'", "mcp.box.command: name a program only"),
+        ("command = ' '", "mcp.box.command: name a program only"),
+        ("command = 'x'\ncwd = 'here'", "mcp.box.cwd: write an absolute path"),
+        ("command = 'x'\nargs = 'a b'", "mcp.box.args has to be an array"),
+        ("command = 'x'\nenv = {'A B' = 'c'}", "'A B' is not the name of an environment variable"),
+        ("command = 'x'\nheaders = {}", "mcp.box.headers is not known here"),
+        *(
+            (f"command = 'x'\nenv = {{{name} = 'hush-hush'}}", f"{name} decides which code")
+            for name in (
+                "LD_PRELOAD",
+                "DYLD_INSERT_LIBRARIES",
+                "PYTHONPATH",
+                "NODE_OPTIONS",
+                "PATH",
+            )
+        ),
+        ("command = 'x'\npass_env = ['LD_PRELOAD']", "LD_PRELOAD decides which code"),
+    ],
+)
+def test_an_mcp_server_that_cannot_be_is_an_error_at_its_place(
+    tmp_path: Path, table: str, named: str
+) -> None:
+    error = mcp_error(tmp_path, table)
+    assert named in error.message
+    assert "hush-hush" not in f"{error.message}{error.hint}{error.__cause__.__class__}"
+
+
+@pytest.mark.parametrize("name", ["a b", "1x", "x" * 41, "a.b"])
+def test_names_of_mcp_servers_are_plain(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "planwave.toml"
+    file.write_text(f"[mcp.'{name}']\ncommand = 'x'")
+    with pytest.raises(InputError, match="is no name: use letters"):
+        load_settings(file)
+
+
+def test_secrets_of_mcp_servers_are_shown_nowhere(tmp_path: Path) -> None:
+    file = tmp_path / "planwave.toml"
+    file.write_text("[mcp.box]\ncommand = '/opt/with space/x'\nenv = {KEY = 'hush-hush'}")
+    with pytest.raises(InputError, match="name a program only"):
+        load_settings(file)
+    file.write_text("[mcp.box]\ncommand = 'x'\nenv = {KEY = 'hush-hush'}")
+    settings = load_settings(file)
+    assert settings.mcp["box"].env["KEY"].get_secret_value() == "hush-hush"
+    assert "hush-hush" not in f"{settings!r} {settings.model_dump()} {settings.model_dump_json()}"
+
+
+def test_variables_that_mcp_servers_get_are_known() -> None:
+    box = McpServerSettings(command="x", pass_env=["PLANWAVE_BOX_KEY"])
+    web = McpServerSettings(url="http://h/", header_env={"Authorization": "PLANWAVE_WEB_KEY"})
+    names = ["PLANWAVE_BOX_KEY", "PLANWAVE_WEB_KEY", "PLANWAVE_OTHER"]
+    assert list(unknown_variables(names, Settings(mcp={"box": box, "web": web}))) == [
+        "PLANWAVE_OTHER"
+    ]

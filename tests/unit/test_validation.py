@@ -16,6 +16,14 @@ class Inside(BaseModel):
     x: int = 1
 
 
+class Add(BaseModel):
+    op: Literal["add"]
+
+
+class Remove(BaseModel):
+    op: Literal["remove"]
+
+
 class Read(BaseModel):
     """One field of every kind."""
 
@@ -30,6 +38,7 @@ class Read(BaseModel):
     items: Annotated[list[int], Field(min_length=1, max_length=2)] = [1]
     table: dict[str, int] = {}
     part: Inside = Inside()
+    change: Annotated[Add | Remove | None, Field(discriminator="op")] = None
     code: str = "a"
     lax: Annotated[int, Field(strict=False)] = 1
     lax_flag: Annotated[bool, Field(strict=False)] = True
@@ -73,6 +82,8 @@ def said_of(**fields: Any) -> str:
         ("items", [1, 2, 3], "it has to have at most 2 items"),
         ("table", [], "it has to be an object, not an array"),
         ("part", "x", "it has to be an object, not text"),
+        ("change", {}, "it: 'op' is required"),
+        ("change", {"op": "mend"}, "it: 'op' has to be one of 'add', 'remove', not 'mend'"),
         ("code", "a\nb", "it: write one line"),
         ("lax", "x", "it has to be a whole number"),
         ("lax", 1.5, "it has to be a whole number"),

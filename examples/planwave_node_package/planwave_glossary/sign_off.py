@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import planwave
@@ -20,7 +19,7 @@ class SignOffData(planwave.NodeData):
     question: str = planwave.template("Do you sign this?")
 
 
-class SignOff(planwave.NodeType):
+class SignOff(planwave.ResumableType):
     """Passes its input on through ``signed``, with a name under it, or through ``refused``."""
 
     node_type = "sign-off"
@@ -44,9 +43,9 @@ class SignOff(planwave.NodeType):
         }
         return planwave.Suspension(request, state={"text": text})
 
-    async def resume(
+    async def on_answer(
         self,
-        data: Mapping[str, Any],
+        data: SignOffData,
         inputs: planwave.Inputs,
         context: planwave.FlowContext,
         state: Any,

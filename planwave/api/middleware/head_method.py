@@ -20,20 +20,20 @@ class HeadMethodMiddleware:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             return self._app(scope, receive, send)
-        asked: Scope = {**scope, "method": "GET"}
-        is_told = False
+        get_scope: Scope = {**scope, "method": "GET"}
+        is_answered = False
 
-        async def told() -> Message:
-            return {"type": "http.disconnect"} if is_told else await receive()
+        async def receive_or_disconnect() -> Message:
+            return {"type": "http.disconnect"} if is_answered else await receive()
 
         async def head(message: Message) -> None:
-            nonlocal is_told
-            if is_told or message["type"] != "http.response.start":
+            nonlocal is_answered
+            if is_answered or message["type"] != "http.response.start":
                 return
-            is_told = True
-            if "route" in asked:  # for the access log and the metrics
-                scope["route"] = asked["route"]
+            is_answered = True
+            if "route" in get_scope:  # for the access log and the metrics
+                scope["route"] = get_scope["route"]
             await send(message)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-        return self._app(asked, told, head)
+        return self._app(get_scope, receive_or_disconnect, head)

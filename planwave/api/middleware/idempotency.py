@@ -35,7 +35,7 @@ WAIT_TIMEOUT_S: Final = 30.0
 _RETRY_AFTER_S: Final = 2
 _PREFIX: Final = "/api/"
 _SESSION: Final = "/api/session"
-_STORED_HEADERS: Final = (b"content-length", b"content-type", b"location")
+_STORED_HEADERS: Final = (b"content-length", b"content-type", b"etag", b"location")
 """Headers stored with a response."""
 
 
@@ -287,13 +287,13 @@ def _parse_stored(status: int, text: str) -> StoredResponse:
 
 def _replayed_body(body: bytes, receive: Receive) -> Receive:
     """Return a ``receive`` that repeats the body, then continues with the connection."""
-    is_told = False
+    is_replayed = False
 
-    async def told() -> Message:
-        nonlocal is_told
-        if is_told:
+    async def replay() -> Message:
+        nonlocal is_replayed
+        if is_replayed:
             return await receive()
-        is_told = True
+        is_replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return told
+    return replay

@@ -1,4 +1,4 @@
-"""Routes: the providers, node types and limits of this service."""
+"""Routes: the providers, MCP servers, node types and limits of this service."""
 
 from __future__ import annotations
 
@@ -10,8 +10,21 @@ from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.responses import json_response
-from planwave.api.schemas.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
-from planwave.api.schemas.examples import LIMITS, NODE_TYPES, PROVIDERS, example_response
+from planwave.api.schemas.catalog import (
+    LimitsResponse,
+    McpServersResponse,
+    NodeTypesResponse,
+    ProvidersResponse,
+    ToolsResponse,
+)
+from planwave.api.schemas.examples import (
+    LIMITS,
+    MCP_SERVERS,
+    NODE_TYPES,
+    PROVIDERS,
+    TOOLS,
+    example_response,
+)
 from planwave.settings import Limits
 
 router = APIRouter(tags=["catalogues"], dependencies=AUTHENTICATED)
@@ -50,6 +63,19 @@ async def list_providers(service: ServiceDep) -> Response:
 
 
 @router.get(
+    "/api/mcp-servers",
+    operation_id="listMcpServers",
+    summary="List MCP servers",
+    response_model=McpServersResponse,
+    responses=example_response("What there is.", MCP_SERVERS),
+)
+async def list_mcp_servers(service: ServiceDep) -> Response:
+    """Return the MCP servers that `mcp_server` nodes may name; none is started for this."""
+    kinds = service.mcp_servers
+    return json_response({"servers": [{"name": name, "kind": kinds[name]} for name in kinds]})
+
+
+@router.get(
     "/api/node-types",
     operation_id="listNodeTypes",
     summary="List node types",
@@ -57,8 +83,30 @@ async def list_providers(service: ServiceDep) -> Response:
     responses=example_response("What there is.", NODE_TYPES),
 )
 async def list_node_types(service: ServiceDep) -> Response:
-    """Return every node type with its ports and the JSON Schema of its `data`."""
-    return json_response({"node_types": service.node_types()})
+    """Return every node type with its ports and the JSON Schema of its `data`.
+
+    A `{…}` in the name of a port stands for a number (`{i}`) or any text: `POST /api/check` says which
+    ports a configured node has. Keywords of the schema besides those of JSON Schema: `template` (may
+    hold `{{ … }}`; fields without it are used as written), `expression` (is an expression itself),
+    `graph` (a graph run inside the node), `names` and `namesOf` (variables of that graph or
+    expression), `limit` (the limit that bounds a number), `planned` (`false`: not for plans written
+    by models), `sameAs` (another name of that field).
+    """
+    return json_response(
+        {"node_types": service.node_types(), "socket_types": service.socket_types()}
+    )
+
+
+@router.get(
+    "/api/tools",
+    operation_id="listTools",
+    summary="List tools",
+    response_model=ToolsResponse,
+    responses=example_response("What there is.", TOOLS),
+)
+async def list_tools(service: ServiceDep) -> Response:
+    """Return the tools that `tool` and `toolset` nodes may name: those that the operator made available."""
+    return json_response({"tools": service.tools()})
 
 
 @router.get(

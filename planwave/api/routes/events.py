@@ -12,13 +12,17 @@ from planwave.api.auth import require_principal
 from planwave.api.dependencies import AUTHENTICATED, StateDep
 from planwave.api.pagination import ExecutionId
 from planwave.api.problems import InvalidRequest, problems
+from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import log_response
-from planwave.api.schemas.executions import LogEntriesResponse
+from planwave.api.schemas.executions import LogEntriesResponse, StoredEventsResponse
 from planwave.api.streaming.sse import ExecutionEventStream
+from planwave.service.service import Service
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 _SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 _LARGEST_SEQ: Final = 10**15 - 1
+_PAGE: Final = 1_000
+"""Events in one JSON document."""
 
 _EXAMPLE: Final = (
     'id: 2\nevent: execution.started\ndata: {"seq":2,"type":"execution.started","data":{"waves":1}}'
@@ -27,8 +31,8 @@ _EXAMPLE: Final = (
 )
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "Events as they happen; with `format=log`, the typed log so far.",
-        "model": LogEntriesResponse,
+        "description": "Events as they happen; with `format`, the stored ones or the typed log so far.",
+        "model": LogEntriesResponse | StoredEventsResponse,
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
     204: {"description": "It is over, and nothing comes after that event: do not come back."},
@@ -50,8 +54,11 @@ async def stream_events(
         int, Query(ge=0, le=_LARGEST_SEQ, description="The last `seq` already known.")
     ] = 0,
     format: Annotated[
-        Literal["events", "log"],
-        Query(description="`log`: entries for people, as one JSON document, without waiting."),
+        Literal["events", "log", "json"],
+        Query(
+            description="Without waiting, as one JSON document: `log`, entries for people; `json`, the "
+            "next thousand stored events."
+        ),
     ] = "events",
     last_event_id: Annotated[
         str | None, Header(description="What `EventSource` sends when it comes back; over `after`.")
@@ -61,14 +68,28 @@ async def stream_events(
 
     `event` is the event's type, `data` the event as JSON, and `id` its `seq`. Streamed text
     (`node.delta`) is not stored and has no `id`: after coming back, the text of an open node comes
-    once more from `offset` 0. The stream ends after the terminal event; before it, with
+    once more from `offset` 0. It begins there too after a new attempt, and after a `node.event` of the
+    type `text_discarded`. The stream ends after the terminal event; before it, with
     `server_draining` (come back in a moment), with `too_slow` (the client fell too far behind: go
     on with `after={cursor}`) or with `problem`.
     """
     known = _seq_of(last_event_id) if last_event_id else after  # some proxies send an empty one
     if format == "log":
         return await log_response(state.service, execution_id, known)
+    if format == "json":
+        return await _stored_events(state.service, execution_id, known)
     return ExecutionEventStream(state, principal, execution_id, known)
+
+
+async def _stored_events(service: Service, execution_id: str, after: int) -> Response:
+    events = await service.events(execution_id, after=after, limit=_PAGE)
+    return await json_response_in_thread(
+        {
+            "execution_id": execution_id,
+            "events": [event.as_json() for event in events],
+            "last_seq": events[-1].seq if events else after,
+        }
+    )
 
 
 def _seq_of(last_event_id: str) -> int:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.json_body import json_body
-from planwave.api.pagination import ExecutionId, RequestId
+from planwave.api.pagination import (
+    Cursor,
+    ExecutionId,
+    PageSize,
+    RequestId,
+    decode_answer_cursor,
+    decode_request_cursor,
+    encode_request_cursor,
+    page_size,
+)
 from planwave.api.problems import problems
 from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import created_response
-from planwave.api.schemas.examples import CANCELLED, PAUSED, REQUESTS, RESUMED, example_response
-from planwave.api.schemas.executions import ExecutionCreated, OpenRequestsResponse
+from planwave.api.schemas.examples import (
+    CANCELLED,
+    PAUSED,
+    PENDING_REQUESTS,
+    REQUESTS,
+    RESUMED,
+    example_response,
+)
+from planwave.api.schemas.executions import (
+    ExecutionCreated,
+    OpenRequestsResponse,
+    PendingRequestsResponse,
+)
 from planwave.api.schemas.requests import AnswerRequest, CancelRequest
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
@@ -86,6 +106,44 @@ async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Respo
     return await json_response_in_thread({"requests": [each.as_json() for each in found]})
 
 
+@router.get(
+    "/api/requests",
+    operation_id="listPendingRequests",
+    summary="What executions ask people, or asked them",
+    response_model=PendingRequestsResponse,
+    responses={**example_response("One page.", PENDING_REQUESTS), **problems(422)},
+)
+async def list_pending_requests(
+    service: ServiceDep,
+    status: Annotated[
+        Literal["open", "answered"], Query(description="Those that wait, or those that are over.")
+    ] = "open",
+    cursor: Cursor = None,
+    limit: PageSize = None,
+) -> Response:
+    """Return the requests of all executions to people.
+
+    Open ones: the soonest deadline first, then the oldest. Answered ones, with their answers: the
+    newest answer first; those that a timeout answered are among them.
+    """
+    size = page_size(limit, service.limits)
+    if status == "answered":
+        answered = await service.answered_requests(decode_answer_cursor(cursor), size)
+        page, total, last = answered.answers, answered.total, answered.last
+    else:
+        waiting = await service.pending_requests()
+        total, after = len(waiting), decode_request_cursor(cursor)
+        left = waiting if after is None else [each for each in waiting if each.order > after]
+        page, last = left[:size], left[size - 1].order if len(left) > size else None
+    return await json_response_in_thread(
+        {
+            "requests": [each.as_json() for each in page],
+            "total": total,
+            "next_cursor": None if last is None else encode_request_cursor(last),
+        }
+    )
+
+
 @router.post(
     "/api/executions/{execution_id}/requests/{request_id}",
     operation_id="answerRequest",
@@ -99,9 +157,12 @@ async def answer_request(
     request_id: RequestId,
     body: Annotated[AnswerRequest, json_body(AnswerRequest)],
 ) -> Response:
-    """Answer what a node asks, once; the answer is stored when this is answered.
+    """Answer a request of a node or of the execution, once; the answer is stored before this responds.
+
+    An edited plan (`decision: edit`) gets a new execution, which asks again: the new execution is the
+    response, and this one ends as superseded by it.
 
     A second answer is refused (`409`, `request-answered`), and so is one that comes after the time
-    for it was over or the node was cancelled (`410`, `request-closed`).
+    for it was over or its node or execution was cancelled (`410`, `request-closed`).
     """
     return created_response(service, await service.answer(execution_id, request_id, body.root), 200)

@@ -40,12 +40,15 @@ from planwave.api.schemas.examples import (
     EXECUTION,
     EXECUTIONS,
     EXPLANATION,
+    NODE,
     QUEUED,
     RESULT,
     example_response,
 )
 from planwave.api.schemas.executions import (
+    DocumentNode,
     DocumentResponse,
+    ExecutionCounts,
     ExecutionCreated,
     ExecutionResponse,
     ExecutionsResponse,
@@ -64,11 +67,13 @@ from planwave.events.logs.typed_log import execution_log_entries
 from planwave.executor.options import RunOptions
 from planwave.service.executions.execution_service import Executable
 from planwave.service.flows.flow_queries import FlowRef
+from planwave.service.queries.digest import ExecutionDigest
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
+NodePath = Annotated[str, Path(description="A node's id, or the path of a nested one.")]
 STARTED_RESPONSES = example_response("It is made and queued (`start: true`).", QUEUED, 202)
 STARTED_RESPONSES[202]["model"] = ExecutionCreated
 """Of routes that make an execution, and start it where they are asked to."""
@@ -102,7 +107,10 @@ async def create_execution(
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         chosen = await _execution_source(body, service, graph_depth(request))
         record = await make(
-            chosen, **run_arguments(body.inputs, body.options), execution_id=preassigned_id
+            chosen,
+            **run_arguments(body.inputs, body.options),
+            execution_id=preassigned_id,
+            require_approval=body.require_approval,
         )
     return created_response(service, record, 202 if body.start else 201)
 
@@ -143,7 +151,12 @@ async def run(
     how = run_arguments(body.inputs, body.options)
     try:
         with prefix_error_pointers():
-            record = await service.execute(plan_id, **how, execution_id=preassigned_id)
+            record = await service.execute(
+                plan_id,
+                **how,
+                execution_id=preassigned_id,
+                require_approval=body.require_approval,
+            )
     except PlanwaveError as error:
         kept = f"the plan is kept: execute it with plan_id {plan_id}"
         error.hint = f"{error.hint}; {kept}" if error.hint else kept
@@ -173,22 +186,38 @@ async def list_executions(
     ] = None,
     plan_id: PlanIdFilter = None,
     flow_id: FlowIdFilter = None,
+    waiting: Annotated[
+        bool, Query(description="Only those that wait for an answer of a person.")
+    ] = False,
+    digest: Annotated[
+        bool, Query(description="Tell of each how far it is: steps, waves, models, usage.")
+    ] = False,
+    counts: Annotated[
+        bool, Query(description="Tell how many there are of each status, on all pages.")
+    ] = False,
     cursor: Cursor = None,
     limit: PageSize = None,
 ) -> Response:
     """Return executions, newest first, page by page."""
     size = page_size(limit, service.limits)
+    filters = {"text": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
     found = await service.executions(
         status=status,
-        text=q,
-        since=since,
-        plan_id=plan_id,
-        flow_id=flow_id,
+        waiting=waiting,
         before=decode_cursor(cursor),
         limit=size + 1,
+        **filters,
     )
     page, next_cursor = paginate(found, size)
-    return json_response({"executions": [_summary(r) for r in page], "next_cursor": next_cursor})
+    digests = await service.digests(page) if digest else {}
+    listed: dict[str, Any] = {
+        "executions": [_summary(record, digests.get(record.execution_id)) for record in page],
+        "next_cursor": next_cursor,
+    }
+    if counts:
+        counted = await service.count_executions(**filters)
+        listed["counts"] = ExecutionCounts(**counted).model_dump()
+    return json_response(listed)
 
 
 @router.get(
@@ -232,6 +261,18 @@ async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Respon
 
 
 @router.get(
+    "/api/executions/{execution_id}/nodes/{path:path}",
+    operation_id="getNode",
+    summary="All there is of one node",
+    response_model=DocumentNode,
+    responses={**example_response("The node.", NODE), **problems(404, 409)},
+)
+async def get_node(service: ServiceDep, execution_id: ExecutionId, path: NodePath) -> Response:
+    """Return what the document of the execution has of one node: inputs, prompt, outputs, usage."""
+    return await json_response_in_thread(await service.node_document(execution_id, path))
+
+
+@router.get(
     "/api/executions/{execution_id}/explain/{path:path}",
     operation_id="explainNode",
     summary="Why a node ran, did not run, or waits",
@@ -241,7 +282,7 @@ async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Respon
 async def explain_node(
     service: ServiceDep,
     execution_id: ExecutionId,
-    path: Annotated[str, Path(description="A node's id, or the path of a nested one.")],
+    path: NodePath,
 ) -> Response:
     """Explain the status of one node."""
     return json_response(await service.explain(execution_id, path))
@@ -302,6 +343,7 @@ def _state_json(events: Sequence[Event]) -> dict[str, Any]:
         "currentNodeId": state.current_node_id,
         "requests": [request.as_json() for request in state.requests.values()],
         "usage": state.usage.as_json(),
+        "budget": state.budget_json(),
         "error": state.error,
         "failures": state.failures,
         "handled_failures": state.handled_failures,
@@ -310,6 +352,7 @@ def _state_json(events: Sequence[Event]) -> dict[str, Any]:
         "inputs": state.inputs,
         "options": state.options,
         "parent": state.parent,
+        "approval": state.approval,
         "last_seq": state.last_seq,
         "created_at": state.created_at,
         "started_at": state.started_at,
@@ -363,6 +406,7 @@ def run_options(options: RunOptionsModel) -> RunOptions:
         options.max_parallel,
         run_to=tuple(options.run_to),
         run_from=tuple(options.run_from),
+        budget=None if options.budget is None else options.budget.model_dump(exclude_unset=True),
     )
 
 
@@ -384,8 +428,10 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
     return json_response(shown, status, location=f"/api/executions/{record.execution_id}")
 
 
-def _summary(record: ExecutionRecord) -> dict[str, Any]:
+def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> dict[str, Any]:
+    shown = {} if digest is None else {"digest": digest.as_json()}
     return {
+        **shown,
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
         "flow_id": record.flow_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
@@ -20,8 +20,10 @@ from planwave.api.pagination import (
     paginate,
     validate_id,
 )
+from planwave.api.preconditions import IfMatch, expected_versions, required_versions
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response
+from planwave.api.schemas.edits import FlowEditRequest
 from planwave.api.schemas.examples import FLOW, FLOW_VERSIONS, FLOWS, HASH, example_response
 from planwave.api.schemas.flows import FlowResponse, FlowsResponse, FlowVersionsResponse
 from planwave.api.schemas.requests import FlowCreateRequest, FlowUpdateRequest
@@ -36,15 +38,6 @@ Version = Annotated[
         description="The one of its versions to give; else the present one.",
         pattern="^[0-9a-f]{64}$",
         examples=[HASH],
-    ),
-]
-IfMatch = Annotated[
-    str | None,
-    Header(
-        alias="If-Match",
-        description="The version you looked at, as its `ETag` has it: changed only if it is still "
-        "the present one.",
-        examples=[f'"{HASH}"'],
     ),
 ]
 
@@ -130,8 +123,31 @@ async def update_flow(
             graph=body.graph,
             plan_id=_plan_id_in(body),
             description=body.description,
-            expected=_expected_versions(if_match),
+            expected=expected_versions(if_match),
         )
+    return _flow_response(flow)
+
+
+@router.patch(
+    "/api/flows/{flow_id}",
+    operation_id="editFlow",
+    summary="Change a flow by operations",
+    response_model=FlowResponse,
+    responses={**example_response("The flow as it is now.", FLOW), **problems(404, 412, 428)},
+)
+async def edit_flow(
+    service: ServiceDep,
+    flow_id: FlowId,
+    body: Annotated[FlowEditRequest, json_body(FlowEditRequest)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Apply the operations of plans to the name and the graph of a flow, all or none.
+
+    `If-Match` is required, as for plans. A flow has no drafts: a graph with errors is refused.
+    """
+    flow = await service.edit_flow(
+        flow_id, body.to_operations(), expected=required_versions(if_match)
+    )
     return _flow_response(flow)
 
 
@@ -172,13 +188,6 @@ async def list_flow_versions(
 
 def _plan_id_in(body: FlowCreateRequest | FlowUpdateRequest) -> str | None:
     return None if body.plan_id is None else validate_id(body.plan_id, "plan")
-
-
-def _expected_versions(if_match: str | None) -> frozenset[str] | None:
-    """Return the versions that a header names; None if it accepts any."""
-    if if_match is None or if_match.strip() == "*":
-        return None
-    return frozenset(tag.strip().strip('"') for tag in if_match.split(","))
 
 
 def _flow_response(flow: Flow, status: int = 200) -> Response:

@@ -30,13 +30,13 @@ from planwave.service.executions.fork import CHANGES
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 
-_NODE_DATA_POINTER: Final = re.compile(r"/nodes/\d+(/data(?:/.*)?)")
+_NODE_POINTER: Final = re.compile(r"/nodes/\d+(/(?:description|data)(?:/.*)?)")
 
 
 @router.post(
     "/api/executions/{execution_id}/retry",
     operation_id="retryExecution",
-    summary="Run what failed once more",
+    summary="Run failed nodes again",
     status_code=201,
     response_model=ExecutionCreated,
     responses={
@@ -77,7 +77,7 @@ async def fork_execution(
     execution_id: ExecutionId,
     body: Annotated[ForkExecutionRequest, json_body(ForkExecutionRequest, may_be_empty=True)],
 ) -> Response:
-    """Make a new execution of the same graph, with other data or results for some of its nodes.
+    """Make a new execution of the same graph, with other tasks, data or results for some of its nodes.
 
     Every result whose inputs are the same is reused; only the rest runs. This one must
     have ended or be paused; nothing of it changes.
@@ -108,9 +108,9 @@ def _prefix_fork_pointers(changes: Mapping[str, Any]) -> Generator[None]:
 
 
 def _fork_pointer(found: Diagnostic, changes: Mapping[str, Any]) -> str:
-    in_data = _NODE_DATA_POINTER.fullmatch(found.pointer)
-    if in_data is not None and found.node in changes:
-        return f"{CHANGES}{pointer_of_name(found.node)}{in_data[1]}"
+    in_node = _NODE_POINTER.fullmatch(found.pointer)
+    if in_node is not None and found.node in changes:
+        return f"{CHANGES}{pointer_of_name(found.node)}{in_node[1]}"
     return found.pointer
 
 

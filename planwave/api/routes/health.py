@@ -68,7 +68,7 @@ async def _ready(request: Request) -> Health:
     raise ProblemError(503, status, message, hint=hint, headers=_RETRY_AFTER if passes else None)
 
 
-@router.get("/healthz", summary="Whether the process is alive")
+@router.get("/healthz", operation_id="getHealth", summary="Whether the process is alive")
 async def healthz(request: Request) -> Health:
     """Answer as long as the process runs and its event loop turns. Needs no token.
 
@@ -78,7 +78,7 @@ async def healthz(request: Request) -> Health:
     return Health() if state is None else Health(status=state.service.store_stats.status)
 
 
-@router.get("/readyz", summary="Whether the service takes work")
+@router.get("/readyz", operation_id="getReadiness", summary="Whether the service takes work")
 async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
     """Answer 503 while it starts, goes down, or its store cannot write. Needs no token."""
     return ready
@@ -86,6 +86,7 @@ async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
 
 @router.get(
     "/metrics",
+    operation_id="getMetrics",
     summary="What the service does, for Prometheus",
     dependencies=[Depends(require_principal)],
     response_class=PlainTextResponse,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from planwave.api.schemas.plans import CheckResponse, ForecastResponse, PlanResp
 from planwave.api.schemas.requests import CheckRequest, PlanRequest
 from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
 from planwave.service.plans.documents import CheckReport
+from planwave.service.service import Service
 from planwave.storage.records import PlanRecord
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
@@ -55,7 +57,7 @@ async def create_plan(
     body: Annotated[PlanRequest, json_body(PlanRequest)],
     stream: Stream = False,
 ) -> Response:
-    """Let a model write a plan for a goal; check and store the plan.
+    """Let a model write a plan for a goal; check and store the plan. Its hash is the `ETag`.
 
     With `stream=1` the answer is `200` with events: `delta {text, reasoning}`, `title {title}`,
     `node {id, name, …}`, `edge {source, target, channel}`, `repair {attempt, diagnostics}` (the
@@ -69,7 +71,8 @@ async def create_plan(
     if stream:
         return PlanStream(lambda tell: create(on_progress=tell), lambda: service.is_draining)
     plan = await create()
-    return json_response(plan.as_json(), 201, location=f"/api/plans/{plan.plan_id}")
+    location = f"/api/plans/{plan.plan_id}"
+    return json_response(plan.as_json(), 201, location=location, etag=plan.hash)
 
 
 @router.get(
@@ -100,8 +103,7 @@ async def list_plans(
 )
 async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Return a plan with the status of its newest execution."""
-    record = await service.plan(plan_id)
-    return json_response({**record.document, "status": await service.plan_status(plan_id)})
+    return await plan_response(service, await service.plan(plan_id))
 
 
 @router.delete(
@@ -127,13 +129,13 @@ async def delete_plan(service: ServiceDep, plan_id: PlanId) -> Response:
 )
 async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Check a plan against the node types, providers and limits there are now."""
-    return json_response(_checked(await service.validate(plan_id)))
+    return await _check_response(service, await service.validate(plan_id))
 
 
 @router.get(
     "/api/plans/{plan_id}/forecast",
     operation_id="forecastPlan",
-    summary="Estimate what a plan will take",
+    summary="Estimate the calls, tokens and cost of a plan",
     response_model=ForecastResponse,
     responses={**example_response("The estimate.", FORECAST), **problems(404, 422)},
 )
@@ -152,17 +154,34 @@ async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
 async def check_graph(
     request: Request, service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]
 ) -> Response:
-    """Return all errors of a graph at once; nothing is stored.
+    """Return all errors of a graph at once, and what it will take; nothing is stored.
 
     Pointers are into the graph.
     """
-    report = service.check_document(body.graph, own_depth=graph_depth(request))
-    return json_response(_checked(report))
+    depth = graph_depth(request)
+    report = await asyncio.to_thread(service.check_document, body.graph, own_depth=depth)
+    return await _check_response(service, report)
 
 
-def _checked(report: CheckReport) -> dict[str, Any]:
-    found = [diagnostic.as_json() for diagnostic in report.diagnostics]
-    return {"valid": report.can_run, "diagnostics": found, "graph": report.graph_document()}
+async def plan_response(service: Service, plan: PlanRecord) -> Response:
+    """Return a stored plan with its status; its hash is the ``ETag``."""
+    status = await service.plan_status(plan.plan_id)
+    return json_response({**plan.document, "status": status}, etag=plan.hash)
+
+
+async def _check_response(service: Service, report: CheckReport) -> Response:
+    """Write what was found, in a thread: the ports and the forecast of a large graph take long."""
+    return json_response(await asyncio.to_thread(_check_document, service, report))
+
+
+def _check_document(service: Service, report: CheckReport) -> dict[str, Any]:
+    return {
+        "valid": report.can_run,
+        "diagnostics": [diagnostic.as_json() for diagnostic in report.diagnostics],
+        "graph": report.graph_document(),
+        "ports": {} if report.graph is None else service.node_ports(report.graph),
+        "forecast": service.forecast_report(report),
+    }
 
 
 def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:

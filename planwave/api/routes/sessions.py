@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from planwave.api.auth import require_principal
-from planwave.api.dependencies import StateDep
+from planwave.api.dependencies import AppState, StateDep
 from planwave.api.json_body import json_body
 from planwave.api.problems import problems
 from planwave.api.schemas.requests import SessionRequest
@@ -17,7 +17,11 @@ router = APIRouter(tags=["session"])
 
 
 @router.post(
-    "/api/session", status_code=204, summary="Open a browser session", responses=problems(401, 429)
+    "/api/session",
+    operation_id="openSession",
+    status_code=204,
+    summary="Open a browser session",
+    responses=problems(401, 429),
 )
 async def open_session(
     request: Request, state: StateDep, body: Annotated[SessionRequest, json_body(SessionRequest)]
@@ -35,6 +39,7 @@ async def open_session(
             SESSION_COOKIE,
             value,
             max_age=SESSION_S,
+            path=_cookie_path(state),
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
@@ -44,6 +49,7 @@ async def open_session(
 
 @router.delete(
     "/api/session",
+    operation_id="closeSession",
     status_code=204,
     summary="Close the browser session",
     dependencies=[Depends(require_principal)],
@@ -53,5 +59,10 @@ async def close_session(request: Request, state: StateDep) -> Response:
     state.authenticator.sessions.revoke(request)
     await state.authenticator.sessions.store()
     answer = Response(status_code=204)
-    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
+    answer.delete_cookie(SESSION_COOKIE, path=_cookie_path(state), httponly=True, samesite="strict")
     return answer
+
+
+def _cookie_path(state: AppState) -> str:
+    """Return the path of the cookie: other services of the same host do not get it."""
+    return state.settings.root_path or "/"

@@ -1,4 +1,4 @@
-"""Response models of providers, node types and limits."""
+"""Response models of providers, MCP servers, node types and limits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planwave.api.schemas.common import ResponseModel
+
+
+class ModelDownload(ResponseModel):
+    """A download of a model that is going on."""
+
+    model: str
+    done_bytes: int
+    size_bytes: int
 
 
 class ProviderDetails(ResponseModel):
@@ -21,6 +29,8 @@ class ProviderDetails(ResponseModel):
     default_model: str | None
     open_models: bool
     """Whether names outside `models` are accepted too."""
+    download: ModelDownload | None
+    """Of the embedded model, while it is downloaded; null: it is not."""
 
 
 class ProvidersResponse(ResponseModel):
@@ -32,18 +42,60 @@ class ProvidersResponse(ResponseModel):
     details: list[ProviderDetails]
 
 
-class PortResponse(ResponseModel):
-    """A named socket of a node type."""
+class McpServerResponse(ResponseModel):
+    """An MCP server that the operator has set up."""
 
     name: str
+    """What `mcp_server` nodes name it."""
+    kind: Literal["stdio", "http"]
+    """Whether it is a program, or at a URL."""
+
+
+class McpServersResponse(ResponseModel):
+    """The MCP servers, sorted by name."""
+
+    servers: list[McpServerResponse]
+
+
+class PortResponse(ResponseModel):
+    """A named socket of a node type; one that takes flow and link edges is listed once for each."""
+
+    name: str
+    """The handle; `{i}` in it stands for a number, any other `{word}` for any text."""
     type: str
+    """The socket type; `socket_types` lists them."""
     label: str
     channel: Literal["flow", "link"]
     multiple: bool
+    """Whether several flow edges may lead into it."""
     required: bool
-    side: str
+    side: str = Field(examples=["left"])
+    """`left`, `right`, `top` or `bottom`; the same for all ports of a name."""
+    color: str = Field(examples=["#2457d0"])
+    """That of the socket type on light pages."""
+    shape: str = Field(examples=["circle"])
+    """That of the socket type: `circle`, `square`, `diamond`, `tab`."""
+
+
+class NodePortsResponse(ResponseModel):
+    """The ports of one node."""
+
+    inputs: list[PortResponse]
+    outputs: list[PortResponse]
+
+
+class SocketTypeResponse(ResponseModel):
+    """How sockets of one type are drawn, and the types they accept."""
+
+    type: str
+    label: str
     color: str
+    """On light pages, as `#rrggbb`."""
+    dark_color: str
+    """On dark pages."""
     shape: str
+    accepts: list[str]
+    """Other types whose values it takes."""
 
 
 class NodeTypeResponse(ResponseModel):
@@ -51,6 +103,9 @@ class NodeTypeResponse(ResponseModel):
 
     node_type: str
     purpose: str
+    """When to use it, as planners are told."""
+    summary: str
+    """A few words for people who choose a type."""
     inputs: list[PortResponse]
     outputs: list[PortResponse]
     entry: bool
@@ -75,9 +130,40 @@ class NodeTypeResponse(ResponseModel):
 
 
 class NodeTypesResponse(ResponseModel):
-    """The node types there are."""
+    """The node types there are, and the types of their sockets."""
 
     node_types: list[NodeTypeResponse]
+    socket_types: list[SocketTypeResponse]
+
+
+class ToolOriginResponse(ResponseModel):
+    """Where a tool comes from."""
+
+    kind: Literal["module", "package"]
+    name: str
+    """The name of the module or of the installed package."""
+
+
+class ToolResponse(ResponseModel):
+    """One tool that `tool` and `toolset` nodes may name."""
+
+    name: str
+    description: str
+    """What models read about it."""
+    effect: Literal["none", "read", "write", "once"]
+    """What a call does to the world; `once` must not happen twice."""
+    approval: Literal["never", "always", "write"]
+    """When a person approves a call; `write`: where it may change something."""
+    timeout_s: float | None
+    parameters: dict[str, Any]
+    """JSON Schema of the arguments."""
+    origin: ToolOriginResponse
+
+
+class ToolsResponse(ResponseModel):
+    """The tools that the operator made available."""
+
+    tools: list[ToolResponse]
 
 
 class LimitResponse(ResponseModel):
@@ -94,6 +180,6 @@ class LimitResponse(ResponseModel):
 
 
 class LimitsResponse(ResponseModel):
-    """What may not be passed here."""
+    """The limits of the service."""
 
     limits: list[LimitResponse]

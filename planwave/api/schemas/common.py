@@ -21,7 +21,7 @@ class RequestModel(BaseModel):
 
 
 class ResponseModel(BaseModel):
-    """An answer: documents what is written as it is stored; tests hold it to this."""
+    """A response, which is written as it is stored: the model documents it, and tests validate it."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -38,7 +38,7 @@ class NodeDocument(ResponseModel):
     name: str | None = None
     description: str | None = None
     data: dict[str, Any] | None = None
-    """What the type asks for; see its schema."""
+    """The fields of the node type; see its schema."""
     policy: dict[str, Any] | None = None
     """`{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional."""
     ui: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ class EdgeDocument(ResponseModel):
     targetHandle: str | None = None
     type: str | None = None
     data: dict[str, Any]
-    """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
+    """`{"channel": "flow" | "link"}`, and other fields of an editor."""
 
 
 class GraphDocument(ResponseModel):

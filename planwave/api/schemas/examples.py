@@ -46,6 +46,11 @@ _LOGS: Final = [
     "Execution completed. Status: completed",
 ]
 _RESULTS: Final = {"facts": "Water boils at 100 °C.", "note": "Note: Water boils at 100 °C."}
+_BUDGET: Final[_Json] = {
+    "limits": {"usd": 5.0, "tokens": 200_000.0},
+    "used": {"usd": 0.0, "tokens": 0.0},
+    "warned": [],
+}
 _NO_USAGE: Final[_Json] = {
     "calls": 0,
     "input_tokens": 0,
@@ -70,9 +75,15 @@ CHECK: Final[_Json] = {
             "pointer": "/nodes/0/type",
             "node": "facts",
             "hint": "did you mean 'text'?",
+            "suggestion": {
+                "label": "Use type text",
+                "operations": [{"op": "update_node", "id": "facts", "set": {"type": "text"}}],
+            },
         }
     ],
     "graph": {**GRAPH, "nodes": [{**GRAPH["nodes"][0], "type": "txt"}, *GRAPH["nodes"][1:]]},
+    "ports": {},
+    "forecast": None,
 }
 FORECAST: Final[_Json] = {
     "waves": 2,
@@ -107,6 +118,67 @@ PLAN: Final[_Json] = {
 }
 PLANS: Final[_Json] = {"plans": [{**_PLAN_FIELDS, "node_count": 2}], "next_cursor": None}
 
+EDITED_NOTE: Final[_Json] = {
+    "op": "update_node",
+    "id": "note",
+    "set": {"data": {"text": "A note: {{ input }}"}},
+}
+EDITED_HASH: Final = "be110e1ded97bd79a1079fb39cacde44bab3765e7073c6b47df89dede072aae5"
+_EDITED_NODE: Final[_Json] = {**GRAPH["nodes"][1], "data": EDITED_NOTE["set"]["data"]}
+EDITED_PLAN: Final[_Json] = {
+    **PLAN,
+    "nodes": [GRAPH["nodes"][0], _EDITED_NODE],
+    "revision": 2,
+    "hash": EDITED_HASH,
+}
+_REVISION_FIELDS: Final[_Json] = {
+    "plan_id": PLAN_ID,
+    "revision": 2,
+    "hash": EDITED_HASH,
+    "title": "A note about water",
+    "author": "person",
+    "note": "shorter",
+    "created_at": TIME,
+    "node_count": 2,
+    "error_count": 0,
+}
+REVISION: Final[_Json] = {
+    **_REVISION_FIELDS,
+    "nodes": EDITED_PLAN["nodes"],
+    "edges": GRAPH["edges"],
+    "diagnostics": [],
+}
+REVISIONS: Final[_Json] = {
+    "plan_id": PLAN_ID,
+    "revisions": [
+        _REVISION_FIELDS,
+        {**_REVISION_FIELDS, "revision": 1, "hash": HASH, "author": "planner", "note": ""},
+    ],
+    "next_cursor": None,
+}
+REVISION_DIFF: Final[_Json] = {
+    "plan_id": PLAN_ID,
+    "a": 1,
+    "b": 2,
+    "hash": [HASH, EDITED_HASH],
+    "title": None,
+    "nodes": [
+        {
+            "id": "note",
+            "change": "changed",
+            "fields": [
+                {
+                    "pointer": "/data/text",
+                    "before": "Note: {{ input }}",
+                    "after": "A note: {{ input }}",
+                }
+            ],
+        }
+    ],
+    "edges": [],
+    "reordered": [],
+}
+
 CREATED: Final[_Json] = {
     "execution_id": EXECUTION_ID,
     "plan_id": PLAN_ID,
@@ -137,6 +209,20 @@ REQUESTS: Final[_Json] = {
         }
     ]
 }
+PENDING_REQUESTS: Final[_Json] = {
+    "requests": [
+        {
+            "execution_id": EXECUTION_ID,
+            "title": "A note about water",
+            "user_prompt": GOAL,
+            "node_name": "Check",
+            "deadline": None,
+            **REQUESTS["requests"][0],
+        }
+    ],
+    "total": 1,
+    "next_cursor": None,
+}
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
@@ -148,6 +234,14 @@ EXECUTIONS: Final[_Json] = {
             "timestamp": TIME,
             "created_at": TIME,
             **_TIMES,
+            "digest": {
+                "steps": 2,
+                "waves": [{"completed": 1}, {"completed": 1}],
+                "models": [],
+                "usage": _NO_USAGE,
+                "parent": None,
+                "waitingForInput": False,
+            },
         }
     ],
     "next_cursor": None,
@@ -167,6 +261,7 @@ EXECUTION: Final[_Json] = {
     "currentNodeId": None,
     "requests": [],
     "usage": _NO_USAGE,
+    "budget": _BUDGET,
     "error": None,
     "failures": [],
     "handled_failures": [],
@@ -175,6 +270,7 @@ EXECUTION: Final[_Json] = {
     "inputs": None,
     "options": {"max_parallel": 64},
     "parent": None,
+    "approval": None,
     "last_seq": 11,
     "created_at": TIME,
     **_TIMES,
@@ -216,6 +312,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
         "attempts": 1,
         "reentries": 0,
         "answers": [],
+        "calls": [],
         **_TIMES,
         "usage": _NO_USAGE,
     }
@@ -228,6 +325,7 @@ DOCUMENT: Final[_Json] = {
     "flow_id": None,
     "flow_version": None,
     "parent": None,
+    "approval": None,
     "user_prompt": GOAL,
     "title": "A note about water",
     "timestamp": TIME,
@@ -243,6 +341,7 @@ DOCUMENT: Final[_Json] = {
     "requests": [],
     "waves": {"current": 2, "total": 2},
     "usage": _NO_USAGE,
+    "budget": _BUDGET,
     "inputs": None,
     "nodes": [
         _node(0, {}, []),
@@ -252,11 +351,12 @@ DOCUMENT: Final[_Json] = {
     "execution_logs": _LOGS,
     "graph": GRAPH,
 }
+NODE: Final[_Json] = DOCUMENT["nodes"][1]
 EXPLANATION: Final[_Json] = {
     "path": "note",
     "status": "completed",
     "code": "inputs-arrived",
-    "reason": "All it needs was settled: 'facts' delivered.",
+    "reason": "All nodes it depends on had ended: 'facts' delivered a value.",
     "because": [{"node": "facts", "status": "completed", "settled": "delivered", "edge": "e1"}],
     "inputs": {
         "input": {
@@ -341,27 +441,33 @@ PROVIDERS: Final[_Json] = {
             "models": ["gpt-4o-mini"],
             "default_model": "gpt-4o-mini",
             "open_models": True,
+            "download": None,
         }
     ],
 }
+MCP_SERVERS: Final[_Json] = {"servers": [{"name": "tickets", "kind": "stdio"}]}
 _PORT: Final[_Json] = {
     "name": "input",
     "type": "any",
-    "label": "",
+    "label": "Data",
     "channel": "flow",
     "multiple": True,
     "required": False,
-    "side": "",
-    "color": "",
-    "shape": "",
+    "side": "left",
+    "color": "#5c6874",
+    "shape": "circle",
 }
+_OUTPUT_PORT: Final = _PORT | {
+    "name": "output", "type": "text", "multiple": False, "side": "right", "color": "#2457d0"
+}  # fmt: skip
 NODE_TYPES: Final[_Json] = {
     "node_types": [
         {
             "node_type": "text",
             "purpose": "Give a fixed text or a template filled from earlier results.",
+            "summary": "Give a text, with parts from earlier steps.",
             "inputs": [_PORT],
-            "outputs": [{**_PORT, "name": "output", "type": "text", "multiple": False}],
+            "outputs": [_OUTPUT_PORT],
             "entry": False,
             "executes": True,
             "materializes": False,
@@ -375,6 +481,34 @@ NODE_TYPES: Final[_Json] = {
                 "nodes": [{"id": "hello", "type": "text", "data": {"text": "Hello."}}],
                 "edges": [],
             },
+        }
+    ],
+    "socket_types": [
+        {
+            "type": "text",
+            "label": "Text",
+            "color": "#2457d0",
+            "dark_color": "#8fb1ff",
+            "shape": "circle",
+            "accepts": ["any", "boolean", "integer", "number", "json"],
+        }
+    ],
+}
+TOOLS: Final[_Json] = {
+    "tools": [
+        {
+            "name": "look_up_order",
+            "description": "Return the state of an order.",
+            "effect": "read",
+            "approval": "never",
+            "timeout_s": None,
+            "parameters": {
+                "type": "object",
+                "properties": {"number": {"type": "string"}},
+                "required": ["number"],
+                "additionalProperties": False,
+            },
+            "origin": {"kind": "module", "name": "shop_tools"},
         }
     ]
 }

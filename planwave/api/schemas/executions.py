@@ -28,7 +28,39 @@ class ExecutionCreated(ResponseModel):
     flow_version: str | None
     status: ExecutionStatus
     position: int | None
-    """Place in the queue, 1 for the next one; null for what is not queued."""
+    """Place in the queue, 1 for the next one; null if it is not queued."""
+
+
+class UsageResponse(ResponseModel):
+    """The tokens and the cost of all model calls."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    estimated: bool
+
+
+class ForkedFrom(ResponseModel):
+    """The execution that another one was made out of."""
+
+    execution_id: str
+    retry: bool
+    """Whether this is a retry: failed nodes of the parent run again."""
+
+
+class ExecutionDigest(ResponseModel):
+    """How far an execution is."""
+
+    steps: int
+    """Nodes of its own graph that run."""
+    waves: list[dict[str, int]]
+    """Of each wave the number of nodes by status."""
+    models: list[str]
+    """Those it has called."""
+    usage: UsageResponse
+    parent: ForkedFrom | None
+    waitingForInput: bool
 
 
 class ExecutionSummary(ResponseModel):
@@ -46,6 +78,22 @@ class ExecutionSummary(ResponseModel):
     created_at: str
     started_at: str | None
     completed_at: str | None
+    digest: ExecutionDigest | None = None
+    """Only with `digest=1`; left out where it takes long to find: it is there the next time."""
+
+
+class ExecutionCounts(ResponseModel):
+    """How many executions fit all filters but `status` and `waiting`."""
+
+    total: int
+    waiting: int
+    """Those that wait for an answer of a person; they are executing or paused too."""
+    starting: int = 0
+    executing: int = 0
+    paused: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
 
 
 class ExecutionsResponse(ResponseModel):
@@ -54,6 +102,8 @@ class ExecutionsResponse(ResponseModel):
     executions: list[ExecutionSummary]
     next_cursor: str | None
     """For the next page; null on the last one."""
+    counts: ExecutionCounts | None = None
+    """Where asked for (`counts=1`)."""
 
 
 class WaveResponse(ResponseModel):
@@ -62,16 +112,6 @@ class WaveResponse(ResponseModel):
     current: int
     """The lowest unfinished wave."""
     total: int
-
-
-class UsageResponse(ResponseModel):
-    """What model calls took together."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    estimated: bool
 
 
 class ErrorInfo(ResponseModel):
@@ -84,24 +124,83 @@ class ErrorInfo(ResponseModel):
 
 
 class OpenRequestResponse(ResponseModel):
-    """A question a node waits on."""
+    """A question that a node waits on, or the whole execution."""
 
     request_id: str
-    path: str
-    """Of the node that asks."""
+    path: str | None
+    """Of the node that asks; null where the execution asks, for approval of its plan or a higher budget."""
     request: Any
-    """What is asked. An `approval` has `{kind, prompt, actions, form, value, editable}`."""
+    """The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval
+    of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a
+    higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`."""
     since: str
     """When it was asked, UTC."""
     timeout_s: float | None
     """Seconds from then on after which the node goes on without an answer; null: it waits."""
 
 
+class PlanApprovalResponse(ResponseModel):
+    """The approval of a plan; it holds for one hash."""
+
+    plan_hash: str
+    """Of the graph that runs."""
+    approved_in: str | None = None
+    """The earlier execution in which this hash was approved."""
+    answer: Any = None
+    """`{decision, note, value?}` once it was given here."""
+
+
+class BudgetResponse(ResponseModel):
+    """The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`."""
+
+    limits: dict[str, float]
+    """Those that hold now."""
+    used: dict[str, float]
+    warned: list[str]
+    """Amounts that are nearly used up."""
+
+
 class OpenRequestsResponse(ResponseModel):
-    """What an execution waits to be answered."""
+    """The open requests of an execution."""
 
     requests: list[OpenRequestResponse]
     """Oldest first."""
+
+
+class PendingRequest(OpenRequestResponse):
+    """A question to a person, and the execution that waits for its answer."""
+
+    execution_id: str
+    title: str
+    user_prompt: str
+    node_name: str
+    deadline: str | None
+    """When the node goes on without an answer, UTC; null: it waits."""
+    answered: AnswerResponse | None = None
+    """Of `status=answered` only."""
+
+
+class AnswerResponse(ResponseModel):
+    """How a request was answered."""
+
+    at: str
+    """UTC."""
+    by: Literal["person", "timeout"]
+    """`timeout`: nobody answered in time."""
+    answer: Any
+    """Of a request with actions `{decision, note, value?, form?}`."""
+
+
+class PendingRequestsResponse(ResponseModel):
+    """One page of the requests of all executions to people."""
+
+    requests: list[PendingRequest]
+    """Open ones: the soonest deadline first; then those without one, oldest first. Answered ones:
+    the newest answer first."""
+    total: int
+    """How many there are on all pages."""
+    next_cursor: str | None
+    """For the next page; null on the last one."""
 
 
 class ExecutionResponse(ResponseModel):
@@ -127,6 +226,8 @@ class ExecutionResponse(ResponseModel):
     requests: list[OpenRequestResponse]
     """The open ones, oldest first."""
     usage: UsageResponse
+    budget: BudgetResponse | None
+    """What it may use; null where nothing limits it."""
     error: ErrorInfo | None
     """Why it failed."""
     failures: list[str]
@@ -140,6 +241,8 @@ class ExecutionResponse(ResponseModel):
     inputs: dict[str, Any] | None
     options: dict[str, Any] | None
     parent: Any
+    approval: PlanApprovalResponse | None
+    """The approval that its plan needs; null where it needs none."""
     last_seq: int
     """The last event this shows."""
     created_at: str | None
@@ -148,7 +251,7 @@ class ExecutionResponse(ResponseModel):
 
 
 class ResultResponse(ResponseModel):
-    """What an execution gave, so far or in the end."""
+    """The results of an execution, so far or at its end."""
 
     execution_id: str
     plan_id: str | None
@@ -166,6 +269,31 @@ class ReusedFrom(ResponseModel):
 
     execution_id: str
     path: str
+    failed_inside: bool
+    """Whether it completed although a node inside it failed, such as a loop that skips failed items."""
+
+
+class RecordedCallResponse(ResponseModel):
+    """An external call of a node, as it is recorded."""
+
+    ordinal: int
+    """Its number within the attempt."""
+    attempt: int
+    kind: str
+    """`model`, `tool`, `mcp`, `http`, `flow`, `agent` or `fetch`."""
+    name: str
+    request: Any = None
+    request_bytes: int | None = None
+    """The size of a request that is too large to be shown."""
+    result: Any = None
+    """Of a model: `{text, finish_reason, reasoning?, tool_calls?, sources?}`."""
+    result_bytes: int | None = None
+    """The size of a result that is too large to be shown."""
+    error: ErrorInfo | None = None
+    usage: dict[str, Any] | None = None
+    """The tokens and cost of a model call."""
+    started_at: str | None = None
+    duration_s: float | None = None
 
 
 class DocumentNode(ResponseModel):
@@ -187,7 +315,7 @@ class DocumentNode(ResponseModel):
     """Why it failed, as text."""
     error_detail: ErrorInfo | None
     handled: bool
-    """Its failure was caught by its policy."""
+    """Its failure was caught by its policy, or a node around it completed."""
     reason: str | None
     """Why it was skipped."""
     cause: Any
@@ -200,13 +328,15 @@ class DocumentNode(ResponseModel):
     inputs: dict[str, Any]
     """`{handle: {type, value}}` as they reached it."""
     prompt: Any
-    """What was sent to a model: `{system, prompt, provider, model}`."""
+    """The request to the model: `{system, prompt, provider, model}`."""
     wave: int | None
     attempts: int
     reentries: int
     """How often it was entered again because its process had ended."""
     answers: list[dict[str, Any]]
-    """What it was answered: `{request_id, at, by, answer, …}`."""
+    """The answers to its requests: `{request_id, at, by, answer, …}`."""
+    calls: list[RecordedCallResponse]
+    """Its external calls, by attempt and number."""
     started_at: str | None
     completed_at: str | None
     usage: UsageResponse
@@ -222,7 +352,9 @@ class DocumentResponse(ResponseModel):
     flow_id: str | None
     flow_version: str | None
     parent: Any
-    """What it is a fork of."""
+    """The execution that it forks."""
+    approval: PlanApprovalResponse | None
+    """The approval that its plan needs; null where it needs none."""
     user_prompt: str
     title: str
     timestamp: str
@@ -240,6 +372,8 @@ class DocumentResponse(ResponseModel):
     requests: list[OpenRequestResponse]
     waves: WaveResponse
     usage: UsageResponse
+    budget: BudgetResponse | None
+    """What it may use; null where nothing limits it."""
     inputs: dict[str, Any] | None
     nodes: list[DocumentNode]
     node_results: dict[str, str]
@@ -259,16 +393,16 @@ class ExplainResponse(ResponseModel):
     because: list[dict[str, Any]]
     """The nodes it depends on: `{node, status, …}`."""
     inputs: dict[str, dict[str, Any]]
-    """What it read, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`."""
+    """The inputs, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`."""
     course: list[dict[str, Any]]
-    """What happened to it, in order: `{seq, at, what, attempt?, …}`."""
+    """Its history, in order: `{seq, at, what, attempt?, …}`."""
     parameters: dict[str, dict[str, Any]] | None = None
     """Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`."""
     prompt: Any = None
-    """What was sent to a model last."""
+    """The last request to a model."""
     error: ErrorInfo | None = None
     requests: list[OpenRequestResponse] | None = None
-    """What it waits for."""
+    """Its open requests."""
 
 
 class LogEntryResponse(ResponseModel):
@@ -292,7 +426,17 @@ class LogEntriesResponse(ResponseModel):
     status: ExecutionStatus
     entries: list[LogEntryResponse]
     last_seq: int
-    """Ask with `after` this for what comes next."""
+    """The value of `after` for the next page."""
+
+
+class StoredEventsResponse(ResponseModel):
+    """The stored events of an execution, without its streamed text."""
+
+    execution_id: str
+    events: list[dict[str, Any]]
+    """`ExecutionEvent`s, in order; none: there are no more yet."""
+    last_seq: int
+    """The value of `after` for the next page."""
 
 
 class NodeDifference(ResponseModel):
@@ -300,7 +444,7 @@ class NodeDifference(ResponseModel):
 
     path: str
     change: Change
-    """What it is and gives, or what the graph says of it, is another; or only one has it."""
+    """Its state, outputs or definition differ, or only one execution has it."""
     status: list[NodeStatus | None]
     duration_s: list[float | None]
     usage: list[UsageResponse | None]
@@ -314,7 +458,7 @@ class NodeDifference(ResponseModel):
 
 
 class DifferenceCounts(ResponseModel):
-    """How many nodes are what."""
+    """The number of nodes, by the kind of difference."""
 
     same: int
     changed: int
@@ -323,7 +467,7 @@ class DifferenceCounts(ResponseModel):
 
 
 class DifferenceResponse(ResponseModel):
-    """What differs between two executions; pairs are of `a` and of `b`."""
+    """The differences between two executions; pairs are of `a` and of `b`."""
 
     a: str
     b: str

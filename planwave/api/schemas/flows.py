@@ -11,9 +11,9 @@ class FlowSummary(ResponseModel):
     flow_id: str
     name: str
     description: str
-    """What it is for; its executions have it as their goal."""
+    """Its purpose; its executions have it as their goal."""
     version: str
-    """The hash of its graph; what is the same is the same version."""
+    """The hash of its graph; equal graphs are the same version."""
     revision: int
     """Counts its changes; 1 for a new one."""
     created_at: str
@@ -35,9 +35,9 @@ class FlowResponse(ResponseModel):
     flow_id: str
     name: str
     description: str
-    """What it is for; its executions have it as their goal."""
+    """Its purpose; its executions have it as their goal."""
     version: str
-    """The hash of the graph: the `ETag`, and what `If-Match` compares."""
+    """The hash of the graph: the `ETag`, which `If-Match` compares."""
     revision: int
     """Counts its changes; of an older version, that which brought it."""
     created_at: str

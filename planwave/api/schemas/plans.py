@@ -10,13 +10,27 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from planwave.api.schemas.catalog import NodePortsResponse
 from planwave.api.schemas.common import (
     GraphDocument,
     PlanStatus,
     ResponseModel,
 )
+from planwave.api.schemas.operations import (
+    AddEdgeOperation,
+    RemoveEdgeOperation,
+    UpdateNodeOperation,
+)
 
 # -- plans ----------------------------------------------------------------------------------------
+
+
+class SuggestionResponse(ResponseModel):
+    """The one way to correct a finding, for a person to accept."""
+
+    label: str = Field(examples=["Use type text"])
+    operations: list[UpdateNodeOperation | AddEdgeOperation | RemoveEdgeOperation]
+    """For `PATCH`, of the plan or the flow that has the graph."""
 
 
 class DiagnosticResponse(ResponseModel):
@@ -35,17 +49,9 @@ class DiagnosticResponse(ResponseModel):
     hint: str | None = None
     """The way out."""
     fix: str | None = None
-    """What was changed, where the meaning was certain."""
-
-
-class CheckResponse(ResponseModel):
-    """The result of checking a graph."""
-
-    valid: bool
-    """Whether it can run here, now."""
-    diagnostics: list[DiagnosticResponse]
-    graph: GraphDocument | None
-    """As it is stored and run, with every handle and channel; null if a part cannot be read."""
+    """Corrections of the document, made only if its meaning was certain."""
+    suggestion: SuggestionResponse | None = None
+    """Only where there is one way to correct it."""
 
 
 class Span(ResponseModel):
@@ -64,7 +70,7 @@ class Effect(ResponseModel):
 
 
 class ForecastResponse(ResponseModel):
-    """What a plan will take, estimated before anything is run or paid."""
+    """The forecast of a plan: calls, tokens and cost, before anything runs."""
 
     waves: int
     nodes: int
@@ -82,6 +88,21 @@ class ForecastResponse(ResponseModel):
     effects: list[Effect]
 
 
+class CheckResponse(ResponseModel):
+    """The result of checking a graph."""
+
+    valid: bool
+    """Whether it can run here, now."""
+    diagnostics: list[DiagnosticResponse]
+    graph: GraphDocument | None
+    """As it is stored and run, with every handle and channel; null if a part cannot be read."""
+    ports: dict[str, NodePortsResponse]
+    """By node id, of the nodes whose data or edges decide about their ports; all others have those of
+    their type. Without patterns: numbered and open ports are given by the handles there are."""
+    forecast: ForecastResponse | None
+    """Its forecast; null if it has errors other than those of providers."""
+
+
 class PlanResponse(GraphDocument):
     """A plan: a titled graph made for a goal."""
 
@@ -95,14 +116,15 @@ class PlanResponse(GraphDocument):
     """Of the graph; executions are bound to it."""
     created_at: str
     provider: str | None
-    """Who wrote it; null for a plan made by hand."""
+    """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None
     diagnostics: list[DiagnosticResponse]
     fixes: list[str]
-    """What was changed in the model's reply."""
+    """Corrections of the model's reply."""
     attempts: list[dict[str, Any]]
     """`{reply, finish_reason, diagnostics, usage}` of each model call."""
     forecast: dict[str, Any]
+    """As of the revision, in the form of `GET …/forecast`; empty for a draft with errors."""
 
 
 class PlanSummary(ResponseModel):

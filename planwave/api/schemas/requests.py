@@ -53,9 +53,22 @@ class PlanRequest(_GoalModel):
 
 
 class CheckRequest(RequestModel):
-    """A graph to be checked; whatever is wrong with it is the answer, not an error."""
+    """A graph to check; its problems are the response, not an error."""
 
     graph: dict[str, Any] = Field(description="`{nodes, edges}`.", examples=[GRAPH])
+
+
+class BudgetModel(RequestModel):
+    """Limits of what an execution may use, with everything inside it; null sets no limit."""
+
+    usd: float | None = Field(
+        default=None, gt=0, description="US dollars, as far as prices are known."
+    )
+    tokens: int | None = Field(default=None, ge=1, description="Tokens that models read and write.")
+    calls: int | None = Field(default=None, ge=1, description="Calls of models.")
+    wall_s: float | None = Field(
+        default=None, gt=0, description="Seconds in which it is not paused."
+    )
 
 
 class RunOptionsModel(RequestModel):
@@ -66,18 +79,27 @@ class RunOptionsModel(RequestModel):
     )
     on_failure: Literal["continue", "stop"] = Field(
         default="continue",
-        description="Finish what does not depend on a failed node, or cancel it.",
+        description="Finish nodes that do not depend on a failed node, or cancel them.",
     )
     max_parallel: int | None = Field(
         default=None, ge=1, description="Nodes working at the same time."
     )
     run_to: list[str] = Field(
-        default=[], description="Ids of nodes: only these and what they need run.", examples=[[]]
+        default=[],
+        description="Ids of nodes: only these and their dependencies run.",
+        examples=[[]],
     )
     run_from: list[str] = Field(
         default=[],
-        description="Ids of nodes: only these and what follows them run, with what that needs.",
+        description="Ids of nodes: only these, later nodes and the dependencies of both run.",
         examples=[[]],
+    )
+    budget: BudgetModel | None = Field(
+        default=None,
+        description="What the execution may use. Once nothing can go on within it, the execution is "
+        "paused with a request of the kind `budget`. Amounts that are left out are those of the "
+        "service's limits `budget_usd` and `budget_tokens`.",
+        examples=[{"usd": 0.5}],
     )
 
 
@@ -104,6 +126,13 @@ _INPUTS: Final[Any] = Field(
 )
 
 
+_REQUIRE_APPROVAL: Final[Any] = Field(
+    False,
+    description=(
+        "Ask a person before the first node starts: the execution is paused with a request of the "
+        "kind `plan-approval`. The operator may require it in any case."
+    ),
+)
 _OPTIONS: Final[Any] = Field(
     default_factory=ExecuteOptionsModel,  # pydantic would copy a default deeply for each request
     json_schema_extra={"default": ExecuteOptionsModel().model_dump(mode="json")},
@@ -111,7 +140,7 @@ _OPTIONS: Final[Any] = Field(
 
 
 class ExecuteRequest(RequestModel):
-    """What to execute: a stored plan, a flow, or a graph, which becomes a plan."""
+    """The plan to execute: a stored plan, a flow, or a graph, which becomes a plan."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -137,6 +166,7 @@ class ExecuteRequest(RequestModel):
     )
     inputs: dict[str, Any] | None = _INPUTS
     options: ExecuteOptionsModel = _OPTIONS
+    require_approval: bool = _REQUIRE_APPROVAL
     start: bool = Field(
         False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
     )
@@ -157,6 +187,7 @@ class RunRequest(_GoalModel):
 
     inputs: dict[str, Any] | None = _INPUTS
     options: ExecuteOptionsModel = _OPTIONS
+    require_approval: bool = _REQUIRE_APPROVAL
 
 
 # -- flows ----------------------------------------------------------------------------------------
@@ -227,7 +258,7 @@ _LONGEST_CAUSE = 1_000
 
 
 class CancelRequest(RequestModel):
-    """What to stop, and why; without a body, the whole execution."""
+    """The node to cancel, and the cause; without a body, the whole execution."""
 
     cause: str = Field(
         "cancelled by request",
@@ -238,7 +269,7 @@ class CancelRequest(RequestModel):
     )
     node: str | None = Field(
         None,
-        description="The path of one node: only it is stopped, and what depends on it is blocked.",
+        description="The path of one node: only it is stopped, and nodes that depend on it are blocked.",
     )
 
 
@@ -252,13 +283,14 @@ class AnswerDecision(RequestModel):
     value: Any = Field(
         None,
         description="What goes on instead of the request's `value`, where that is `editable`; of "
-        "`interrupted`, what the node would have given (`give_result`).",
+        "`interrupted`, what the node would have given (`give_result`); of `plan-approval`, the "
+        "changed graph or `{plan_hash}` of a new revision (`edit`); of `budget`, the new limits (`raise`).",
     )
     form: Any = Field(None, description="What was filled in; it fits the request's `form`.")
 
 
 class _AnswerSchema:
-    """Documents any JSON as a decision or else whatever the node understands."""
+    """The schema of an answer: a decision, or any JSON that the node accepts."""
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -302,8 +334,8 @@ class ForkExecutionRequest(RequestModel):
     changes: dict[str, dict[str, Any]] | None = Field(
         None,
         description=(
-            "By node id, `{data: {…}}`: a merge patch (RFC 7396) for the node's data, or "
-            "`{outputs: {handle: value}}`: what it gives, without being run."
+            "By node id, `{description?, data?}`: the node's new task, and a merge patch (RFC "
+            "7396) for its data; or `{outputs: {handle: value}}`: its outputs, without running it."
         ),
         examples=[{"note": {"data": {"text": "A note: {{ input }}"}}}],
     )
@@ -314,7 +346,7 @@ class ForkExecutionRequest(RequestModel):
 
 
 class SessionRequest(BaseModel):
-    """What opens a session."""
+    """The token that opens a session."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"token": "the service's token"}]}

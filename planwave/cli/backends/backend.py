@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,11 +11,20 @@ from planwave.cli.inputs import InputArgument, Source
 if TYPE_CHECKING:
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
+    from planwave.graph.diagnostics import Diagnostic
     from planwave.graph.model import Json
+    from planwave.graph.operations import Operation
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
-    from planwave.storage.records import ExecutionRecord, FlowRecord, FlowVersion, PlanRecord
+    from planwave.service.plans.revisions import Editor
+    from planwave.storage.records import (
+        ExecutionRecord,
+        FlowRecord,
+        FlowVersion,
+        PlanRecord,
+        PlanRevision,
+    )
 
 
 class Queries(Protocol):
@@ -72,6 +81,24 @@ class Queries(Protocol):
 
     async def plans(self, *, before: str | None = None, limit: int = 50) -> Sequence[PlanRecord]:
         """Return plans."""
+        ...
+
+    async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> Sequence[PlanRevision]:
+        """Return the revisions of a plan, newest first, without their graphs.
+
+        Raises:
+            NotFound: No plan has this id.
+        """
+        ...
+
+    async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
+        """Compare two revisions of a plan, ``b`` None for the current one.
+
+        See :meth:`planwave.service.plans.revisions.RevisionQueries.diff_revisions`.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+        """
         ...
 
     async def flow(self, flow_id: str, version: str | None = None) -> Flow:
@@ -142,7 +169,12 @@ class Backend(Protocol):
         ...
 
     async def start(
-        self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None
+        self,
+        plan: Plan,
+        inputs: Sequence[InputArgument],
+        options: RunOptions | None,
+        *,
+        require_approval: bool = False,
     ) -> str:
         """Start a plan of this backend; return the id of its execution, which is stored by then."""
         ...
@@ -185,8 +217,8 @@ class Backend(Protocol):
         """Return the open requests of an execution, oldest first."""
         ...
 
-    async def answer(self, execution_id: str, request_id: str, answer: Json) -> object:
-        """Answer a request.
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
+        """Answer a request; return the id of the execution, or of that of an edited plan.
 
         Raises:
             NotFound, Conflict, Gone: The request does not exist, or is not open any more.
@@ -228,6 +260,45 @@ class Backend(Protocol):
         """
         ...
 
+    async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
+        """Return every diagnostic of a graph document, parsed strictly."""
+        ...
+
+    async def edit_plan(
+        self,
+        plan_id: str,
+        operations: Sequence[Operation],
+        *,
+        expected: Collection[str],
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Apply operations to a plan, all or none; return the plan with its new revision.
+
+        Raises:
+            NotFound: No plan has this id.
+            PreconditionFailed: The plan has none of the expected hashes.
+            GraphInvalid: An operation cannot be applied.
+        """
+        ...
+
+    async def restore_revision(
+        self,
+        plan_id: str,
+        revision: int,
+        *,
+        expected: Collection[str],
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Restore a revision of a plan as a new one; return the plan.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+            PreconditionFailed: The plan has none of the expected hashes.
+        """
+        ...
+
     async def create_flow(
         self,
         name: str,
@@ -243,11 +314,12 @@ class Backend(Protocol):
         self,
         flow_id: str,
         *,
+        name: str | None = None,
         graph: bytes | None = None,
         plan_id: str | None = None,
         description: str | None = None,
     ) -> Flow:
-        """Save a graph, or a stored plan, as a new version of a flow."""
+        """Save a graph, or a stored plan, as a new version of a flow, or change its name."""
         ...
 
     async def delete_flow(self, flow_id: str) -> object:

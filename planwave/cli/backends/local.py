@@ -13,6 +13,8 @@ from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
+    from planwave.graph.diagnostics import Diagnostic
+    from planwave.graph.model import Json
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
@@ -29,11 +31,12 @@ class LocalBackend:
         self._source: Plan | FlowRef | None = None
         self.watch, self.wait = service.watch, service.wait
         self.cancel, self.pause, self.resume = service.cancel, service.pause, service.resume
-        self.requests, self.answer = service.requests, service.answer
+        self.requests = service.requests
         self.document, self.document_path = service.document, service.document_path
         self.create_flow, self.update_flow = service.create_flow, service.update_flow
         self.delete_flow, self.delete_plan = service.delete_flow, service.delete_plan
         self.delete_execution = service.delete_execution
+        self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""
@@ -66,13 +69,29 @@ class LocalBackend:
         self._source = FlowRef(flow.flow_id, flow.version)
         return plan
 
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
+        """See :meth:`Backend.answer`."""
+        return (await self._service.answer(execution_id, request_id, answer)).execution_id
+
+    async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
+        """See :meth:`Backend.check`."""
+        return self._service.check_document(document).diagnostics
+
     async def start(
-        self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None
+        self,
+        plan: Plan,
+        inputs: Sequence[InputArgument],
+        options: RunOptions | None,
+        *,
+        require_approval: bool = False,
     ) -> str:
         """See :meth:`Backend.start`."""
         values = resolve_inputs(inputs, plan.graph, self._service.catalogue)
         record = await self._service.execute(
-            self._source or plan.plan_id, inputs=values, options=options
+            self._source or plan.plan_id,
+            inputs=values,
+            options=options,
+            require_approval=require_approval,
         )
         return record.execution_id
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -12,6 +13,7 @@ from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, TooManyRequests
 from planwave.events import OpenRequest
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.operations import operation_json
 from planwave.graph.reading.documents import parse_strict_json, read_graph
 from planwave.service.flows.flow_queries import Flow, plan_of_flow
 from planwave.service.plans.documents import (
@@ -26,6 +28,7 @@ from planwave.storage.records import (
     FlowRecord,
     FlowVersion,
     PlanRecord,
+    PlanRevision,
 )
 
 if TYPE_CHECKING:
@@ -34,8 +37,10 @@ if TYPE_CHECKING:
     from planwave.events import Event
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
+    from planwave.graph.operations import Operation
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
+    from planwave.service.plans.revisions import Editor
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -157,6 +162,19 @@ class RemoteBackend:
         fields = ("version", "revision", "created_at", "node_count")
         return [FlowVersion(flow_id, *(each[name] for name in fields)) for each in items]
 
+    async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> list[PlanRevision]:
+        """See :meth:`Queries.plan_revisions`."""
+
+        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.plan_revisions(plan_id, cursor=cursor, limit=size)
+
+        items = await self._read_pages(read, "revisions", "revision", None, limit)
+        return [PlanRevision(**each) for each in items]
+
+    async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
+        """See :meth:`Queries.diff_revisions`."""
+        return {**await self._client.diff_revisions(plan_id, a, b)}
+
     async def _read_pages(
         self,
         read_page: Callable[[str | None, int], Awaitable[Mapping[str, Any]]],
@@ -203,7 +221,7 @@ class RemoteBackend:
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""
         chosen = "/".join(name for name in (self._provider, self._model) if name)
-        return chosen or f"the service at {self._client.url}"
+        return f"the service at {self._client.url}" + (f": {chosen}" if chosen else "")
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """See :meth:`Backend.plan_goal`."""
@@ -223,8 +241,8 @@ class RemoteBackend:
             document = _parse_document(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        report = await self._check(document, source.name)
-        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _: {})
+        report, forecast = await self._check(document, source.name)
+        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _: forecast)
         await self._resolve_inputs(inputs, plan)
         self._source = document
         return plan
@@ -236,17 +254,24 @@ class RemoteBackend:
             InputError: The command line chooses a provider, which only the service can do.
         """
         self._reject_model_choice()
-        await self._check(flow.graph, f"flow {flow.name!r}")
-        plan = plan_of_flow(flow)
+        report, forecast = await self._check(flow.graph, f"flow {flow.name!r}")
+        diagnostics = tuple(each.as_json() for each in report.diagnostics)
+        plan = replace(plan_of_flow(flow), diagnostics=diagnostics, forecast=forecast)
         await self._resolve_inputs(inputs, plan)
         self._source = flow
         return plan
 
     async def start(
-        self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None
+        self,
+        plan: Plan,
+        inputs: Sequence[InputArgument],
+        options: RunOptions | None,
+        *,
+        require_approval: bool = False,
     ) -> str:
         """See :meth:`Backend.start`."""
         arguments: dict[str, Any] = {
+            "require_approval": require_approval,
             "inputs": await self._resolve_inputs(inputs, plan) or None,
             "options": None if options is None else options.as_json(),
         }
@@ -293,9 +318,9 @@ class RemoteBackend:
         response = await self._client.requests(execution_id)
         return [OpenRequest(**each) for each in response["requests"]]
 
-    async def answer(self, execution_id: str, request_id: str, answer: Json) -> None:
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
         """See :meth:`Backend.answer`."""
-        await self._client.answer(execution_id, request_id, answer)
+        return str((await self._client.answer(execution_id, request_id, answer))["execution_id"])
 
     async def retry(self, execution_id: str) -> str:
         """See :meth:`Backend.retry`."""
@@ -313,6 +338,44 @@ class RemoteBackend:
     async def delete_plan(self, plan_id: str) -> None:
         """See :meth:`Backend.delete_plan`."""
         await self._client.delete_plan(plan_id)
+
+    async def check(self, document: dict[str, Json]) -> list[Diagnostic]:
+        """See :meth:`Backend.check`."""
+        return _diagnostics(await self._client.check(document))
+
+    async def edit_plan(
+        self,
+        plan_id: str,
+        operations: Sequence[Operation],
+        *,
+        expected: Collection[str],
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """See :meth:`Backend.edit_plan`."""
+        plan = await self._client.edit_plan(
+            plan_id,
+            [operation_json(each) for each in operations],
+            if_match=_tags(expected),
+            author=author,
+            note=note,
+        )
+        return _plan_record(plan)
+
+    async def restore_revision(
+        self,
+        plan_id: str,
+        revision: int,
+        *,
+        expected: Collection[str],
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """See :meth:`Backend.restore_revision`."""
+        plan = await self._client.restore_revision(
+            plan_id, revision, if_match=_tags(expected), author=author, note=note
+        )
+        return _plan_record(plan)
 
     async def create_flow(
         self,
@@ -332,6 +395,7 @@ class RemoteBackend:
         self,
         flow_id: str,
         *,
+        name: str | None = None,
         graph: bytes | None = None,
         plan_id: str | None = None,
         description: str | None = None,
@@ -340,7 +404,7 @@ class RemoteBackend:
         document = None if graph is None else _parse_document(graph)
         return _flow(
             await self._client.update_flow(
-                flow_id, graph=document, plan_id=plan_id, description=description
+                flow_id, name=name, graph=document, plan_id=plan_id, description=description
             )
         )
 
@@ -364,22 +428,31 @@ class RemoteBackend:
         entry_types = {each["node_type"] for each in types if each["entry"]}
         return merge_inputs(inputs, plan.graph, entry_types)
 
-    async def _check(self, document: Mapping[str, Any], name: str) -> CheckReport:
-        """Check a document by the service; return the report that a local check would return.
+    async def _check(
+        self, document: Mapping[str, Any], name: str
+    ) -> tuple[CheckReport, dict[str, Any]]:
+        """Check a document by the service; return the report and the forecast of a local check.
 
         Raises:
             GraphInvalid: The document has errors; the message begins with ``name``.
         """
-        diagnostics: list[Mapping[str, Any]] = [
-            *(await self._client.check(document))["diagnostics"]
-        ]
-        report = tuple(Diagnostic(**each) for each in diagnostics)
+        checked = await self._client.check(dict(document))
+        report = tuple(_diagnostics(checked))
         try:
             raise_for_graph(report)
             graph, _ = read_graph({part: document.get(part) for part in ("nodes", "edges")})
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{name}: {error.message}") from error
-        return CheckReport(graph, report, document)
+        return CheckReport(graph, report, document), {**(checked.get("forecast") or {})}
+
+
+def _diagnostics(checked: Mapping[str, Any]) -> list[Diagnostic]:
+    return [Diagnostic(**each) for each in checked["diagnostics"]]
+
+
+def _tags(hashes: Collection[str]) -> str:
+    """Return hashes for ``If-Match``; the client adds the outer quotes."""
+    return '", "'.join(sorted(hashes))
 
 
 def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from planwave.cli.commands.browse import pagination_hint
-from planwave.cli.commands.run import RunJob, run_and_exit, run_options
+from planwave.cli.commands.executions.browse import pagination_hint
+from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
 from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
 from planwave.cli.options import (
+    ApproveOption,
+    BudgetOption,
+    BudgetTokensOption,
     CommandContext,
     ImportOption,
     InputOption,
@@ -211,6 +214,37 @@ def show(
 
 
 @flow_app.command()
+def rename(
+    typer_ctx: typer.Context,
+    name: NameArgument,
+    new_name: Annotated[
+        str, typer.Argument(metavar="NEW_NAME", help="Its new name.", show_default=False)
+    ],
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Change the name of a flow; its id, versions and executions stay.
+
+    For example:
+
+    * `planwave flow rename triage "Triage of mails"`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+
+    async def change_name(backend: Backend) -> tuple[Flow, Flow]:
+        flow = await find_flow(backend.queries, name)
+        return flow, await backend.update_flow(flow.flow_id, name=new_name)
+
+    before, renamed = asyncio.run(_with_backend(ctx, change_name))
+    console = ctx.console()
+    if console.json:
+        console.result(renamed.as_json())
+    else:
+        console.verbatim(f"{console.glyph('completed')} Renamed {before.name} to {renamed.name}")
+
+
+@flow_app.command()
 def rm(
     typer_ctx: typer.Context,
     name: NameArgument,
@@ -255,6 +289,9 @@ def run(
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
+    approve: ApproveOption = False,
+    budget: BudgetOption = None,
+    budget_tokens: BudgetTokensOption = None,
 ) -> None:
     """Run a flow, with live progress, as `planwave exec` runs a file.
 
@@ -265,9 +302,11 @@ def run(
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     arguments = read_inputs(inputs or ())
-    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
+    amounts = run_budget(budget, budget_tokens)
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
     flow = ctx.read(lambda queries: find_flow(queries, name, version))
-    run_and_exit(ctx, RunJob(flow=flow, options=options, inputs=arguments))
+    job = RunJob(flow=flow, options=options, inputs=arguments, require_approval=approve)
+    run_and_exit(ctx, job)
 
 
 async def _save_flow(

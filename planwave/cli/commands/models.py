@@ -8,6 +8,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,7 @@ from rich.progress import (
 )
 
 from planwave.cli.console import CommandConsole
-from planwave.cli.errors import ExitCode
+from planwave.cli.errors import ExitCode, hint_of
 from planwave.cli.formatting import counted
 from planwave.cli.options import (
     CommandContext,
@@ -127,6 +128,7 @@ def doctor(
             for info in infos
         ],
         "models": _model_report(settings),
+        "mcp_servers": _mcp_report(ctx, settings),
         "storage": kept,
         "ok": can_plan and kept["ok"],
     }
@@ -165,10 +167,13 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
     for each in found["models"]:
         sign = console.glyph("completed" if each["cached"] else "pending")
         where = (
-            each["path"] if each["cached"] else f"not fetched: planwave model pull {each['name']}"
+            each["path"]
+            if each["cached"]
+            else f"not downloaded: planwave model pull {each['name']}"
         )
         able = "" if each["plans"] else " (runs steps, cannot plan)"
         console.verbatim(f"  {sign} {each['name']:<{width}}  {where}{able}")
+    _show_mcp_servers(console, found["mcp_servers"])
     console.line()
     sign = console.glyph("completed" if store["ok"] else "failed")
     console.verbatim(f"Storage    {sign} {store['directory']}: {store['state']}")
@@ -178,7 +183,30 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
         console.error("no provider can be used: nothing can be planned", "see the lines above")
     elif not any(info["available"] for info in found["providers"]):
         console.line()
-        console.text("The first run fetches the embedded model; everything else is ready.")
+        console.text("The first run downloads the embedded model; everything else is ready.")
+
+
+def _show_mcp_servers(console: CommandConsole, servers: list[dict[str, Any]]) -> None:
+    if not servers:
+        return
+    console.line()
+    console.line("MCP servers")
+    width = max(len(each["name"]) for each in servers)
+    for each in servers:
+        works = each["tools"] is not None
+        sign = console.glyph("completed" if works else "blocked")
+        state = [counted(each["tools"], "tool")] if works else []
+        state += [each["reason"]] if each["reason"] else []
+        console.verbatim(f"  {sign} {each['name']:<{width}}  {'; '.join(state)}")
+        if each["hint"]:
+            console.verbatim(f"    {console.symbol('→', '->')} {each['hint']}")
+
+
+def _mcp_report(ctx: CommandContext, settings: Settings) -> list[dict[str, Any]]:
+    """Start each MCP server and count its tools."""
+    if not settings.mcp:
+        return []
+    return [asdict(each) for each in asyncio.run(ctx.factories.mcp_servers(settings).reports())]
 
 
 def _machine_report(settings: Settings) -> dict[str, Any]:
@@ -217,23 +245,23 @@ def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
         more = "at least " if kept == _COUNT_LIMIT else ""
         return f"readable, {more}{counted(kept, 'execution')}"
 
-    def told(state: str, hint: str | None = None) -> dict[str, Any]:
+    def entry(state: str, hint: str | None = None) -> dict[str, Any]:
         ok = hint is None
         return {"directory": str(directory), "ok": ok, "state": state, "hint": hint}
 
     try:
         existing = _nearest_existing(directory)
         if not existing.is_dir():
-            return told(f"{str(existing)!r} is a file, not a directory", _STORAGE_HINT)
+            return entry(f"{str(existing)!r} is a file, not a directory", _STORAGE_HINT)
         state = asyncio.run(count()) if directory.exists() else "not made yet"
     except StoreError as error:
-        return told(error.message, error.hint or _STORAGE_HINT)
+        return entry(error.message, hint_of(error) or _STORAGE_HINT)
     except OSError as error:
-        return told(f"cannot be looked at: {error.strerror}", _STORAGE_HINT)
+        return entry(f"cannot be looked at: {error.strerror}", _STORAGE_HINT)
     return (
-        told(state)
+        entry(state)
         if os.access(existing, os.W_OK)
-        else told(f"{state}, not writable", _STORAGE_HINT)
+        else entry(f"{state}, not writable", _STORAGE_HINT)
     )
 
 
@@ -302,7 +330,7 @@ def download_model(
     """Fetch the embedded model that the work at hand needs, saying why in one line.
 
     Raises:
-        ProviderError: It cannot be fetched.
+        ProviderError: It cannot be downloaded.
     """
     console.text(
         f"The model {name} runs on this machine and needs no API key: downloading "
@@ -319,7 +347,7 @@ def download_with_progress(
     Raises:
         UnknownModel: No model of that name.
         InputError: It is a file of the operator's own.
-        ProviderError: It cannot be fetched.
+        ProviderError: It cannot be downloaded.
         Interrupted: By Ctrl-C.
     """
     if is_path(name):
@@ -360,13 +388,13 @@ def _download_with_bar(
 
 
 def _line_progress(console: CommandConsole) -> Callable[[str, int, int], None]:
-    told = -_PERCENT_STEP
+    reported = -_PERCENT_STEP
 
-    def tell(name: str, done: int, total: int) -> None:
-        nonlocal told
+    def report(name: str, done: int, total: int) -> None:
+        nonlocal reported
         percent = done * 100 // max(total, 1)
-        if percent >= told + _PERCENT_STEP or (percent == 100 and told != 100):
-            told = percent
+        if percent >= reported + _PERCENT_STEP or (percent == 100 and reported != 100):
+            reported = percent
             console.line(f"{name}: {percent} % of {total / 1e6:,.0f} MB")
 
-    return tell
+    return report

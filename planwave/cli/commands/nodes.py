@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from planwave.cli.errors import hint_with_command
 from planwave.cli.options import (
     ImportOption,
     JsonFlag,
@@ -45,7 +46,8 @@ def nodes(
     if node_type is not None and node_type not in names:
         close = closest_match(node_type, names)
         suggestion = f"did you mean {close!r}?" if close else "planwave nodes lists all types;"
-        raise NotFound(f"there is no node type {node_type!r}", hint=f"{suggestion} {LOAD_OWN_TYPE}")
+        hint = hint_with_command("unknown-node-type", f"{suggestion} {LOAD_OWN_TYPE}")
+        raise NotFound(f"there is no node type {node_type!r}", hint=hint)
     shown = names if node_type is None else (node_type,)
     types: list[dict[str, Any]] = [
         {**registry.describe(name), "origin": registry.origin(name)._asdict()} for name in shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,18 @@ import typer
 from planwave.cli.commands.models import download_model, missing_model
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
-from planwave.cli.inputs import InputArgument, flow_source, read_goal, read_inputs, read_source
+from planwave.cli.inputs import (
+    InputArgument,
+    flow_source,
+    nodes_with_input,
+    read_goal,
+    read_inputs,
+    read_source,
+)
 from planwave.cli.options import (
+    ApproveOption,
+    BudgetOption,
+    BudgetTokensOption,
     CommandContext,
     FileArgument,
     GoalArgument,
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
     from planwave.cli.inputs import Source
     from planwave.cli.options import CommandContext
+    from planwave.graph.model import Graph
     from planwave.graph.plan import Plan
     from planwave.service.flows.flow_queries import Flow
     from planwave.settings import Settings
@@ -59,6 +70,9 @@ def run(
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
+    approve: ApproveOption = False,
+    budget: BudgetOption = None,
+    budget_tokens: BudgetTokensOption = None,
 ) -> None:
     """Plan a goal and run the plan, with live progress.
 
@@ -71,11 +85,20 @@ def run(
     * `planwave run "Compare three ways to store time series data and recommend one"`
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
+    * `planwave run --approve "Tidy up my notes"`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
-    options = run_options(scheduling, on_failure, max_parallel)
+    options = run_options(
+        scheduling, on_failure, max_parallel, budget=run_budget(budget, budget_tokens)
+    )
     run_and_exit(
-        ctx, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
+        ctx,
+        RunJob(
+            goal=read_goal(goal),
+            options=options,
+            inputs=read_inputs(inputs or ()),
+            require_approval=approve,
+        ),
     )
 
 
@@ -113,6 +136,9 @@ def exec_(
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
+    approve: ApproveOption = False,
+    budget: BudgetOption = None,
+    budget_tokens: BudgetTokensOption = None,
 ) -> None:
     """Run a plan or graph from a file: made by hand, or printed by `planwave plan --json`.
 
@@ -123,9 +149,16 @@ def exec_(
     * `planwave exec flow.json --run-to summary`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
-    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
+    amounts = run_budget(budget, budget_tokens)
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
     run_and_exit(
-        ctx, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
+        ctx,
+        RunJob(
+            source=read_source(file),
+            options=options,
+            inputs=read_inputs(inputs or ()),
+            require_approval=approve,
+        ),
     )
 
 
@@ -135,6 +168,7 @@ def run_options(
     max_parallel: int | None,
     run_to: Sequence[str] | None = None,
     run_from: Sequence[str] | None = None,
+    budget: Mapping[str, float] | None = None,
 ) -> RunOptions:
     """Return the run options given on the command line."""
     return RunOptions(
@@ -143,7 +177,14 @@ def run_options(
         max_parallel,
         run_to=tuple(run_to or ()),
         run_from=tuple(run_from or ()),
+        budget=budget,
     )
+
+
+def run_budget(usd: float | None, tokens: int | None) -> dict[str, float] | None:
+    """Return the budget given on the command line; None without one."""
+    given = {"usd": usd, "tokens": tokens}
+    return {name: most for name, most in given.items() if most is not None} or None
 
 
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
@@ -177,6 +218,7 @@ class RunJob:
         flow: A version of a flow, in place of goal and source.
         options: The run options; None to plan only.
         inputs: The inputs of the execution, as far as they were parsed without the graph.
+        require_approval: Ask before the first node starts.
     """
 
     goal: str = ""
@@ -184,6 +226,7 @@ class RunJob:
     flow: Flow | None = None
     options: RunOptions | None = None
     inputs: Sequence[InputArgument] = ()
+    require_approval: bool = False
 
     @property
     def is_planned(self) -> bool:
@@ -202,13 +245,14 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings) as backend:
             try:
-                made = await interrupt.cancel_on_signal(_make_plan(backend, console, job))
+                made = await interrupt.cancel_on_signal(_make_plan(backend, console, settings, job))
             except Interrupted as stopped:
                 stopped.message = (
                     "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
                 )
                 raise
             if job.options is not None:
+                _note_missing_inputs(console, made.graph, job)
                 execution_id = await _start_execution(ctx, backend, made, job)
                 return await follow_run(ctx, backend, interrupt, execution_id)
     if console.json:
@@ -219,7 +263,9 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
     return ExitCode.OK
 
 
-async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> Plan:
+async def _make_plan(
+    backend: Backend, console: CommandConsole, settings: Settings, job: RunJob
+) -> Plan:
     if job.flow is not None:
         made = await backend.plan_flow(job.flow, job.inputs)
     elif job.source is not None:
@@ -228,14 +274,32 @@ async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> 
         with live_draft(console, PlanDraft(backend.planner_name())) as tell:
             made = await backend.plan_goal(job.goal, tell)
         console.line()
-    show_plan(console, made)
+    usual = {"usd": settings.limits.budget_usd, "tokens": settings.limits.budget_tokens}
+    given = {} if job.options is None else job.options.budget_limits
+    show_plan(console, made, budget={**usual, **given})
     return made
+
+
+def _note_missing_inputs(console: CommandConsole, graph: Graph, job: RunJob) -> None:
+    """Note the entry nodes that begin with an empty value, in a graph from a file or a flow."""
+    if not job.is_planned or job.options is None or job.options.run_from:
+        return
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.nodes.checking.entries import entries_without_input
+    from planwave.nodes.registry import default_registry
+
+    given = nodes_with_input(job.inputs, graph)
+    for node_id in entries_without_input(graph, default_registry(), given):
+        console.note(f"the entry node {node_id!r} has no input and begins with an empty value")
+        console.hint(f"give it one: --input {node_id}=TEXT")
 
 
 async def _start_execution(ctx: CommandContext, backend: Backend, made: Plan, job: RunJob) -> str:
     """Start a plan; return the id of its execution, which is stored by then."""
     try:
-        return await backend.start(made, job.inputs, job.options)
+        return await backend.start(
+            made, job.inputs, job.options, require_approval=job.require_approval
+        )
     except PlanwaveError as error:
         if not job.is_planned:
             kept = f"the plan is stored: {ctx.command_hint(f'show {made.plan_id}')}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from functools import partial
+import webbrowser
 from json import dumps
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.settings import parse_root_path
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -40,39 +42,78 @@ PortOption = Annotated[
         help="The port; 0 selects a free one. [default: 8000]",
     ),
 ]
+RootPathOption = Annotated[
+    str | None,
+    typer.Option(
+        "--root-path",
+        metavar="PATH",
+        help="The path prefix that a reverse proxy serves planwave under. [default: none]",
+    ),
+]
+OpenFlag = Annotated[
+    bool, typer.Option("--open", metavar="", help="Open the web UI in your browser.")
+]
 
 
 def serve(
     typer_ctx: typer.Context,
     host: HostOption = None,
     port: PortOption = None,
+    root_path: RootPathOption = None,
+    open_page: OpenFlag = False,
     json: JsonFlag = False,
     storage: StorageOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
 ) -> None:
-    """Serve plans and executions over HTTP, WebSocket and server-sent events.
+    """Serve the web UI, and plans and executions over HTTP, WebSocket and server-sent events.
 
     After Ctrl-C (or SIGTERM) no new work is accepted, and running steps have some time to end; a
-    second one stops at once. Addresses other than loopback need PLANWAVE_TOKEN; requests send it as `Authorization: Bearer …`.
+    second one stops at once. Addresses other than loopback need PLANWAVE_TOKEN; requests send it as
+    `Authorization: Bearer …`.
 
     For example:
 
-    * `planwave serve`
+    * `planwave serve --open`
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
     * `planwave serve --port 0 --json` (the first line has the URL)
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
     settings = ctx.settings()
-    chosen: dict[str, object] = {"host": host, "port": port}
+    chosen: dict[str, object] = {"host": host, "port": port, "root_path": _parsed(root_path)}
     settings = settings.model_copy(
         update={name: value for name, value in chosen.items() if value is not None}
     )
-    told = partial(_show_address, ctx.console(), settings)
-    code = asyncio.run(ctx.factories.serve(settings, told))
+    console = ctx.console()
+
+    def on_listening(url: str) -> None:
+        _show_address(console, settings, url)
+        if open_page:  # a browser in a terminal holds up its caller until it is closed
+            Thread(target=_open, args=(console, _page(settings, url)), daemon=True).start()
+
+    code = asyncio.run(ctx.factories.serve(settings, on_listening))
     if code:
         raise typer.Exit(code)
+
+
+def _parsed(root_path: str | None) -> str | None:
+    if root_path is None:
+        return None
+    try:
+        return parse_root_path(root_path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--root-path") from error
+
+
+def _page(settings: Settings, url: str) -> str:
+    return f"{url}{settings.root_path}/"
+
+
+def _open(console: CommandConsole, page: str) -> None:
+    """Open the page in the browser that ``BROWSER`` or the desktop names."""
+    if not webbrowser.open(page):
+        console.note(f"no browser can be started here: open {page} yourself")
 
 
 def _show_address(console: CommandConsole, settings: Settings, url: str) -> None:
@@ -81,6 +122,7 @@ def _show_address(console: CommandConsole, settings: Settings, url: str) -> None
     if console.json:
         told = {
             "url": url,
+            "page": _page(settings, url),
             "pid": os.getpid(),
             "storage": str(directory),
             "needs_token": settings.token is not None,
@@ -89,8 +131,9 @@ def _show_address(console: CommandConsole, settings: Settings, url: str) -> None
         sys.stdout.flush()
         return
     console.verbatim(f"planwave listens on {url}")
+    console.verbatim(f"  web UI: {_page(settings, url)}")
     if settings.api_docs:
-        console.verbatim(f"  API documentation: {url}/docs")
+        console.verbatim(f"  API documentation: {_page(settings, url)}docs")
     console.verbatim(f"  storage: {directory}")
     if settings.token is not None:
         console.text("  requests carry the token: Authorization: Bearer …")

@@ -26,6 +26,7 @@ from planwave.cli.formatting import (
     tail,
     truncate,
 )
+from planwave.events.budget import amount_text, over_budget
 from planwave.graph.model import FLOW, LINK, Graph, Node
 from planwave.graph.plan import Plan
 from planwave.graph.shape import measure
@@ -34,8 +35,16 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
-def show_plan(console: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -> None:
-    """Write a plan: title, facts, waves with their nodes, forecast, fixes and warnings."""
+def show_plan(
+    console: CommandConsole,
+    plan: Plan,
+    facts: Iterable[Line] = (),
+    budget: Mapping[str, float] | None = None,
+) -> None:
+    """Write a plan: title, facts, waves with their nodes, forecast, fixes and warnings.
+
+    With the limits of a ``budget``, the forecast says whether it may exceed them.
+    """
     author = _author(plan.provider, plan.model)
     console.line(
         Text.assemble(
@@ -46,6 +55,10 @@ def show_plan(console: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -
     console.lines(wave_lines(console, plan.graph, author))
     console.line()
     console.texts(forecast_lines(console, plan.forecast))
+    if over := over_budget(plan.forecast, budget or {}):
+        named = ", ".join(amount_text(name, most) for name, most in over.items())
+        text = f"Budget    the run may need more than {named}; it asks before it uses more"
+        console.text(Text(text, style="yellow"))
     for fix in plan.fixes:
         console.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
     for found in plan.diagnostics:

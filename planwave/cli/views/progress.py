@@ -23,11 +23,13 @@ from planwave.cli.formatting import (
     status_reason,
 )
 from planwave.events import ENDED_STATUS, Event, OpenRequest
+from planwave.events.paths import outermost_path
 from planwave.events.request_text import answer_text, is_timer
 from planwave.events.types import (
     MESSAGE,
     PLANNING,
     REQUESTED,
+    TEXT_DISCARDED,
     WAITING,
     PauseKind,
     UsageData,
@@ -39,6 +41,7 @@ from planwave.events.usage import UsageLedger
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.shape import measure
+from planwave.graph.topology import topology_of
 
 NODE_END_STATUSES = frozenset(
     {
@@ -94,6 +97,8 @@ class RunProgress:
 
     Attributes:
         is_fork: Whether the run may reuse results of another execution.
+        waves: The waves of this run; before its start, all of the plan.
+        planned_steps: Number of steps of the plan, also of those that this run leaves out.
         reason: The reason of a pause.
         requests: The open requests by id, oldest first.
         timers: Ids of all requests so far that are timers rather than questions.
@@ -114,7 +119,7 @@ class RunProgress:
         *,
         is_fork: bool = False,
     ) -> None:
-        self.is_fork = is_fork
+        self.is_fork, self._graph = is_fork, graph
         needs: dict[str, list[str]] = {}
         for edge in graph.edges:
             source = graph.by_id.get(edge.source)
@@ -128,6 +133,7 @@ class RunProgress:
             WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
             for number, ids in enumerate(waves, start=1)
         ]
+        self.planned_steps = len(self.counted_nodes)
         self.status = "starting"
         self.reason = ""
         self.pause: PauseKind | None = None
@@ -213,7 +219,7 @@ class RunProgress:
                 self._delta(node, event)
             elif event.type.startswith("node."):
                 self._node(node, event)
-        elif event.type in _EVENT_WORDS and (holder := self.nodes.get(_parent_of(event.path))):
+        elif event.type in _EVENT_WORDS and (holder := self.nodes.get(outermost_path(event.path))):
             holder.tail = f"{event.path[len(holder.id) :]} {_EVENT_WORDS[event.type]}"
 
     def _track_activity(self, event: Event, path: str) -> None:
@@ -246,6 +252,29 @@ class RunProgress:
             case _:
                 pass
 
+    def _started(self, event: Event) -> None:
+        self.status = "executing"
+        for status in ("linked", "not_reached"):
+            for node_id in event.data.get(status) or ():
+                if node_id in self.nodes:
+                    self.nodes[node_id].status = status
+        for wave in self.waves:
+            wave.nodes = [node for node in wave.nodes if node.status != "linked"]
+        self.planned_steps = len(self.counted_nodes)
+        if event.data.get("not_reached"):
+            self._keep_reached()
+
+    def _keep_reached(self) -> None:
+        """Take the nodes that do not run out of the waves, and number the waves as this run does."""
+        reached = {node.id for node in self.counted_nodes if node.status != "not_reached"}
+        topology = topology_of(self._graph)
+        depth = topology.depths({topology.index[node_id] for node_id in reached})
+        waves: dict[int, WaveLines] = {}
+        for node_id in filter(reached.__contains__, self.nodes):
+            number = depth[topology.index[node_id]] + 1
+            waves.setdefault(number, WaveLines(number)).nodes.append(self.nodes[node_id])
+        self.waves = [waves[number] for number in sorted(waves)]
+
     def _add_usage(self, data: UsageData) -> None:
         self.input_tokens += int(data.get("input_tokens") or 0)
         self.output_tokens += int(data.get("output_tokens") or 0)
@@ -254,18 +283,17 @@ class RunProgress:
     def _execution(self, event: Event) -> None:
         kind = event.type.removeprefix("execution.")
         if kind == "started":
-            self.status = "executing"
-            for status in ("linked", "not_reached"):
-                for node_id in event.data.get(status) or ():
-                    if node_id in self.nodes:
-                        self.nodes[node_id].status = status
-            for wave in self.waves:
-                wave.nodes = [node for node in wave.nodes if node.status != "linked"]
+            self._started(event)
         elif kind == "resumed":
             self.status, self.reason, self.pause = "executing", "", None
+            self.requests.pop(str(event.data.get("request_id")), None)
         elif kind != "created":
             self.status, self.reason = kind, str(event.data.get("reason") or "")
             self.pause = pause_kind(event.data) if kind == "paused" else None
+            if "request_id" in event.data:
+                request_id = str(event.data["request_id"])
+                request = event.data.get("request")
+                self.requests[request_id] = OpenRequest(request_id, None, request, event.at)
             if kind in ENDED_STATUS:
                 self.requests.clear()
             self.error = error_text(event.data.get("error")) or str(event.data.get("cause") or "")
@@ -297,6 +325,8 @@ class RunProgress:
             node.status = "waiting" if kind == "parked" else "running"
         elif (words := _plan_progress(event)) is not None:
             node.tail = words
+        elif kind == "event" and event.data.get("event_type") == TEXT_DISCARDED:
+            node.tail = ""
         elif kind == "log" and event.data.get("level") == "warning":
             node.warning = str(event.data.get("message", ""))
 
@@ -347,21 +377,17 @@ def event_line(event: Event, progress: RunProgress) -> str | None:
 
 
 def _start_line(progress: RunProgress) -> str:
-    """Return the line of the start: the steps and waves of the plan, as its forecast counts them."""
-    total = len(progress.counted_nodes)
-    parts = [
-        [node for node in wave.nodes if node.status != "not_reached"] for wave in progress.waves
-    ]
-    runs, waves = sum(map(len, parts)), sum(map(bool, parts))
+    """Return the line of the start: the steps and waves of this run, and of how many steps."""
+    total, runs = progress.planned_steps, len(progress.counted_nodes)
+    waves = sum(bool(wave.nodes) for wave in progress.waves)
     steps = counted(total, "step") if runs == total else f"{runs} of {counted(total, 'step')}"
     return f"running {steps} in {counted(waves, 'wave')}"
 
 
 def _wave_line(ids: Sequence[str], progress: RunProgress) -> str:
-    """Return the line of nodes that start together, with their waves as the plan numbers them.
+    """Return the line of nodes that start together, with their waves as the forecast of this part numbers them.
 
-    A run numbers waves without the nodes that do not run, so that nodes of two waves of the plan
-    may start together.
+    A run numbers waves without skipped entry nodes, so that nodes of two such waves may start together.
     """
     numbers = [
         str(wave.number) for wave in progress.waves if any(node.id in ids for node in wave.nodes)
@@ -373,7 +399,7 @@ def _wave_line(ids: Sequence[str], progress: RunProgress) -> str:
 def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
     """Return the node of an event; a nested node is built from this event alone."""
     path, data = event.path or "", event.data
-    if path in progress.nodes or _parent_of(path) not in progress.nodes:
+    if path in progress.nodes or outermost_path(path) not in progress.nodes:
         return progress.nodes.get(path)
     status = shown_status(event.type.removeprefix("node."), data)
     took = None if status in DID_NOT_RUN else data.get("duration_s")
@@ -388,11 +414,6 @@ def _route_of(facts: Mapping[str, Any]) -> str:
     """Return the handles that a node chose; empty if the default handle is among them."""
     handles: list[str] = list(facts.get("outputs") or ())
     return "" if DEFAULT_SOURCE_HANDLE in handles else ", ".join(handles)
-
-
-def _parent_of(path: str) -> str:
-    """Return the node of the graph that contains a nested node: ``each`` of ``each[2]/read``."""
-    return path.partition("[")[0]
 
 
 def message_line(event: Event, progress: RunProgress) -> str | None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole
+from planwave.cli.errors import hint_with_command
 from planwave.cli.formatting import (
+    DID_NOT_RUN,
     DURATION_WIDTH,
     ID_WIDTH,
     STATUS_WIDTH,
+    asker_of,
     awaited,
     counted,
     duration,
@@ -30,7 +34,9 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.errors import NESTED_FAILED
-from planwave.events.request_text import TIMEOUT, answer_text, is_timer
+from planwave.events.budget import used_text
+from planwave.events.paths import ancestor_paths
+from planwave.events.request_text import TIMEOUT, answer_text, is_budget_request, is_timer
 from planwave.events.types import WAITING, pause_kind
 from planwave.expressions.json_text import to_text
 
@@ -91,9 +97,7 @@ def show_failures(console: CommandConsole, document: Document) -> None:
 
 def _root_failures(document: Document) -> list[Mapping[str, Any]]:
     failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
-    around = {
-        path[:at] for path in map(_path, failed) for at, each in enumerate(path) if each == "["
-    }
+    around = {each for path in map(_path, failed) for each in ancestor_paths(path)}
     return [
         node
         for node in failed
@@ -109,9 +113,9 @@ def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
     why = one_line(status_reason(status, node)) or status_text(status)
     style = "yellow" if node.get("handled") else status_style(status).style
     console.text(Text.assemble((f"{console.glyph(status)} {name}: ", style), why))
-    hint = json_object(node.get("error_detail")).get("hint")
-    if hint:
-        console.text(Text(f"  {console.symbol('→', '->')} {one_line(str(hint))}", style="dim"))
+    error = json_object(node.get("error_detail"))
+    if hint := hint_with_command(error.get("code"), error.get("hint")):
+        console.text(Text(f"  {console.symbol('→', '->')} {one_line(hint)}", style="dim"))
 
 
 def node_lines(console: CommandConsole, document: Document) -> list[Text]:
@@ -124,8 +128,8 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     }
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
-        status, path = shown_status(str(node.get("status")), node), _path(node)
-        took = None if status == "reused" else node.get("execution_time")
+        status, path = _node_status(node), _path(node)
+        took = None if status in DID_NOT_RUN else node.get("execution_time")
         seconds = duration(float(took)) if isinstance(took, int | float) else ""
         line = Text.assemble(
             "  ",
@@ -146,6 +150,12 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     return lines
 
 
+def _node_status(node: Mapping[str, Any]) -> str:
+    """Return the status to show; a node with a result and no attempt was given it."""
+    was_given = node.get("attempts") == 0 and not node.get("reused")
+    return shown_status(str(node.get("status")), {**node, "given": was_given})
+
+
 def _answer_line(answer: Mapping[str, Any]) -> Text:
     by = "its time limit" if answer.get("by") == TIMEOUT else "a person"
     return Text(
@@ -157,15 +167,19 @@ def summary(console: CommandConsole, document: Document) -> Text:
     """Return a line of totals: status, completed nodes without nested ones, time, tokens, cost."""
     status = str(document.get("status"))
     steps = [node for node in nodes_of(document) if not _is_nested(node)]
-    nodes = [node for node in steps if node.get("status") != "linked"]  # made on demand, never run
+    # Linked nodes are made on demand and never run; those not reached are no part of this run.
+    nodes = [node for node in steps if node.get("status") not in ("linked", "not_reached")]
     done = sum(node.get("status") == "completed" for node in nodes)
     parts = [f"{done} of {counted(len(nodes), 'step')} completed"]
     if reused := sum(bool(node.get("reused")) for node in nodes):
         parts[0] += f", {reused} of them reused"
+    if skipped := sum(node.get("status") == "skipped" for node in nodes):
+        parts[0] += f", {skipped} skipped"
     seconds = document.get("execution_time") or _seconds(document)
     if isinstance(seconds, int | float):
         parts.append(duration(float(seconds)))
     parts += _usage(json_object(document.get("usage")))
+    parts += _budget(json_object(document.get("budget")))
     dot = f" {console.symbol('·', '-')} "
     return Text.assemble(
         (f"{console.glyph(status)} {status_text(status)}", f"bold {status_style(status).style}"),
@@ -190,6 +204,13 @@ def _usage(usage: Mapping[str, Any]) -> list[str]:
         cost = usage.get("cost_usd")
         parts.append("price unknown" if cost is None else "free" if cost == 0 else money(cost))
     return parts
+
+
+def _budget(budget: Mapping[str, Any]) -> list[str]:
+    """Return what was used of a budget that has been nearly used up."""
+    if not budget.get("warned"):
+        return []
+    return [f"budget {used_text(json_object(budget['limits']), json_object(budget['used']))}"]
 
 
 def _seconds(document: Document) -> float | None:
@@ -220,6 +241,14 @@ _VALUE_CHARS: Final = 2_000
 """A longer value would push the answer command off the screen; an inline prompt shows more."""
 
 
+def show_next(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
+    """Write the commands that continue an execution: its answers, or its retry."""
+    show_waiting(ctx, console, document)
+    if document.get("status") == "failed" and _root_failures(document):
+        again = ctx.command_hint(f"retry {document.get('execution_id')}")
+        console.verbatim(f"Run what failed again with: {again}")
+
+
 def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
     """Write the open requests of a paused execution, and the commands that answer or resume it."""
     if document.get("status") != "paused":
@@ -228,20 +257,17 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
     requests = [json_object(each) for each in document.get("requests") or ()]
     for request in requests:
         awaits = awaited(request.get("request_id"), request.get("request"))
-        said = f"{request.get('path')}: waiting {awaits}"
+        asker = asker_of(request.get("path"), request.get("request"))
+        said = f"{asker}: waiting {awaits}"
         console.text(Text(f"{console.glyph('waiting')} {one_line(said)}", style="yellow"))
         fields = json_object(request.get("request"))
         for line in _value_lines(fields.get("value")):
             console.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
-        actions = [str(each) for each in fields.get("actions") or ()]
-        words = f"answer {execution_id} {request.get('request_id')}"
-        if actions:
-            words += f" --decision {shlex.quote(one_line(actions[0]))}"
-        others = [shlex.quote(one_line(each)) for each in actions[1:]]
-        either = f"   (or {', '.join(others)})" if others else ""
         way = "continue now with" if is_timer(fields) else "answer with"
-        console.verbatim(f"  {way}: {ctx.command_hint(words)}{either}")
-    if any(is_timer(each.get("request")) for each in requests):
+        command = answer_command(ctx, execution_id, request.get("request_id"), fields)
+        console.verbatim(f"  {way}: {command}{_other_decisions(fields)}")
+    has_timer = any(is_timer(each.get("request")) for each in requests)
+    if has_timer and ctx.running_service(ctx.settings()) is None:
         console.verbatim(
             f"The timer continues by itself while a server runs: {ctx.command_hint('serve')}"
         )
@@ -249,6 +275,30 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
         reason = one_line(str(document.get("reason") or "paused"))
         again = ctx.command_hint(f"resume {execution_id}")
         console.verbatim(f"The execution is {reason}; resume it with: {again}")
+
+
+def answer_command(
+    ctx: CommandContext, execution_id: str, request_id: object, request: object
+) -> str:
+    """Return the command that answers a request, with its first decision if it has decisions."""
+    words = f"answer {execution_id} {request_id}"
+    if decisions := _decisions(request):
+        words += f" --decision {decisions[0]}"
+    if is_budget_request(request):
+        limits = json_object(json_object(request).get("limits"))
+        doubled = json.dumps({name: 2 * cast("float", limit) for name, limit in limits.items()})
+        words += f" --value {shlex.quote(doubled)}"
+    return ctx.command_hint(words)
+
+
+def _other_decisions(request: object) -> str:
+    others = _decisions(request)[1:]
+    return f"   (or {', '.join(others)})" if others else ""
+
+
+def _decisions(request: object) -> list[str]:
+    """Return the decisions of a request, quoted for the shell."""
+    return [shlex.quote(one_line(str(each))) for each in json_object(request).get("actions") or ()]
 
 
 def _value_lines(value: Any) -> Iterator[str]:

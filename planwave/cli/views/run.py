@@ -34,6 +34,7 @@ from planwave.cli.views.progress import (
     message_line,
 )
 from planwave.events import Event
+from planwave.events.paths import is_inside
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -129,7 +130,7 @@ class _HeldStart(NamedTuple):
 
 
 def _is_at_or_inside(path: str, node: str) -> bool:
-    return path == node or path.startswith(f"{node}[")
+    return path == node or is_inside(path, node)
 
 
 async def _show_events_live(

@@ -20,7 +20,7 @@ the other, as paragraphs. A client of planwave finds everything else in ``extras
     ``{"kind", "text", "offset"}``: streamed text of a node that is not visible.
 ``discard``
     Number of characters to remove from the end of the content so far: the attempt that streamed
-    them failed or began again.
+    them failed, began again, or discarded them (``event`` of the type ``text_discarded``).
 ``event``, ``log``
     ``{"type", "data"}`` and ``{"message", "level"}``: what a node emitted besides text.
 ``error``, ``handled``, ``reason``, ``cause``, ``request_id``, ``request``, ``duration_s``
@@ -42,6 +42,7 @@ from planwave.events.graphs import GraphLookup, NestedGraphs
 from planwave.events.types import (
     MESSAGE,
     TERMINAL,
+    TEXT_DISCARDED,
     Event,
     NodeDelta,
     NodeEmitted,
@@ -233,9 +234,12 @@ class ChunkEncoder:
                 self._nested_graphs.record(path, typed.data)
             case "node.event" if typed.data["event_type"] == MESSAGE:
                 yield from self._message(typed, path, meta)
-            case "node.event" if typed.data["event_type"] not in _INTERNAL:
-                emitted = {"type": typed.data["event_type"], "data": typed.data.get("data")}
-                yield self._chunk({"content": ""}, {"meta": meta, "event": emitted})
+            case "node.event" if (kind := typed.data["event_type"]) not in _INTERNAL:
+                emitted = {"type": kind, "data": typed.data.get("data")}
+                about: dict[str, Any] = {"meta": meta, "event": emitted}
+                if kind == TEXT_DISCARDED and (lost := self._discard(path)):
+                    about["discard"] = lost
+                yield self._chunk({"content": ""}, about)
             case _ if event.type in _STATUS:
                 yield from self._status_change(event, path, meta)
             case _:
@@ -284,12 +288,12 @@ class ChunkEncoder:
     def _message(
         self, event: NodeEmitted, path: str, meta: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        said: Any = event.data.get("data")
-        about: dict[str, Any] = {"meta": meta, "event": {"type": MESSAGE, "data": said}}
+        content: Any = event.data.get("data")
+        about: dict[str, Any] = {"meta": meta, "event": {"type": MESSAGE, "data": content}}
         held = self._turns.is_speaking(path)
         self._messaged.add(path)
         yield from self._push(
-            Chunk(path, f"message {event.seq}", "text", message_text(said), about)
+            Chunk(path, f"message {event.seq}", "text", message_text(content), about)
         )
         if not held:
             yield from self._emit(self._turns.finish(path))
@@ -323,6 +327,8 @@ class ChunkEncoder:
         self._turns.discard(path)
         self._speakers.discard(path)
         self._length -= spoken.emitted
+        if spoken.emitted:
+            self._turn = None  # the break before the discarded text is discarded too
         return spoken.emitted
 
     def _remaining(self, event: Event, path: str) -> tuple[str, str] | None:

@@ -93,8 +93,8 @@ class Visibility:
         values = {handle: value.value for handle, value in outputs_from_json(outputs).items()}
         if self._chosen is None and path not in self._nodes:
             owner, inside, rest = self._resolve_path(path)
-            told = inside is not None and self._shows_result(owner)
-            return inside.visible_values(rest, outputs) if inside is not None and told else []
+            is_shown = inside is not None and self._shows_result(owner)
+            return inside.visible_values(rest, outputs) if inside is not None and is_shown else []
         if self._chosen is None and self._readers(path):
             shown = self._visible_handles(path)
             return [value for handle, value in values.items() if handle in shown]

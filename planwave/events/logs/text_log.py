@@ -7,23 +7,39 @@ entries and cancellations; this module adds those.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final, cast
 
-from planwave.events.request_text import TIMEOUT, answer_text, end_of_timer, is_timer
+from planwave.events.budget import amount_text
+from planwave.events.request_text import (
+    TIMEOUT,
+    answer_text,
+    end_of_timer,
+    field_of,
+    is_budget_request,
+    is_timer,
+    request_text,
+)
 from planwave.events.types import (
     MESSAGE,
     TERMINAL,
     Event,
+    ExecutionPaused,
+    ExecutionResumed,
     GraphDocument,
     NodeAnswered,
     NodeBlockedData,
     NodeCompletedData,
     NodeWaiting,
+    ResumedData,
+    SupersededDocument,
     TypedEvent,
     error_message,
     message_text,
     typed_event,
 )
 from planwave.expressions.json_text import to_text
+
+_WAITS_FOR_APPROVAL: Final = "Waiting for approval of the plan"
 
 
 class TextLog:
@@ -33,12 +49,13 @@ class TextLog:
     named: nodes blocked by the same dependency share one sentence.
     """
 
-    __slots__ = ("_blockers", "_names", "_timers")
+    __slots__ = ("_blockers", "_budget_requests", "_names", "_timers")
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._blockers: set[str] = set()
         self._timers: set[str] = set()
+        self._budget_requests: set[str] = set()
 
     def line_for(self, event: Event) -> str | None:
         """Return the sentence of an event, None for an event that is not logged.
@@ -90,23 +107,38 @@ class TextLog:
         match event.type:
             case "execution.created":
                 self._learn_names(event.data.get("graph"))
+                return _dropped_policies(event.data.get("supersedes"))
             case "execution.started":
                 return "Starting execution..."
             case "wave.started":
                 inside = f"{event.path}/" if event.path else ""
                 nodes = [f"{inside}{node}" for node in event.data.get("nodes") or ()]
                 return f"Executing {len(nodes)} nodes in parallel: {nodes}"
-            case "execution.paused":
-                return f"Execution paused: {event.data.get('reason')}"
-            case "execution.resumed" if event.data.get("reason") == "recovery":
-                return "Execution resumed: the service was started again"
-            case "execution.resumed":
-                return f"Execution resumed: {event.data.get('reason')}"
+            case "execution.paused" | "execution.resumed":
+                return self._pause_line(event)
+            case "execution.warned":
+                return f"Warning: {event.data['message']}"
             case _ if event.type in TERMINAL:
                 return f"Execution completed. Status: {event.type.removeprefix('execution.')}"
             case _:
                 pass
         return None
+
+    def _pause_line(self, event: ExecutionPaused | ExecutionResumed) -> str:
+        reason, request_id = event.data.get("reason"), event.data.get("request_id")
+        if event.type == "execution.paused":
+            request = event.data.get("request")
+            if request_id is not None and is_budget_request(request):
+                self._budget_requests.add(request_id)
+                return f"Waiting for a higher budget - {request_text(request)}"
+            return f"Execution paused: {reason}" if request_id is None else _WAITS_FOR_APPROVAL
+        if reason == "recovery":
+            return "Execution resumed: the service was started again"
+        if request_id in self._budget_requests:
+            return f"Budget - {_budget_answer(event.data)}"
+        if request_id is not None:
+            return f"Answered for the plan - {answer_text(event.data.get('answer'))}"
+        return f"Execution resumed: {reason}"
 
     def _learn_names(self, graph: GraphDocument | None) -> None:
         nodes = graph["nodes"] if graph else ()
@@ -133,6 +165,22 @@ def execution_logs(events: Iterable[Event]) -> list[str]:
     """Return the log of an execution as sentences, in the order of its events."""
     log = TextLog()
     return [line for event in events if (line := log.line_for(event)) is not None]
+
+
+def _budget_answer(data: ResumedData) -> str:
+    """Return the answer to the request for a higher budget, or that none was needed any more."""
+    if "answer" not in data:
+        return str(data.get("reason"))
+    value = field_of(data["answer"], "value")
+    limits = cast("dict[str, float]", value) if isinstance(value, dict) else {}
+    raised = ", ".join(amount_text(name, most) for name, most in limits.items())
+    return f"{answer_text(data['answer'])}{f' to {raised}' if raised else ''}"
+
+
+def _dropped_policies(superseded: SupersededDocument | None) -> str | None:
+    """Return which policies of the request an edited plan has no nodes for."""
+    dropped = (superseded or {}).get("dropped_policies")
+    return f"Policies dropped - nodes not in the edited plan: {dropped}" if dropped else None
 
 
 def _origin_of(data: NodeCompletedData) -> str:

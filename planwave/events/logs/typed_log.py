@@ -104,6 +104,8 @@ class TypedLog:
                 return _entry(event, kind, error_message(typed.data.get("error")))
             case "execution.paused" | "execution.resumed":
                 return _pause_entry(typed)
+            case "execution.warned":
+                return _entry(event, "logic_check", typed.data["message"])
             case _:
                 return _end_entry(typed)
         return None
@@ -153,6 +155,11 @@ def _entry(event: Event, kind: str, content: str) -> LogEntry:
 def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:
     """Return the entry of a pause or its end, None where the node's request or answer has an entry."""
     reason = str(event.data.get("reason"))
+    if "request_id" in event.data:  # the execution itself asks
+        if event.type == "execution.paused":
+            return _entry(event, "wait_input", request_text(event.data.get("request")))
+        answer = answer_text(event.data["answer"]) if "answer" in event.data else reason
+        return _entry(event, "input_received", answer)
     if event.type == "execution.paused":
         is_told = pause_kind(event.data) == WAITING
         return None if is_told else _entry(event, "wait_input", f"Execution paused: {reason}")

@@ -15,17 +15,18 @@ from planwave.executor.messages import (
     AttemptFailed,
     AttemptSucceeded,
     AttemptSuspended,
-    NodeEmitted,
     ResultReused,
 )
 from planwave.executor.node_api.host import NodeHost
+from planwave.executor.node_api.node_events import NodeEvents
 from planwave.executor.node_api.own_work import OwnWork
 from planwave.executor.node_api.results import read_result, validate_result
+from planwave.executor.node_api.task_group import NodeTaskGroup
 from planwave.executor.reuse.reuse import Reuse, result_to_reuse
 from planwave.executor.state import DONE, Attempt, current_attempt
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension, unlimited
+from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension, unlimited
 
 GRACE_S: Final = 1.5
 """How long a finished execution waits for cancelled node tasks to clean up. A cancel must take effect
@@ -60,7 +61,8 @@ class AttemptTasks:
         reuse: Reuse | None,
         publish_delta: Callable[[Attempt, Json], None],
     ) -> None:
-        self._host, self._reuse, self._publish_delta = host, reuse, publish_delta
+        self._host, self._reuse = host, reuse
+        self._events = NodeEvents(host.execution_id, host.mailbox, publish_delta)
         self._running: dict[Attempt, asyncio.Task[None]] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
 
@@ -69,7 +71,8 @@ class AttemptTasks:
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``wait_cancelled`` waits for every task.
         loop = asyncio.get_running_loop()
-        task = self._running[attempt] = loop.create_task(self._run(attempt), name=attempt.path)
+        task = loop.create_task(self._run(attempt), name=attempt.path)
+        attempt.task = self._running[attempt] = task
         _node_tasks[task] = attempt.path, self._host.execution_id
 
     def cancel(self, attempt: Attempt) -> None:
@@ -127,7 +130,9 @@ class AttemptTasks:
         data = step.node.data
         if step.template is not None:
             data = await self._host.resolve_data(values, node, inputs)
-        return validate_result(step, await self._call(attempt, data, inputs), self._emit, attempt)
+        return validate_result(
+            step, await self._call(attempt, data, inputs), self._events.add, attempt
+        )
 
     def _call(
         self, attempt: Attempt, data: Mapping[str, Json], inputs: Inputs
@@ -139,27 +144,26 @@ class AttemptTasks:
             step.node.id, host.execution_id, attempt.path, attempt.number, host.chat_id,
             host.state, graph_run.runtime, host.services, attempt.answer_count,
             unlimited if attempt.limit_s is None else partial(_time_left_s, attempt),
-            self._own_work,
+            self._own_work, partial(self._events.emit, attempt, asyncio.get_running_loop()),
+            partial(self._events.record, attempt), self._task_group,
+            host.budget,
         )  # fmt: skip
-        if attempt.resume_args is not None:
-            return step.implementation.resume(data, inputs, context, *attempt.resume_args)
         returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
-        returned = step.implementation.execute(data, inputs, context)
+        if attempt.resume_args is not None:
+            returned = step.implementation.resume(data, inputs, context, *attempt.resume_args)
+        else:
+            returned = step.implementation.execute(data, inputs, context)
         if type(returned) is CoroutineType:  # most nodes: no events to read
             return cast("Awaitable[ExecutionResult | Suspension]", returned)
-        return read_result(returned, self._emit, attempt)
+        return read_result(returned, self._events.add, attempt)
+
+    def _task_group(self) -> NodeTaskGroup:
+        """Return a task group of the current node."""
+        return NodeTaskGroup(current_attempt.get(), self._host.mailbox)
 
     def _own_work(self) -> OwnWork:
         """Return a context manager that marks a call of the current node as own work."""
         return OwnWork(current_attempt.get(), self._host.mailbox)
-
-    def _emit(self, attempt: Attempt, event: NodeEvent) -> None:
-        if attempt.phase is DONE:
-            return
-        if event.event_type == "delta":
-            self._publish_delta(attempt, event.data)
-        else:
-            self._host.mailbox.post(NodeEmitted(attempt, event))
 
 
 def _time_left_s(attempt: Attempt) -> float:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
+from planwave.errors import (
+    NESTED_FAILED,
+    ErrorDocument,
+    LimitExceeded,
+    NodeError,
+    PermanentError,
+    ResultNotJson,
+)
 from planwave.events.types import (
     NODE_COMPLETED,
     NODE_EVENT,
@@ -15,6 +22,7 @@ from planwave.events.types import (
     NODE_WAITING,
     ONCE,
     RUN_GRAPH,
+    TEXT_DISCARDED,
     USAGE,
     WAVE_STARTED,
     NodeCompletedData,
@@ -33,6 +41,7 @@ from planwave.executor.driver.effects import (
     Reply,
     SetTimer,
 )
+from planwave.executor.driver.parking import ensure_active, start_attempt_timer, update_activity
 from planwave.executor.driver.progress import (
     cancel_nested_runs,
     end_attempt,
@@ -42,7 +51,6 @@ from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import (
     attempt_limit_s,
     attempt_timeout,
-    start_attempt_timer,
     start_request_timer,
 )
 from planwave.executor.messages import (
@@ -53,8 +61,10 @@ from planwave.executor.messages import (
     ResultReused,
     RetryTimer,
 )
+from planwave.executor.node_api.node_events import DELTA
 from planwave.executor.node_api.results import error_names, to_node_error
 from planwave.executor.recovery.history import History
+from planwave.executor.recovery.replay import reenter
 from planwave.executor.requests import PendingRequest
 from planwave.executor.state import DONE, Attempt, NodeRun, Outputs
 from planwave.graph.json_values import NotJson, to_json
@@ -124,6 +134,7 @@ def succeeded(run: RunState, message: AttemptSucceeded) -> None:
     attempt, outputs = message.attempt, message.result.outputs
     if attempt.phase is DONE:
         return
+    ensure_active(run, attempt)
     if run.limits is not None:
         refusal = run.limits.add_result(attempt.path, outputs)
         if refusal is not None:
@@ -138,7 +149,9 @@ def reused(run: RunState, message: ResultReused) -> None:
     attempt = message.attempt
     if attempt.phase is not DONE:
         end_attempt(run, attempt)
-        _complete(run, attempt, message.outputs, {"duration_s": 0.0, **message.event_data})
+        wave = attempt.graph_run.schedule.waves.number[attempt.node]
+        times: NodeCompletedData = {"duration_s": 0.0, "wave": wave, **message.event_data}
+        _complete(run, attempt, message.outputs, times)
 
 
 def _complete(run: RunState, attempt: Attempt, outputs: Outputs, times: NodeCompletedData) -> None:
@@ -149,10 +162,23 @@ def _complete(run: RunState, attempt: Attempt, outputs: Outputs, times: NodeComp
 
 
 def suspended(run: RunState, attempt: Attempt, suspension: Suspension) -> None:
-    """Put a node into its wait for an answer, without a task."""
-    if attempt.phase is not DONE:
-        end_attempt(run, attempt)
-        wait_for_answer(run, attempt, suspension)
+    """Put a node into its wait for an answer, without a task; fail it if the request is too large.
+
+    Graphs that run inside the node go on. Once it is resumed, it gets their outcomes by their keys.
+    """
+    if attempt.phase is DONE:
+        return
+    ensure_active(run, attempt)
+    if run.limits is not None:
+        kept = [suspension.request, suspension.state]
+        refusal = run.limits.add_event(attempt.path, "a request", kept)
+        if refusal is not None:
+            failed(run, attempt, refusal)
+            return
+    if attempt.node_run is not None:
+        attempt.node_run.is_between_attempts = True
+    end_attempt(run, attempt)
+    wait_for_answer(run, attempt, suspension)
 
 
 def wait_for_answer(
@@ -173,6 +199,23 @@ def wait_for_answer(
     start_request_timer(run, request_id, request)
 
 
+def reenter_interrupted(run: RunState, attempt: Attempt) -> None:
+    """Execute an interrupted attempt again; ask a person first where it must act only once."""
+    graph_run, node = attempt.graph_run, attempt.node
+    if not attempt.at_most_once:
+        following = graph_run.attempts[node] = reenter(attempt)
+        run.slots.enqueue(following)
+        return
+    del graph_run.attempts[node]
+    message = (
+        f"Node {attempt.path!r} was cut off while it ran. It may act only once, and nobody knows "
+        "whether it did. Run it again, give its result, or let it fail?"
+    )
+    actions = ["run_again", "give_result", "fail"]
+    request = {"kind": "interrupted", "message": message, "actions": actions}
+    wait_for_answer(run, attempt, Suspension(request), is_interrupted=True)
+
+
 # -- failures --------------------------------------------------------------------------------------
 
 
@@ -187,6 +230,7 @@ def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
     """Retry a node, or fail it as its error policy says."""
     if attempt.phase is DONE:
         return
+    ensure_active(run, attempt)
     end_attempt(run, attempt)
     known = to_node_error(error)
     retry = attempt.graph_run.program.steps[attempt.node].node.policy.retry
@@ -198,7 +242,7 @@ def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
         note = _attempt_note(attempt, retry, tries, known, refusal)
         document["message"] = f"{known.message} ({note})"
     if has_attempts_left and refusal is None:
-        _schedule_retry(run, attempt, document, retry.wait_s(tries))
+        _schedule_retry(run, attempt, document, max(retry.wait_s(tries), known.retry_delay_s))
     else:
         _fail(run, attempt, document, known.retryable)
 
@@ -231,9 +275,14 @@ def timed_out(run: RunState, attempt: Attempt) -> None:
     """Fail an attempt whose own time is used up."""
     error = attempt_timeout(run, attempt)
     if error is not None:
-        cancel_nested_runs(run, attempt, "the node ran out of time")
-        run.effects.append(CancelTask(attempt))
-        failed(run, attempt, error)
+        _fail_running(run, attempt, error, "the node ran out of time")
+
+
+def _fail_running(run: RunState, attempt: Attempt, error: NodeError, cause: str) -> None:
+    """Fail an attempt while its task runs; ``cause`` is for the nodes nested in it."""
+    cancel_nested_runs(run, attempt, cause)
+    run.effects.append(CancelTask(attempt))
+    failed(run, attempt, error)
 
 
 # -- retries ---------------------------------------------------------------------------------------
@@ -290,27 +339,53 @@ def retry(run: RunState, attempt: Attempt) -> None:
 
 
 def emitted(run: RunState, message: NodeEmitted) -> None:
-    """Store an event that a running node emitted; a warning where it cannot be stored as it is."""
+    """Store an event that a running node emitted.
+
+    An event that cannot be stored is refused if the node waits for it; else a warning is stored, or
+    the node fails if the event is too large.
+    """
     attempt, kind = message.attempt, message.event.event_type
-    if attempt.phase is DONE:
-        return
+    is_over = attempt.phase is DONE
+    ensure_active(run, attempt)
+    refusal = attempt.ended_error() if is_over else _store_event(run, attempt, message)
+    if message.reply is not None:
+        run.effects.append(Reply(message.reply, refusal))
+    elif refusal is not None and not is_over:
+        if refusal.code == LimitExceeded.code:
+            _fail_running(run, attempt, refusal, "one of its events was too large")
+        else:
+            _warn(run, attempt, f"event {kind!r} was not stored: {refusal.message}")
+    update_activity(run, attempt)
+
+
+def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeError | None:
+    """Emit what a node emitted; return why it cannot be stored."""
+    kind = message.event.event_type
     try:
         data = to_json(message.event.data)
     except NotJson as fault:
-        _warn(run, attempt, f"event {kind!r} was not stored: its data is {fault}")
-        return
-    if kind in _RESERVED:
-        _warn(run, attempt, f"event {kind!r} was not stored: that name is reserved")
-    elif kind == "log":
+        return ResultNotJson(f"its data is {fault}")
+    if kind in _RESERVED or kind == DELTA:  # a delta comes here only to be recorded
+        return PermanentError("that name is reserved", code="reserved-event")
+    if kind == TEXT_DISCARDED and message.reply is None:
+        # Text is published at once: text after an event that is not awaited may come before it.
+        return PermanentError("it has to be recorded, not emitted", code="reserved-event")
+    if kind == "log":
         log = cast("dict[str, Json]", data) if isinstance(data, dict) else {"message": data}
-        line: NodeLogData = {
-            "message": str(log.get("message", "")), "level": log.get("level", "info")
-        }  # fmt: skip
-        run.emit(NODE_LOG, line, attempt.path, attempt.number)
+        data = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
+    if run.limits is not None:
+        refusal = run.limits.add_event(attempt.path, f"an event {kind!r}", data)
+        if refusal is not None:
+            return refusal
+    if kind == "log":
+        run.emit(NODE_LOG, cast("NodeLogData", data), attempt.path, attempt.number)
     elif kind == "usage" and isinstance(data, dict):
         run.emit(USAGE, cast("UsageData", data), attempt.path, attempt.number)
     else:
         run.emit(NODE_EVENT, {"event_type": kind, "data": data}, attempt.path, attempt.number)
+    if kind == TEXT_DISCARDED:
+        attempt.stream_offsets = None
+    return None
 
 
 def _warn(run: RunState, attempt: Attempt, message: str) -> None:

@@ -10,33 +10,47 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from planwave.errors import Conflict, PermanentError, PlanwaveError
-from planwave.events.request_text import end_of_timer, is_timer
+from planwave.events.budget import WALL_S, is_raised, stop_cause
+from planwave.events.paths import ancestor_paths, path_prefix
+from planwave.events.request_text import (
+    end_of_timer,
+    is_approved,
+    is_budget_request,
+    is_timer,
+    refusal_cause,
+)
 from planwave.events.types import (
     EXECUTION_PAUSED,
     EXECUTION_RESUMED,
     NODE_ANSWERED,
     NODE_CANCELLED,
+    NODE_UNPARKED,
     PAUSE_REASONS,
     REQUESTED,
     WAITING,
     EventType,
     NodeAnsweredData,
+    PausedData,
     PauseKind,
     PayloadT,
+    ResumedData,
 )
-from planwave.executor.driver.attempts import failed, succeeded
+from planwave.executor.budget import RunBudget
+from planwave.executor.driver.attempts import failed, reenter_interrupted, succeeded
 from planwave.executor.driver.effects import CancelTask, CancelTimer, Reply
-from planwave.executor.driver.parking import unpark
+from planwave.executor.driver.parking import mark_active, unpark
 from planwave.executor.driver.progress import (
+    begin_graph,
     cancel_graph_run,
+    cancel_nested_runs,
     cancel_request,
     cancel_stored,
     decide,
     end_attempt,
-    mark_active,
     record_stored,
 )
 from planwave.executor.driver.run_state import RunState
+from planwave.executor.driver.timeouts import EARLY_S
 from planwave.executor.messages import (
     AnswerRequest,
     AttemptSucceeded,
@@ -50,8 +64,8 @@ from planwave.executor.messages import (
 from planwave.executor.program import BoundNode
 from planwave.executor.recovery.history import is_paused_by_request
 from planwave.executor.recovery.replay import continue_with, reenter
-from planwave.executor.requests import ANSWERED
-from planwave.executor.state import Attempt
+from planwave.executor.requests import ANSWERED, OWN_PATH, own_request
+from planwave.executor.state import PARKED, QUEUED, Attempt
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
 from planwave.graph.ports import has_output
 from planwave.graph.protocols import ExecutionResult
@@ -97,12 +111,15 @@ def _pause(run: RunState, reason: str) -> None:
         record_pause(run, REQUESTED, reason)
 
 
-def record_pause(run: RunState, kind: PauseKind, reason: str | None = None) -> None:
-    """Emit that the execution is paused, how, and why."""
+def record_pause(
+    run: RunState, kind: PauseKind, reason: str | None = None, asked: PausedData | None = None
+) -> None:
+    """Emit that the execution is paused, how, and why; with the request it makes itself."""
     run.pause_reason = kind
     if run.paused_since is None:
         run.paused_since = run.now.loop_s
-    run.emit(EXECUTION_PAUSED, {"reason": reason or PAUSE_REASONS[kind], "kind": kind})
+    data: PausedData = {"reason": reason or PAUSE_REASONS[kind], "kind": kind}
+    run.emit(EXECUTION_PAUSED, data if asked is None else {**data, **asked})
 
 
 def _resume(run: RunState, reason: str) -> None:
@@ -115,7 +132,8 @@ def _resume(run: RunState, reason: str) -> None:
     if not is_paused_by_request(run.pause_reason):
         raise _not_paused(run)
     record_resume(run, reason)
-    run.slots.reopen()
+    if not run.is_out_of_time:
+        run.slots.reopen()
 
 
 def _not_paused(run: RunState) -> Conflict:
@@ -131,13 +149,14 @@ def _not_paused(run: RunState) -> Conflict:
     return Conflict(f"it waits for an answer to {request_id}", code=code, hint=hint)
 
 
-def record_resume(run: RunState, reason: str) -> None:
-    """Emit that the execution is no longer paused, and why."""
+def record_resume(run: RunState, reason: str, answered: ResumedData | None = None) -> None:
+    """Emit that the execution is no longer paused, and why; with the answer to its own request."""
     run.pause_reason = None
     if run.paused_since is not None:
         run.paused_s += run.now.loop_s - run.paused_since
         run.paused_since = None
-    run.emit(EXECUTION_RESUMED, {"reason": reason, "epoch": run.epoch})
+    data: ResumedData = {"reason": reason, "epoch": run.epoch}
+    run.emit(EXECUTION_RESUMED, data if answered is None else {**data, **answered})
 
 
 def _require_not_ending(run: RunState) -> None:
@@ -150,7 +169,7 @@ def _require_not_ending(run: RunState) -> None:
 
 
 def _cancel_node(run: RunState, path: str, cause: str) -> None:
-    """Cancel one node; what depends on it is blocked.
+    """Cancel one node; nodes that depend on it are blocked.
 
     Raises:
         Conflict: ``not-running``: it neither runs nor waits.
@@ -173,12 +192,14 @@ def _cancel_node(run: RunState, path: str, cause: str) -> None:
     if request is None:
         end_attempt(run, attempt)
         run.effects.append(CancelTask(attempt))
+    else:
+        cancel_nested_runs(run, attempt, cause)
     graph_run.record_cancelled(path, cause)
     run.emit(NODE_CANCELLED, {"cause": cause}, path, attempt.number)
     run.mark_changed(graph_run)
     graph_run.schedule.cancelled(node, cause)
     mark_active(graph_run)
-    unpark(run, path)
+    _unpark_around(run, path)
 
 
 def _cancel_stored_parked(run: RunState, path: str, cause: str) -> bool:
@@ -192,7 +213,63 @@ def _cancel_stored_parked(run: RunState, path: str, cause: str) -> bool:
 
 
 def _active_attempt(run: RunState, path: str) -> Attempt | None:
-    return next((each for each in run.root.active_attempts() if each.path == path), None)
+    prefix = path_prefix(path)
+    graph_run = run.graph_run_at(prefix)
+    node = None if graph_run is None else graph_run.program.topology.index.get(path[len(prefix) :])
+    return None if graph_run is None or node is None else graph_run.attempts.get(node)
+
+
+# -- parked nodes ----------------------------------------------------------------------------------
+
+
+def _unpark_around(run: RunState, path: str) -> None:
+    """Let every parked node around a nested node go on, the outermost first.
+
+    Args:
+        run: The execution.
+        path: The nested node that was answered or cancelled.
+    """
+    for around in ancestor_paths(path):
+        _unpark(run, around)
+
+
+def unpark_node(run: RunState, path: str) -> None:
+    """Let a parked node go on, and every parked node around it before."""
+    _unpark_around(run, path)
+    _unpark(run, path)
+
+
+def _unpark(run: RunState, path: str) -> None:
+    prefix = path_prefix(path)
+    graph_run = run.graph_run_at(prefix)
+    if graph_run is None:
+        _unpark_stored(run, path)
+        return
+    attempt = graph_run.attempts.get(graph_run.program.topology.index[path[len(prefix) :]])
+    if attempt is None or attempt.phase is not PARKED:
+        return
+    if attempt.task is not None:
+        unpark(run, attempt)
+    else:
+        _execute_again(run, attempt)
+
+
+def _execute_again(run: RunState, attempt: Attempt) -> None:
+    """Queue a parked node whose task ended with its process, to be executed from the top."""
+    run.emit(NODE_UNPARKED, {}, attempt.path, attempt.number)
+    attempt.graph_run.schedule.answered(attempt.node)
+    mark_active(attempt.graph_run)
+    if attempt.replayable:
+        attempt.phase = QUEUED
+        run.slots.enqueue(attempt)
+    else:
+        reenter_interrupted(run, attempt)
+
+
+def _unpark_stored(run: RunState, path: str) -> None:
+    number = None if run.history is None else run.history.nested_runs.parked_attempt(path)
+    if number is not None:
+        record_stored(run, NODE_UNPARKED, {}, path, number)
 
 
 # -- requests --------------------------------------------------------------------------------------
@@ -215,8 +292,14 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
     request = run.requests.close(request_id, by)
     if request is None:
         raise run.requests.refusal_error(request_id)
+    if request.path == OWN_PATH:
+        if run.budget is not None and is_budget_request(request.suspension.request):
+            _decide_on_budget(run, run.budget, request_id, answer)
+        else:
+            _decide_on_plan(run, request_id, answer)
+        return
     run.effects.append(CancelTimer(RequestTimer(request_id)))
-    if run.pause_reason == WAITING:
+    if run.pause_reason == WAITING and not run.is_out_of_time:
         record_resume(run, "answered")
     data: NodeAnsweredData = {"request_id": request_id, "answer": answer}
     if by != ANSWERED:
@@ -228,7 +311,7 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
     run.emit(NODE_ANSWERED, data, waiting.path, waiting.number)
     waiting.graph_run.schedule.answered(waiting.node)
     mark_active(waiting.graph_run)
-    unpark(run, waiting.path)
+    _unpark_around(run, waiting.path)
     following = (
         reenter(waiting)
         if request.is_interrupted
@@ -241,12 +324,57 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
         run.slots.enqueue(following)
 
 
+def ask_for_approval(run: RunState, request: Json) -> None:
+    """Open the request for approval of the plan; nothing starts before its answer."""
+    request_id = f"r{run.seq + 1}"
+    run.requests.add(request_id, own_request(request, run.now.at))
+    record_pause(run, WAITING, asked={"request_id": request_id, "request": request})
+
+
+def _decide_on_plan(run: RunState, request_id: str, answer: Json) -> None:
+    """Begin the graph if its plan is approved; else cancel the execution."""
+    was_paused = run.pause_reason == REQUESTED
+    record_resume(run, ANSWERED, {"request_id": request_id, "answer": answer})
+    if is_approved(answer):
+        begin_graph(run, run.root)
+        if was_paused:
+            record_pause(run, REQUESTED)
+    else:
+        run.cancel_cause = refusal_cause(answer)
+        cancel_graph_run(run, run.root, run.cancel_cause)
+
+
+def _decide_on_budget(run: RunState, budget: RunBudget, request_id: str, answer: Json) -> None:
+    """Go on with the limits of the answer, which its event sets; else cancel the execution."""
+    was_paused = run.pause_reason == REQUESTED
+    record_resume(run, ANSWERED, {"request_id": request_id, "answer": answer})
+    if is_raised(answer):
+        if budget.is_out_of_time:
+            budget.is_out_of_time = False
+            run.slots.reopen()
+            close_out_of_time(run, budget)
+        if was_paused:
+            run.slots.close()
+            record_pause(run, REQUESTED)
+    else:
+        run.cancel_cause = stop_cause(answer)
+        cancel_graph_run(run, run.root, run.cancel_cause)
+
+
+def close_out_of_time(run: RunState, budget: RunBudget) -> None:
+    """Let nothing start any more where the time in the budget is used up."""
+    limit_s = budget.limits.get(WALL_S)
+    if limit_s is not None and run.active_s >= limit_s - EARLY_S:
+        budget.is_out_of_time = True
+        run.slots.close()
+
+
 def _record_stored(
     run: RunState, event_type: EventType[PayloadT], data: PayloadT, path: str, attempt: int | None
 ) -> None:
     """Emit an event of a stored nested node, and unpark the nodes around it."""
     record_stored(run, event_type, data, path, attempt)
-    unpark(run, path)
+    _unpark_around(run, path)
 
 
 def apply_decision(run: RunState, attempt: Attempt, answer: Json) -> None:

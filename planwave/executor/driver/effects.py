@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from planwave.errors import PlanwaveError
 from planwave.executor.messages import Timer
-from planwave.executor.state import Attempt, NodeRun, Outputs, ReplyTo
+from planwave.executor.state import Attempt, GraphRun, NodeRun, Outputs, ReplyTo
 from planwave.graph.model import Json
 
 
@@ -44,19 +44,18 @@ class CancelTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckIdle:
-    """Post ``ParkNode`` if a node does nothing for some rounds of the event loop."""
-
-    attempt: Attempt
-    activity: int
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """Reply to a command, or refuse what a node asked for."""
 
     reply: ReplyTo
     error: PlanwaveError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelReply:
+    """Cancel what waits for a reply that does not come: its node has ended its attempt."""
+
+    reply: ReplyTo
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +78,13 @@ class KeepOnceValue:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseLinks:
+    """Close what links have opened in a graph run that has ended."""
+
+    graph_run: GraphRun
+
+
+@dataclass(frozen=True, slots=True)
 class RaiseInterrupt:
     """Raise a node's KeyboardInterrupt out of the execution."""
 
@@ -90,9 +96,10 @@ Effect = (
     | CancelTask
     | SetTimer
     | CancelTimer
-    | CheckIdle
     | Reply
+    | CancelReply
     | DeliverOutcome
     | KeepOnceValue
+    | CloseLinks
     | RaiseInterrupt
 )

@@ -21,9 +21,10 @@ from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver import reducer
 from planwave.executor.driver.attempt_tasks import AttemptTasks
 from planwave.executor.driver.effects import (
+    CancelReply,
     CancelTask,
     CancelTimer,
-    CheckIdle,
+    CloseLinks,
     DeliverOutcome,
     Effect,
     KeepOnceValue,
@@ -32,14 +33,14 @@ from planwave.executor.driver.effects import (
     SetTimer,
     StartAttempt,
 )
-from planwave.executor.driver.publisher import Publisher
+from planwave.executor.driver.publisher import Publisher, Subscription
 from planwave.executor.driver.run_state import Now, RunState
-from planwave.executor.driver.subscription import Subscription
 from planwave.executor.messages import (
     AnswerRequest,
+    BytesStored,
     CancelExecution,
     CancelNode,
-    ParkNode,
+    NodeActivityChanged,
     PauseExecution,
     RequestTimer,
     ResumeExecution,
@@ -54,16 +55,19 @@ from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
-from planwave.executor.state import DONE, NESTED, RUNNING, Attempt, Outputs
+from planwave.executor.state import DONE, Attempt, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension
 
-_IDLE_ROUNDS: Final = 12
-"""Rounds of the event loop in which a node can do something with what it got last.
+Parking = Literal["never", "replayable", "always"]
+"""When a paused execution ends the tasks of its parked nodes, to be taken up from the store.
 
-What it got reaches its code through some tasks and locks of its own, a round for each.
+``replayable``: once all of them can be replayed; others keep it in memory. ``always``: others are
+interrupted, as by the end of the process.
 """
+_SETTLING_S: Final = 1.0
+"""How long nodes that are not replayable have to go on by themselves, before they are interrupted."""
 
 
 def utc_now() -> str:
@@ -131,8 +135,10 @@ class Execution:
         history: The stored events to resume from; ``last_seq`` is ignored then.
         is_recovery: It resumes because its process ended; an event records that.
         reuse: For a fork: the results to reuse from its parent execution.
-        parks: Return from :meth:`run` when it is paused and idle, instead of waiting in memory.
+        parks: Return from :meth:`run` when it is paused and idle, instead of waiting in memory; see
+            :data:`Parking`.
         waits_for: It does not park while an open request satisfies this.
+        approval: The request that a person answers before any node starts; ignored once started.
     """
 
     def __init__(
@@ -154,9 +160,10 @@ class Execution:
         now: Callable[[], str] = utc_now,
         history: History | None = None,
         is_recovery: bool = False,
-        parks: bool = False,
+        parks: Parking = "never",
         waits_for: Callable[[Suspension], bool] = lambda _: False,
         reuse: Reuse | None = None,
+        approval: Json | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
         self.publisher = Publisher(execution_id, journal, epoch, on_events, now)
@@ -179,9 +186,9 @@ class Execution:
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
         self._utc_now, self._is_recovery = now, is_recovery
-        self._parks, self._waits_for = parks, waits_for
+        self._parks, self._waits_for, self._approval = parks, waits_for, approval
         self._stop_mode: Literal["soon", "now"] | None = None
-        self._has_begun = False
+        self._has_begun = self._has_settled = False
         self._final_status: str | None = None
 
     # -- for callers -------------------------------------------------------------------------------
@@ -208,6 +215,11 @@ class Execution:
     def open_requests(self) -> list[str]:
         """The ids of the requests that wait for an answer, in the order they were made."""
         return list(self._run.requests.by_id)
+
+    def count_stored(self, size: int) -> None:
+        """Count bytes that were stored for it beside its events towards ``max_state_bytes``."""
+        if size and self._run.limits is not None:
+            self._mailbox.post(BytesStored(size))
 
     def use_services(self, services: object) -> None:
         """Set what nodes find as ``context.services``; before :meth:`run`."""
@@ -293,18 +305,21 @@ class Execution:
         """
         self._loop = asyncio.get_running_loop()
         self._has_begun = True
-        reducer.begin(self._run, self._now(), is_recovery=self._is_recovery)
+        reducer.begin(
+            self._run, self._now(), is_recovery=self._is_recovery, approval=self._approval
+        )
         try:
             await self._run_turn()
             while not self._has_ended():
-                if not self._mailbox:
-                    await self._mailbox.wait()
-                else:
+                if self._mailbox:
                     await self._run_turn()
+                else:
+                    await self._wait()
             return self.status
         finally:
             self._timers.close()
             await self._tasks.wait_cancelled()
+            await self.host.open_links.close_all()
             self.publisher.close()
             self._mailbox.close()
             self._run.close()
@@ -318,18 +333,36 @@ class Execution:
             self._final_status = self._run.outcome
         elif self._stop_mode is not None and self._must_stop():
             self._final_status = "interrupted"
-        elif self._parks and self._is_parked():
+        elif self._parks != "never" and self._is_parked() and self._may_end_tasks():
             self._final_status = "paused"
         return self._final_status is not None
 
     def _is_parked(self) -> bool:
-        """Return whether nothing can happen before a command comes."""
+        """Return whether nothing can happen before a command comes, as far as one can see."""
         slots = self._run.slots
         if self._run.pause_reason is None or self._mailbox or slots.has_running:
             return False
         if any(self._waits_for(request.suspension) for _, request in self._run.requests):
             return False
         return not slots.has_nested  # a node that runs a graph has to be there for that
+
+    def _may_end_tasks(self) -> bool:
+        """Return whether the tasks of parked nodes may be ended."""
+        return self._run.slots.may_lose_tasks or self._has_settled
+
+    async def _wait(self) -> None:
+        """Wait for a message, or until nodes that cannot be seen to wait have had time to go on."""
+        if self._parks != "always" or not self._is_parked():
+            return await self._mailbox.wait()
+        timer = self._loop.call_later(_SETTLING_S, self._settle)
+        try:
+            await self._mailbox.wait()
+        finally:
+            timer.cancel()
+
+    def _settle(self) -> None:
+        self._has_settled = True
+        self._mailbox.wake_up()
 
     def _must_stop(self) -> bool:
         if self._stop_mode == "soon":
@@ -339,6 +372,7 @@ class Execution:
     async def _run_turn(self) -> None:
         """Take all queued messages: reduce, append, publish, perform."""
         now = self._now()
+        self._has_settled = False
         for message in self._mailbox.take():
             reducer.reduce(self._run, message, now)
         reducer.finish_turn(self._run)
@@ -372,26 +406,26 @@ class Execution:
                 self._timers.set(self._loop, timer, at_s)
             case CancelTimer(timer):
                 self._timers.cancel(timer)
-            case CheckIdle(attempt, activity):
-                self._check_idle(attempt, activity, _IDLE_ROUNDS)
             case Reply(reply, error):
                 self._mailbox.resolve(reply, error)
+            case CancelReply(reply):
+                self._mailbox.cancel(reply)
             case DeliverOutcome(_, reply, outcome):
                 self._mailbox.resolve(reply, outcome)
                 reducer.commit(self._run, effect, now)
+                self._loop.call_soon(self._outcome_taken, effect.attempt)
             case KeepOnceValue(reply=reply):
                 reducer.commit(self._run, effect, now)
                 self._mailbox.resolve(reply, None)
+            case CloseLinks(graph_run):
+                self.host.open_links.close(graph_run.values)
             case RaiseInterrupt(error):
                 raise error
             case _:
                 assert_never(effect)
 
-    def _check_idle(self, attempt: Attempt, activity: int, rounds: int) -> None:
-        """Post ``ParkNode`` unless the node does something within some rounds of the loop."""
-        if attempt.activity != activity or attempt.phase not in (RUNNING, NESTED):
-            return
-        if rounds:
-            self._loop.call_soon(self._check_idle, attempt, activity, rounds - 1)
-        else:
-            self._mailbox.post(ParkNode(attempt, activity))
+    def _outcome_taken(self, attempt: Attempt) -> None:
+        """Note that the task that waited for an outcome has gone on: now one sees what it does."""
+        attempt.due_outcomes -= 1
+        if attempt.has_waits:
+            self._mailbox.post(NodeActivityChanged(attempt))

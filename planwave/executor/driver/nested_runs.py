@@ -5,36 +5,35 @@ from __future__ import annotations
 from typing import cast
 
 from planwave.errors import PermanentError
-from planwave.events.types import (
-    NODE_COMPLETED,
-    GraphDocument,
-    NestedRunOpenedData,
-    NodeCompletedData,
-)
+from planwave.events.types import GraphDocument, NestedRunOpenedData
 from planwave.executor.driver.attempts import ensure_node_run
 from planwave.executor.driver.effects import DeliverOutcome, Reply
-from planwave.executor.driver.parking import free_slot
+from planwave.executor.driver.parking import ensure_active, start_own_time, update_activity
 from planwave.executor.driver.progress import (
-    apply_decisions,
+    begin_graph,
     cancel_graph_run,
-    check_idle,
     decide,
     record_nested_run,
     return_outcome,
 )
 from planwave.executor.driver.resume import resume_graph
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.driver.timeouts import start_attempt_timer
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
-from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun, StoredGraphRun
-from planwave.graph.outputs import outputs_to_json
+from planwave.executor.state import (
+    DONE,
+    RUNNING,
+    Attempt,
+    GraphRun,
+    NestedRun,
+    StoredGraphRun,
+)
 from planwave.graph.plan import graph_content
 
 
 def open_nested_run(run: RunState, request: NestedRunRequested) -> None:
     """Open a nested run for a node, or give it the known outcome.
 
-    The node gives its slot back until the nested run has ended.
+    The node gives its slot back until the last of its nested runs has ended.
     """
     attempt = request.attempt
     if attempt.phase is DONE:
@@ -55,14 +54,22 @@ def open_nested_run(run: RunState, request: NestedRunRequested) -> None:
         if outcome is not None:
             return_outcome(run, attempt, request.reply, outcome)
             return
-    attempt.open_nested_runs += 1
-    attempt.turn_activity += 1
-    nested_run.waiters.append(request.reply)
-    if attempt.only_nests:
-        free_slot(run, attempt)
+    ensure_active(run, attempt)
+    _add_waiter(attempt, nested_run, request)
     if nested_run.graph_run is None and request.graph_run is not None:
         _start(run, attempt, nested_run, request.graph_run, stored)
-    check_idle(run, attempt)
+    update_activity(run, attempt)
+
+
+def _add_waiter(attempt: Attempt, nested_run: NestedRun, request: NestedRunRequested) -> None:
+    attempt.open_nested_runs += 1
+    nested_run.waiters.append(request.reply)
+    if not request.is_counted:
+        attempt.has_other_tasks = True
+    elif attempt.waits is None:
+        attempt.waits = {request.reply}
+    else:
+        attempt.waits.add(request.reply)
 
 
 def _stored(run: RunState, request: NestedRunRequested) -> StoredGraphRun | None:
@@ -117,18 +124,6 @@ def _opening(run: RunState, nested_run: NestedRun, graph_run: GraphRun) -> Neste
     return data
 
 
-def begin_graph(run: RunState, graph_run: GraphRun) -> None:
-    """Begin a graph of which nothing is stored; nodes with preset results never start."""
-    for node, outputs in enumerate(graph_run.outputs) if graph_run.has_presets else ():
-        if outputs is not None:
-            data: NodeCompletedData = {
-                "outputs": outputs_to_json(outputs), "duration_s": 0.0, "given": True
-            }  # fmt: skip
-            path = graph_run.prefix + graph_run.program.topology.ids[node]
-            run.emit(NODE_COMPLETED, data, path)
-    apply_decisions(run, graph_run, graph_run.schedule.start())
-
-
 def abandon_nested_run(run: RunState, message: NestedRunAbandoned) -> None:
     """Cancel a nested run that its node no longer waits for."""
     decide(run)
@@ -137,6 +132,7 @@ def abandon_nested_run(run: RunState, message: NestedRunAbandoned) -> None:
     nested_run = None if node_run is None else node_run.nested_runs.get(message.key)
     if attempt.phase is DONE or nested_run is None or reply not in nested_run.waiters:
         return
+    ensure_active(run, attempt)
     nested_run.waiters.remove(reply)
     attempt.open_nested_runs -= 1
     return_outcome(run, attempt, reply, None)
@@ -149,12 +145,17 @@ def abandon_nested_run(run: RunState, message: NestedRunAbandoned) -> None:
 def delivered(run: RunState, delivery: DeliverOutcome) -> None:
     """Account for the delivery of a durable nested outcome to a node; restart its own clock."""
     attempt = delivery.attempt
-    attempt.due_outcomes -= 1
-    attempt.turn_activity += 1
+    if attempt.waits is not None:
+        attempt.waits.discard(delivery.reply)
     if attempt.phase is RUNNING:
-        attempt.start_own_clock(run.now.loop_s)
-        start_attempt_timer(run, attempt)
-    check_idle(run, attempt)
+        start_own_time(run, attempt)
+
+
+def activity_changed(run: RunState, attempt: Attempt) -> None:
+    """Follow what a node does beside its nested runs; see :class:`NodeActivityChanged`."""
+    if attempt.does_own_work:
+        ensure_active(run, attempt)
+    update_activity(run, attempt)
 
 
 def _mismatch(request: NestedRunRequested, known: tuple[str, str]) -> PermanentError:

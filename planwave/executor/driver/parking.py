@@ -1,79 +1,72 @@
-"""Park nodes that only wait for answers inside them, and unpark them when an answer comes."""
+"""What a node does beside the graphs that run inside it: own work, nothing, or waiting for answers."""
 
 from __future__ import annotations
 
-from planwave.events.paths import ancestor_paths, path_prefix
 from planwave.events.types import NODE_PARKED, NODE_UNPARKED
-from planwave.executor.driver.effects import CancelTask
-from planwave.executor.driver.progress import mark_active, record_stored
+from planwave.executor.driver.effects import SetTimer
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import ParkNode
-from planwave.executor.state import PARKED, QUEUED, Attempt
+from planwave.executor.messages import AttemptTimer
+from planwave.executor.state import NESTED, PARKED, RUNNING, Attempt, GraphRun
 
 
-def free_or_park(run: RunState, message: ParkNode) -> None:
-    """Free the slot of a node that only waits for nested runs; park it if those only wait too."""
-    attempt = message.attempt
-    if attempt.activity != message.activity:
-        return
-    if attempt.only_nests:
-        free_slot(run, attempt)
-    if attempt.only_waits:
+def update_activity(run: RunState, attempt: Attempt) -> None:
+    """Follow what a node does beside its waits: own work takes a slot, waiting frees it.
+
+    A node is parked whose nested runs all wait for answers, and whose code waits for them, or for the
+    budget.
+    """
+    if attempt.phase is RUNNING and attempt.only_nests:
+        attempt.stop_own_clock(run.now.loop_s)
+        run.slots.enter_nested(attempt)
+    elif attempt.phase is NESTED and attempt.does_own_work:
+        run.slots.leave_nested(attempt)
+        start_own_time(run, attempt)
+    if attempt.phase is NESTED and attempt.only_waits:
         _park(run, attempt)
 
 
-def free_slot(run: RunState, attempt: Attempt) -> None:
-    """Free the slot of a node that only waits for nested runs, and stop its own clock."""
-    attempt.stop_own_clock(run.now.loop_s)
-    run.slots.enter_nested(attempt)
+def start_own_time(run: RunState, attempt: Attempt) -> None:
+    """Start the own clock of an attempt that works, and the timer of its limit."""
+    attempt.start_own_clock(run.now.loop_s)
+    start_attempt_timer(run, attempt)
 
 
 def _park(run: RunState, attempt: Attempt) -> None:
-    graph_run, node, node_run = attempt.graph_run, attempt.node, attempt.node_run
-    if node_run is not None:
-        node_run.drop_waiters()
-    run.slots.remove(attempt)
-    run.effects.append(CancelTask(attempt))
-    parked = Attempt(
-        graph_run,
-        node,
-        attempt.number,
-        attempt.resume_args,
-        attempt.answer_count,
-        attempt.reentries,
-    )
+    """Record that a node waits for answers inside it, or for the budget; its task stays."""
+    run.slots.park(attempt)
     data = attempt.stop_clock(run.now.loop_s)
-    graph_run.attempts[node] = attempt.replaced_by(parked)
-    parked.phase = PARKED
-    parked.was_started = True
+    if attempt.budget_waits:
+        data["budget"] = True
     run.emit(NODE_PARKED, data, attempt.path, attempt.number)
-    graph_run.schedule.waits(node)
-    run.mark_changed(graph_run)
+    attempt.graph_run.schedule.waits(attempt.node)
+    run.mark_changed(attempt.graph_run)
 
 
-def unpark(run: RunState, path: str) -> None:
-    """Queue every parked node around a nested node, the outermost first.
-
-    Args:
-        run: The execution.
-        path: The nested node that was answered or cancelled.
-    """
-    for around in ancestor_paths(path):
-        prefix = path_prefix(around)
-        graph_run = run.graph_run_at(prefix)
-        if graph_run is None:
-            _unpark_stored(run, around)
-            continue
-        attempt = graph_run.attempts.get(graph_run.program.topology.index[around[len(prefix) :]])
-        if attempt is not None and attempt.phase is PARKED:
-            run.emit(NODE_UNPARKED, {}, around, attempt.number)
-            graph_run.schedule.answered(attempt.node)
-            mark_active(graph_run)
-            attempt.phase = QUEUED
-            run.slots.enqueue(attempt)
+def ensure_active(run: RunState, attempt: Attempt) -> None:
+    """Let a parked node go on that does something by itself: not all of its tasks are counted."""
+    if attempt.phase is PARKED:
+        unpark(run, attempt)
 
 
-def _unpark_stored(run: RunState, path: str) -> None:
-    number = None if run.history is None else run.history.nested_runs.parked_attempt(path)
-    if number is not None:
-        record_stored(run, NODE_UNPARKED, {}, path, number)
+def unpark(run: RunState, attempt: Attempt) -> None:
+    """Record that a parked node goes on, with the task that it has."""
+    run.slots.unpark(attempt)
+    attempt.started = run.now.loop_s
+    run.emit(NODE_UNPARKED, {}, attempt.path, attempt.number)
+    attempt.graph_run.schedule.answered(attempt.node)
+    mark_active(attempt.graph_run)
+
+
+def mark_active(graph_run: GraphRun) -> None:
+    """Record that a nested run no longer only waits, or that it has ended."""
+    if graph_run.is_idle and graph_run.nested_run is not None:
+        graph_run.is_idle = False
+        graph_run.nested_run.node_run.waiting -= 1
+
+
+def start_attempt_timer(run: RunState, attempt: Attempt) -> None:
+    """Set the timer of an attempt's own time, where that is limited and no timer is set."""
+    if attempt.limit_s is not None and not attempt.has_deadline:
+        attempt.has_deadline = True
+        left_s = attempt.limit_s - attempt.own_time(run.now.loop_s)
+        run.effects.append(SetTimer(AttemptTimer(attempt), run.now.loop_s + max(left_s, 0.0)))

@@ -9,6 +9,7 @@ from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
 from planwave.events.types import (
     NODE_BLOCKED,
     NODE_CANCELLED,
+    NODE_COMPLETED,
     NODE_EVENT,
     NODE_SKIPPED,
     RUN_GRAPH,
@@ -16,15 +17,19 @@ from planwave.events.types import (
     EventType,
     NestedRunAbandonedData,
     NestedRunOpenedData,
+    NodeCompletedData,
     NodeSkippedData,
     PayloadT,
 )
+from planwave.executor.budget import RunBudget
 from planwave.executor.driver.effects import (
+    CancelReply,
     CancelTask,
     CancelTimer,
-    CheckIdle,
+    CloseLinks,
     DeliverOutcome,
 )
+from planwave.executor.driver.parking import mark_active, update_activity
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.messages import AttemptTimer, RequestTimer, RetryTimer
 from planwave.executor.requests import PendingRequest
@@ -41,7 +46,8 @@ from planwave.executor.state import (
     NestedRun,
     ReplyTo,
 )
-from planwave.graph.model import ERROR_HANDLE
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE
+from planwave.graph.outputs import outputs_to_json
 
 # -- decisions -------------------------------------------------------------------------------------
 
@@ -80,6 +86,21 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
             _end_nested_run(run, graph_run, graph_run.nested_run, finished)
 
 
+def begin_graph(run: RunState, graph_run: GraphRun) -> None:
+    """Begin a graph of which nothing is stored; nodes with preset results never start."""
+    for node, outputs in enumerate(graph_run.outputs) if graph_run.has_presets else ():
+        if outputs is not None:
+            data: NodeCompletedData = {
+                "outputs": outputs_to_json(outputs),
+                "duration_s": 0.0,
+                "wave": graph_run.schedule.waves.number[node],
+                "given": True,
+            }
+            path = graph_run.prefix + graph_run.program.topology.ids[node]
+            run.emit(NODE_COMPLETED, data, path)
+    apply_decisions(run, graph_run, graph_run.schedule.start())
+
+
 def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
     ids, prefix = graph_run.program.topology.ids, graph_run.prefix
     for node, cause in decisions.skipped:
@@ -91,10 +112,13 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
     for node, cause in decisions.blocked:
         run.emit(NODE_BLOCKED, {"cause": graph_run.first_cause(cause)}, prefix + ids[node])
     for node, cause in decisions.cancelled:
-        cancel_request(run, prefix + ids[node])
+        request = cancel_request(run, prefix + ids[node])
+        if request is not None and request.attempt is not None:
+            cancel_nested_runs(run, request.attempt, cause.reason)
         parked = graph_run.attempts.get(node)
         if parked is not None:
             end_attempt(run, parked)
+            run.effects.append(CancelTask(parked))
         run.emit(NODE_CANCELLED, {"cause": cause.reason}, prefix + ids[node])
 
 
@@ -103,15 +127,19 @@ def _not_taken(graph_run: GraphRun, node: int) -> str | None:
     topology = graph_run.program.topology
     decided: dict[int, str] = {}
     for edge in topology.incoming[node]:
-        source = topology.sources[edge]
+        source, handle = topology.sources[edge], topology.handles[edge]
         outputs = graph_run.outputs[source]
-        if outputs and len(outputs) == 1 and topology.handles[edge] not in outputs:
-            decided[source] = next(iter(outputs))
-    named = [
-        f"{topology.ids[source]} {'failed' if handle == ERROR_HANDLE else f'decided {handle!r}'}"
-        for source, handle in decided.items()
-    ]
-    return f"not taken: {', '.join(named)}" if named else None
+        if outputs and len(outputs) == 1 and handle not in outputs:
+            decided[source] = f"{topology.ids[source]} {_decision(next(iter(outputs)), handle)}"
+    return f"not taken: {', '.join(decided.values())}" if decided else None
+
+
+def _decision(chosen: str, handle: str) -> str:
+    if chosen == ERROR_HANDLE:
+        return "failed"
+    if chosen == DEFAULT_SOURCE_HANDLE:  # a value, not a decision
+        return f"has no value on {handle!r}"
+    return f"decided {chosen!r}"
 
 
 # -- ends ------------------------------------------------------------------------------------------
@@ -125,17 +153,34 @@ def fail_execution(run: RunState, error: ErrorDocument) -> None:
 
 
 def end_attempt(run: RunState, attempt: Attempt) -> None:
-    """Remove an attempt from its slot and graph run; cancel its nested runs and timers."""
-    if attempt.node_run is not None or run.history is not None:
+    """Remove an attempt from its slot and graph run; cancel its nested runs and timers.
+
+    The nested runs of a node that waits for an answer itself go on; nobody waits for them meanwhile.
+    """
+    node_run = attempt.node_run
+    if node_run is not None and node_run.is_between_attempts:
+        run.effects += [CancelReply(reply) for reply in node_run.drop_waiters()]
+    elif node_run is not None or run.history is not None:
         cancel_nested_runs(run, attempt, "the node that asked for it has ended")
     if attempt.has_deadline:
         run.effects.append(CancelTimer(AttemptTimer(attempt)))
     if attempt.phase is BACKOFF:
         run.effects.append(CancelTimer(RetryTimer(attempt)))
     run.slots.remove(attempt)
+    if run.budget is not None:
+        _release_budget(run, run.budget, attempt)
     graph_run = attempt.graph_run
     del graph_run.attempts[attempt.node]
     run.mark_changed(graph_run)
+
+
+def _release_budget(run: RunState, budget: RunBudget, attempt: Attempt) -> None:
+    """Free what the calls of an attempt that ends hold; drop those that wait."""
+    for reply in budget.calls_of(attempt):
+        budget.held.pop(reply, None)
+        if budget.waiting.pop(reply, None) is not None:
+            attempt.budget_waits -= 1
+            run.effects.append(CancelReply(reply))
 
 
 def cancel_graph_run(run: RunState, graph_run: GraphRun, cause: str) -> None:
@@ -156,7 +201,8 @@ def cancel_graph_run(run: RunState, graph_run: GraphRun, cause: str) -> None:
 def cancel_nested_runs(run: RunState, attempt: Attempt, cause: str) -> None:
     """Cancel what is nested in an attempt."""
     if attempt.node_run is not None:
-        for child in attempt.node_run.drop_waiters():
+        attempt.node_run.drop_waiters()
+        for child in attempt.node_run.open_graph_runs():
             cancel_graph_run(run, child, cause)
     if run.history is not None:
         cancel_stored(run, attempt.path, cause)
@@ -204,13 +250,15 @@ def _end_nested_run(
         return
     node_run, attempt = nested_run.node_run, nested_run.node_run.attempt
     del run.graph_runs[graph_run.prefix]
+    if graph_run.program.has_links:
+        run.effects.append(CloseLinks(graph_run))
     nested_run.graph_run = None
     nested_run.attempt_offset = graph_run.highest_attempt
     node_run.open_count -= 1
     mark_active(graph_run)
     around = attempt.graph_run
     around.highest_attempt = max(around.highest_attempt, graph_run.highest_attempt)
-    if attempt.phase is DONE:
+    if attempt.phase is DONE and not node_run.is_between_attempts:
         return
     nested_run.outcome = graph_run.results()
     if outcome != "completed":
@@ -262,17 +310,4 @@ def _set_idle(run: RunState, graph_run: GraphRun, nested_run: NestedRun, is_idle
     graph_run.is_idle = is_idle
     nested_run.node_run.waiting += 1 if is_idle else -1
     if is_idle:
-        check_idle(run, nested_run.node_run.attempt)
-
-
-def mark_active(graph_run: GraphRun) -> None:
-    """Record that a nested run no longer only waits, or that it has ended."""
-    if graph_run.is_idle and graph_run.nested_run is not None:
-        graph_run.is_idle = False
-        graph_run.nested_run.node_run.waiting -= 1
-
-
-def check_idle(run: RunState, attempt: Attempt) -> None:
-    """Schedule a check that frees the slot of a node, or parks the node, if it still only waits."""
-    if attempt.only_nests or attempt.only_waits:
-        run.effects.append(CheckIdle(attempt, attempt.activity))
+        update_activity(run, nested_run.node_run.attempt)

@@ -17,9 +17,9 @@ from planwave.events.types import (
     WAITING,
     StartedData,
 )
-from planwave.executor.driver import attempts, commands, nested_runs, parking, timeouts
+from planwave.executor.driver import attempts, budget, commands, nested_runs, timeouts
 from planwave.executor.driver.effects import DeliverOutcome, KeepOnceValue, StartAttempt
-from planwave.executor.driver.progress import check_idle, decide
+from planwave.executor.driver.progress import begin_graph, decide
 from planwave.executor.driver.resume import resume_execution
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.messages import (
@@ -28,16 +28,19 @@ from planwave.executor.messages import (
     AttemptSucceeded,
     AttemptSuspended,
     AttemptTimer,
+    BudgetReleased,
+    BudgetReserved,
+    BudgetTimer,
+    BytesStored,
     CancelExecution,
     CancelNode,
     ExecutionTimer,
     Message,
     NestedRunAbandoned,
     NestedRunRequested,
+    NodeActivityChanged,
     NodeEmitted,
-    NodeIdle,
     OnceValueMade,
-    ParkNode,
     PauseExecution,
     RequestTimer,
     ResultReused,
@@ -48,16 +51,29 @@ from planwave.executor.messages import (
 )
 from planwave.executor.recovery.history import is_paused_by_request
 from planwave.executor.scheduling.decisions import RunOutcome
+from planwave.graph.model import Json
 
 
-def begin(run: RunState, now: Now, *, is_recovery: bool = False) -> None:
-    """Start an execution, or resume it where its stored events end."""
+def begin(
+    run: RunState, now: Now, *, is_recovery: bool = False, approval: Json | None = None
+) -> None:
+    """Start an execution, or resume it where its stored events end.
+
+    Args:
+        run: The execution.
+        now: The time.
+        is_recovery: Whether an earlier process left it running.
+        approval: The request that is to be answered before anything starts.
+    """
     run.now = now
+    run.began_s = now.loop_s
     timeouts.start_execution_timer(run)
     if is_paused_by_request(run.pause_reason):
         run.slots.close()
     if run.pause_reason is not None:
         run.paused_since = now.loop_s
+    if run.budget is not None:
+        budget.begin(run, run.budget)
     if is_recovery:
         commands.record_resume(run, "recovery")
     if run.history is not None and run.history.is_started:
@@ -70,7 +86,10 @@ def begin(run: RunState, now: Now, *, is_recovery: bool = False) -> None:
     if unreached := schedule.not_reached:
         data["not_reached"] = [topology.ids[n] for n in unreached]
     run.emit(EXECUTION_STARTED, data)
-    nested_runs.begin_graph(run, run.root)
+    if approval is not None:
+        commands.ask_for_approval(run, approval)
+    else:
+        begin_graph(run, run.root)
 
 
 def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - one case a message
@@ -89,14 +108,19 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
             attempts.emitted(run, message)
         case OnceValueMade():
             attempts.store_once_value(run, message)
+        case BytesStored(size):
+            if run.limits is not None:
+                run.limits.add_stored(size)
         case NestedRunRequested():
             nested_runs.open_nested_run(run, message)
         case NestedRunAbandoned():
             nested_runs.abandon_nested_run(run, message)
-        case NodeIdle(attempt):
-            check_idle(run, attempt)
-        case ParkNode():
-            parking.free_or_park(run, message)
+        case NodeActivityChanged(attempt):
+            nested_runs.activity_changed(run, attempt)
+        case BudgetReserved():
+            budget.reserve(run, message)
+        case BudgetReleased():
+            budget.release(run, message)
         case CancelExecution():
             commands.cancel_execution(run, message)
         case CancelNode() | PauseExecution() | ResumeExecution() | AnswerRequest():
@@ -109,6 +133,8 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
 
 def _timer_fired(run: RunState, timer: Timer) -> None:
     match timer:
+        case BudgetTimer():
+            budget.time_passed(run)
         case RetryTimer(attempt):
             attempts.retry(run, attempt)
         case AttemptTimer(attempt):
@@ -124,6 +150,8 @@ def _timer_fired(run: RunState, timer: Timer) -> None:
 def finish_turn(run: RunState) -> None:
     """End a turn: decide what follows from its facts, fill the slots, conclude."""
     decide(run)
+    if run.budget is not None and not run.is_ending:
+        budget.follow(run, run.budget)
     if not run.is_stopping:
         _fill_slots(run)
     _conclude(run)
@@ -141,10 +169,13 @@ def _conclude(run: RunState) -> None:
     """Emit the end of the execution, or a change between paused and running, if due."""
     if run.pending_outcome is not None:
         _end(run, run.pending_outcome)
-    elif run.requests or run.pause_reason is not None:
-        is_idle = run.slots.is_idle
+    elif run.requests or run.pause_reason is not None or budget.must_ask(run):
+        is_idle = run.slots.is_idle or run.is_out_of_time
         if run.pause_reason is None and is_idle:
-            commands.record_pause(run, WAITING)
+            if budget.must_ask(run):
+                budget.ask(run)
+            else:
+                commands.record_pause(run, WAITING)
         elif run.pause_reason == WAITING and not is_idle:
             commands.record_resume(run, "nothing is waited for any more")
 

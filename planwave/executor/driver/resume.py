@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planwave.events import Event
+from planwave.events.request_text import is_budget_request
 from planwave.events.unreadable import guard_stored
-from planwave.executor.driver.attempts import delay_retry, wait_for_answer
+from planwave.executor.driver.attempts import delay_retry, reenter_interrupted
 from planwave.executor.driver.commands import apply_decision
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import start_request_timer
 from planwave.executor.recovery.history import History
-from planwave.executor.recovery.replay import reenter, replay
-from planwave.executor.requests import request_from_event
-from planwave.executor.state import Attempt, GraphRun
-from planwave.graph.protocols import Suspension
+from planwave.executor.recovery.replay import replay
+from planwave.executor.requests import own_request, request_from_event
+from planwave.executor.state import GraphRun
 
 
 def resume_execution(run: RunState, history: History) -> None:
     """Resume an execution: its own graph, and the open requests of nested runs.
 
-    A nested run resumes once its node opens it again.
+    A nested run resumes once its node opens it again. Where the plan is not approved yet, there is
+    only the request for that.
     """
+    if (asked := history.own_request) is not None:
+        request = asked.data.get("request")
+        run.requests.add(asked.data.get("request_id", ""), own_request(request, asked.at))
+        if not is_budget_request(request):
+            return
     resume_graph(run, run.root, history.take_own_events())
     with guard_stored(run.execution_id):
         for request_id, event in history.nested_runs.requests():
@@ -45,7 +51,7 @@ def resume_graph(run: RunState, graph_run: GraphRun, events: Sequence[Event]) ->
             if request_id not in known:
                 start_request_timer(run, request_id, request)
     for attempt in unfinished.interrupted:
-        _reenter(run, attempt)
+        reenter_interrupted(run, attempt)
     for attempt in unfinished.ready:
         if attempt.decision is not None:
             apply_decision(run, attempt, attempt.decision)
@@ -54,20 +60,3 @@ def resume_graph(run: RunState, graph_run: GraphRun, events: Sequence[Event]) ->
     for attempt, wait_s in unfinished.retries:
         delay_retry(run, attempt, wait_s)
     run.mark_changed(graph_run)
-
-
-def _reenter(run: RunState, attempt: Attempt) -> None:
-    """Run an interrupted attempt again; ask a person first where it must act only once."""
-    graph_run, node = attempt.graph_run, attempt.node
-    if not attempt.at_most_once:
-        following = graph_run.attempts[node] = reenter(attempt)
-        run.slots.enqueue(following)
-        return
-    del graph_run.attempts[node]
-    message = (
-        f"Node {attempt.path!r} was cut off while it ran. It may act only once, and nobody knows "
-        "whether it did. Run it again, give its result, or let it fail?"
-    )
-    actions = ["run_again", "give_result", "fail"]
-    request = {"kind": "interrupted", "message": message, "actions": actions}
-    wait_for_answer(run, attempt, Suspension(request), is_interrupted=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 from planwave.errors import ErrorDocument
 from planwave.events import Event
 from planwave.events.types import EventType, PauseKind, PayloadT
+from planwave.executor.budget import RunBudget
 from planwave.executor.driver.effects import Effect
 from planwave.executor.driver.slots import Slots
 from planwave.executor.limits import RunLimits
@@ -51,6 +52,8 @@ class RunState:
         paused_since: When it was paused, by the event loop's clock; None where it is not.
         paused_s: How long it was paused before.
         extended_s: By how much of that the time limit of the execution was extended.
+        began_s: When this process began to drive it, by the event loop's clock.
+        budget: What it may use; None where nothing limits it.
     """
 
     def __init__(
@@ -82,7 +85,11 @@ class RunState:
         self.cancel_cause = ""
         self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
         self.paused_since: float | None = None
-        self.paused_s = self.extended_s = 0.0
+        self.paused_s = self.extended_s = self.began_s = 0.0
+        limits = options.budget_limits
+        self.budget = RunBudget(limits) if limits else None
+        if history is not None and self.budget is not None:
+            self.budget.restore(history.spending, history.own_events)
         if history is not None and self.limits is not None:
             self.limits.restore(history.state_bytes, history.start_count)
 
@@ -101,9 +108,26 @@ class RunState:
         """Add an event to this turn's batch; all events of a batch share one time."""
         self.seq += 1
         payload = cast("Mapping[str, Json]", data)
-        self.events.append(
-            Event(self.execution_id, self.seq, self.now.at, event_type.name, path, attempt, payload)
+        event = Event(
+            self.execution_id, self.seq, self.now.at, event_type.name, path, attempt, payload
         )
+        self.events.append(event)
+        if self.budget is not None:
+            self.budget.observe(event)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the time in its budget is used up, so that nothing starts."""
+        return self.budget is not None and self.budget.is_out_of_time
+
+    @property
+    def active_s(self) -> float:
+        """The seconds so far in which the execution was not paused, those of earlier processes too."""
+        paused_s = self.paused_s
+        if self.paused_since is not None:
+            paused_s += self.now.loop_s - self.paused_since
+        before_s = 0.0 if self.history is None else self.history.active_s
+        return before_s + self.now.loop_s - self.began_s - paused_s
 
     def drain_events(self) -> list[Event]:
         """Return this turn's batch and begin a new one."""

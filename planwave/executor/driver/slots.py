@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from planwave.errors import InputError
 from planwave.executor.driver.effects import DeliverOutcome
-from planwave.executor.state import BACKOFF, DONE, NESTED, QUEUED, RUNNING, Attempt
+from planwave.executor.state import BACKOFF, DONE, NESTED, PARKED, QUEUED, RUNNING, Attempt
 
 
 class Slots:
     """Slots of one execution, first come first served; nodes that come back go first.
 
-    A slot is held only while a node does its own work: not while it is queued, only waits for nested
-    runs, or waits for a retry.
+    A slot is held only while a node does its own work: not while it is queued, runs graphs inside it
+    without an own-work block, or waits for a retry.
     """
 
     __slots__ = (
@@ -23,6 +23,7 @@ class Slots:
         "_configured_limit",
         "_limit",
         "_nested",
+        "_parked",
         "_queue",
         "_returns",
     )
@@ -32,6 +33,7 @@ class Slots:
             raise InputError(f"max_parallel is {limit}, must be at least 1")
         self._limit = self._configured_limit = limit
         self._busy = self._backoff = self._nested = 0
+        self._parked: set[Attempt] = set()
         self._queue: deque[Attempt] = deque()
         self._returns: dict[Attempt, list[DeliverOutcome]] = {}
 
@@ -47,8 +49,13 @@ class Slots:
 
     @property
     def has_nested(self) -> bool:
-        """Whether any node waits for nested runs, without a slot."""
+        """Whether any node runs graphs that work, without a slot."""
         return self._nested > 0
+
+    @property
+    def may_lose_tasks(self) -> bool:
+        """Whether the tasks of all parked nodes may be ended; see :attr:`Attempt.may_lose_task`."""
+        return all(attempt.may_lose_task for attempt in self._parked)
 
     @property
     def has_returns(self) -> bool:
@@ -82,6 +89,27 @@ class Slots:
             self._nested += 1
             attempt.phase = NESTED
 
+    def leave_nested(self, attempt: Attempt) -> None:
+        """Give a node that does own work beside its nested runs a slot, even if none is free.
+
+        It cannot be held up in its own code; the next slots that become free make up for it.
+        """
+        self._busy += 1
+        self._nested -= 1
+        attempt.phase = RUNNING
+
+    def park(self, attempt: Attempt) -> None:
+        """Take out a node that waits for answers inside it."""
+        self._nested -= 1
+        self._parked.add(attempt)
+        attempt.phase = PARKED
+
+    def unpark(self, attempt: Attempt) -> None:
+        """Take a parked node with a task in again."""
+        self._nested += 1
+        self._parked.remove(attempt)
+        attempt.phase = NESTED
+
     def queue_return(self, reply: DeliverOutcome) -> None:
         """Queue the delivery of a nested outcome, until the node has a slot again."""
         self._returns.setdefault(reply.attempt, []).append(reply)
@@ -94,6 +122,8 @@ class Slots:
             self._backoff -= 1
         elif attempt.phase is NESTED:
             self._nested -= 1
+        elif attempt.phase is PARKED:
+            self._parked.discard(attempt)
         attempt.phase = DONE
 
     def grant_returns(self) -> Iterator[DeliverOutcome]:

@@ -6,14 +6,15 @@ from typing import Final
 
 from planwave.errors import NodeTimeout
 from planwave.executor.driver.effects import SetTimer
+from planwave.executor.driver.parking import start_attempt_timer
 from planwave.executor.driver.progress import decide, fail_execution
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer, ExecutionTimer, RequestTimer
+from planwave.executor.messages import ExecutionTimer, RequestTimer
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequest
 from planwave.executor.state import DONE, Attempt
 
-_EARLY_S: Final = 1e-3
+EARLY_S: Final = 1e-3
 """A timer may fire this much before its time."""
 
 
@@ -33,19 +34,11 @@ def execution_timed_out(run: RunState, timer: ExecutionTimer) -> None:
     now_s = run.now.loop_s
     paused_s = run.paused_s + (0.0 if run.paused_since is None else now_s - run.paused_since)
     more_s, run.extended_s = paused_s - run.extended_s, paused_s
-    if more_s > _EARLY_S:
+    if more_s > EARLY_S:
         run.effects.append(SetTimer(timer, now_s + more_s))
     else:
         message = f"the execution did not finish within {timer.limit_s:g} s"
         fail_execution(run, {"code": "run-timeout", "message": message})
-
-
-def start_attempt_timer(run: RunState, attempt: Attempt) -> None:
-    """Set the timer of an attempt's own time, where that is limited and no timer is set."""
-    if attempt.limit_s is not None and not attempt.has_deadline:
-        attempt.has_deadline = True
-        left_s = attempt.limit_s - attempt.own_time(run.now.loop_s)
-        run.effects.append(SetTimer(AttemptTimer(attempt), run.now.loop_s + max(left_s, 0.0)))
 
 
 def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:
@@ -53,7 +46,7 @@ def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:
     attempt.has_deadline = False
     if attempt.phase is DONE or attempt.own_since < 0.0 or attempt.limit_s is None:
         return None  # a node that only waits gets a new timer when it proceeds
-    if attempt.limit_s - attempt.own_time(run.now.loop_s) > _EARLY_S:
+    if attempt.limit_s - attempt.own_time(run.now.loop_s) > EARLY_S:
         start_attempt_timer(run, attempt)
         return None
     return NodeTimeout(

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from planwave.errors import PermanentError
+from planwave.executor.node_api.budget import NodeBudget
+from planwave.executor.node_api.link_artefacts import LinkArtefacts, OpenLinks
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.node_api.nested import NestedGraphs, ParentRuns
 from planwave.executor.node_api.once import OnceValues
@@ -36,6 +38,8 @@ class NodeHost:
     Attributes:
         services: What nodes find as ``context.services``.
         links: How often links were materialized, and how often a materialized one was used again.
+        open_links: What links have opened, to be closed with their graph runs.
+        budget: The budget of the execution; None where nothing limits it.
         variables: What expressions of the execution's own graph may name besides inputs.
     """
 
@@ -51,9 +55,11 @@ class NodeHost:
         options: RunOptions = RunOptions(),  # noqa: B008 - immutable
         parent: ParentResults | None = None,
     ) -> None:
-        self.links = LinkStats()
+        self.links, self.open_links = LinkStats(), OpenLinks()
         self.services = services
         self.mailbox = Mailbox()
+        limits = options.budget_limits
+        self.budget = NodeBudget(self.mailbox, limits) if limits else None
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
         self._renderer = renderer
@@ -73,9 +79,26 @@ class NodeHost:
         self._require_open()
         return await self._nested_graphs.run(self, values, key, graph, inputs, variables)
 
+    async def run_linked(
+        self,
+        values: GraphValues,
+        key: str,
+        target: int,
+        inputs: Mapping[str, Json],
+        variables: Mapping[str, Json],
+    ) -> Outputs:
+        """Run a linked node inside a running node; see ``RuntimeApi.run_linked``."""
+        self._require_open()
+        return await self._nested_graphs.run_linked(self, values, key, target, inputs, variables)
+
     def _require_open(self) -> None:
         if self.mailbox.is_closed:
             raise PermanentError("the execution this node belongs to is over")
+
+    def artefacts_of(self, values: GraphValues) -> LinkArtefacts:
+        """Return what links have opened in a graph run."""
+        self._require_open()
+        return self.open_links.of(values)
 
     async def resolve_data(
         self, values: GraphValues, node: int, inputs: Inputs
@@ -106,5 +129,5 @@ class NodeHost:
         node_id = runtime.values.program.topology.ids[node]
         return FlowContext(
             node_id, self.execution_id, runtime.values.prefix + node_id, attempt, self.chat_id,
-            self.state, runtime, self.services,
+            self.state, runtime, self.services, budget=self.budget,
         )  # fmt: skip

@@ -91,6 +91,12 @@ class Mailbox:
         else:
             cast("asyncio.Future[Answer]", future).set_result(answer)
 
+    def cancel(self, reply: ReplyTo) -> None:
+        """Cancel the future behind a reply token, and so the node's task that awaits it."""
+        future = self._waiting.pop(reply, None)
+        if future is not None:
+            future.cancel()
+
     def forget(self, reply: ReplyTo) -> None:
         """Drop a reply token whose future is no longer awaited."""
         self._waiting.pop(reply, None)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from planwave.errors import LimitExceeded, PermanentError
 from planwave.executor.inputs import validate_inputs
+from planwave.executor.linked_graphs import (
+    ByNode,
+    linked_graph,
+    require_linked,
+    settled_values,
+)
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.mailbox import Mailbox
@@ -25,8 +31,10 @@ from planwave.executor.state import (
     current_attempt,
 )
 from planwave.executor.values import GraphValues
+from planwave.expressions.json_text import copy_json
+from planwave.expressions.variables import NODES
 from planwave.graph.checking.cycles import cycle_diagnostics
-from planwave.graph.json_values import NotJson, to_json_each
+from planwave.graph.json_values import NotJson, to_json, to_json_each
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.protocols import Catalogue
@@ -81,18 +89,64 @@ class NestedGraphs:
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
+        attempt = self._check(key)
+        prepared = self._prepare(graph, values.program.catalogue)
+        _check_acyclic(attempt, prepared.program)
+        preset = validate_inputs(prepared.program, inputs)
+        variables = _json_variables(attempt, key, variables)
+        return await self._open(host, values, key, prepared, preset, variables)
+
+    async def run_linked(
+        self,
+        host: Host,
+        values: GraphValues,
+        key: str,
+        target: int,
+        inputs: Mapping[str, Json],
+        variables: Mapping[str, Json],
+    ) -> Outputs:
+        """Run a linked node inside a running node; see ``RuntimeApi.run_linked``."""
+        attempt, program = self._check(key), values.program
+        if attempt.graph_run.values is not values:
+            raise PermanentError(
+                f"node {attempt.path!r} cannot run {program.topology.ids[target]!r}: "
+                "it is linked in another graph",
+                code="not-linked",
+            )
+        require_linked(program, attempt.node, target)
+        given = _checked_inputs(attempt, key, inputs)
+        arriving, named = settled_values(values, attempt.node, target)
+        if program.join_any:
+            # A node may begin before all that lead to it have settled.
+            arriving, named = await host.once(f"linked {key}", _ready([arriving, named]))
+        graph = linked_graph(program, attempt.node, target, given, arriving)
+        prepared = self._prepare(graph, program.catalogue, has_entries=False)
+        _check_acyclic(attempt, prepared.program)
+        caller, ids = program.topology.ids[attempt.node], program.topology.ids
+        preset = {**arriving, **({caller: given} if given else {})}
+        visible = {**_json_variables(attempt, key, variables), **({NODES: named} if named else {})}
+        outputs = await self._open(host, values, key, prepared, preset, visible)
+        return outputs.get(ids[target], {})
+
+    def _check(self, key: object) -> Attempt:
+        """Return the attempt that asks for a nested run, if it may ask for one."""
         attempt = current_attempt.get()
         _check_not_ended(attempt)
         _check_key(attempt, key)
         self._check_depth(attempt)
-        program, of_graph = self._prepare(graph, values.program.catalogue)
-        _check_acyclic(attempt, program)
-        preset = validate_inputs(program, inputs)
-        try:
-            variables = to_json_each(variables)
-        except NotJson as fault:
-            message = f"node {attempt.path!r} names, for run {key!r}, a variable that is {fault}"
-            raise PermanentError(message, code="invalid-inputs") from fault
+        return attempt
+
+    async def _open(
+        self,
+        host: Host,
+        values: GraphValues,
+        key: str,
+        prepared: PreparedGraph,
+        preset: ByNode,
+        variables: Mapping[str, Json],
+    ) -> Mapping[str, Outputs]:
+        """Create the run of a prepared graph, unless its outcome is known, and wait for the outcome."""
+        attempt, (program, of_graph) = current_attempt.get(), prepared
         of_inputs = canonical_json([preset, dict(variables)]).encode("utf-8")
         identity = of_graph, hashlib.sha256(of_inputs).hexdigest()
         prefix = f"{attempt.path}[{key}]/"
@@ -118,7 +172,10 @@ class NestedGraphs:
         reply, outcome = self._mailbox.expect_reply()
         covered = calls_around.get()
         attempt.covered += covered
-        self._mailbox.post(NestedRunRequested(attempt, key, identity, prefix, graph_run, reply))
+        is_counted = attempt.counts(asyncio.current_task())
+        self._mailbox.post(
+            NestedRunRequested(attempt, key, identity, prefix, graph_run, reply, is_counted)
+        )
         try:
             return await outcome or {}
         except asyncio.CancelledError:
@@ -126,13 +183,18 @@ class NestedGraphs:
             raise
         finally:
             attempt.covered -= covered
+            if attempt.waits is not None:
+                attempt.waits.discard(reply)
             self._mailbox.forget(reply)
 
-    def _prepare(self, graph: Graph, catalogue: Catalogue) -> PreparedGraph:
+    def _prepare(
+        self, graph: Graph, catalogue: Catalogue, *, has_entries: bool = True
+    ) -> PreparedGraph:
         """Return a graph that is ready to run; a loop runs the same one again and again."""
         ready = self._prepared.pop(id(graph), None)
         if ready is None:
-            ready = PreparedGraph(Program(graph, catalogue), graph_hash(graph))
+            program = Program(graph, catalogue, has_entries=has_entries)
+            ready = PreparedGraph(program, graph_hash(graph))
             if len(self._prepared) >= _MAX_PREPARED:
                 del self._prepared[next(iter(self._prepared))]
         self._prepared[id(graph)] = ready  # it holds the graph, so that its id stays unique
@@ -147,6 +209,38 @@ class NestedGraphs:
                 code=LimitExceeded.code,
                 hint="nest less deep, or raise the limit; a graph that runs itself never ends",
             )
+
+
+def _ready(value: Json) -> Callable[[], Awaitable[Json]]:
+    async def give() -> Json:
+        return value
+
+    return give
+
+
+def _checked_inputs(attempt: Attempt, key: str, inputs: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a copy of the values for the handles of a linked node."""
+    try:
+        given: dict[str, Json] = copy_json(to_json(inputs))
+    except NotJson as fault:
+        message = f"node {attempt.path!r} gives, to run {key!r}, inputs that are {fault}"
+        raise PermanentError(
+            message, code="invalid-inputs", hint="inputs are {handle: value}, with JSON values"
+        ) from fault
+    if not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"node {attempt.path!r} gives, to run {key!r}, inputs that are no object"
+        raise PermanentError(message, code="invalid-inputs", hint="inputs are {handle: value}")
+    return given
+
+
+def _json_variables(
+    attempt: Attempt, key: str, variables: Mapping[str, Json]
+) -> Mapping[str, Json]:
+    try:
+        return to_json_each(variables)
+    except NotJson as fault:
+        message = f"node {attempt.path!r} names, for run {key!r}, a variable that is {fault}"
+        raise PermanentError(message, code="invalid-inputs") from fault
 
 
 def _has_outcome(attempt: Attempt, key: str) -> bool:

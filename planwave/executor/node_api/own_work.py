@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from planwave.executor.messages import NodeIdle
+from planwave.executor.messages import NodeActivityChanged
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.state import Attempt
 
@@ -23,11 +23,14 @@ class OwnWork:
     def __enter__(self) -> None:
         self._attempt.own_calls += 1
         calls_around.set(calls_around.get() + 1)
+        self._tell()
 
     def __exit__(self, *_: object) -> None:
         # Not by a token: a generator may be closed in another context than it was started in.
         calls_around.set(max(calls_around.get() - 1, 0))
         self._attempt.own_calls -= 1
-        self._attempt.own_activity += 1
-        if self._attempt.open_nested_runs:
-            self._mailbox.post(NodeIdle(self._attempt))
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._attempt.has_waits:
+            self._mailbox.post(NodeActivityChanged(self._attempt))

@@ -66,6 +66,17 @@ class ReadonlyRuntime(GraphLookups):
         """Refuse: nothing is run."""
         raise self._not_running_error(f"run {key!r}")
 
+    async def run_linked(
+        self,
+        key: str,
+        node_id: str,
+        inputs: Mapping[str, Json],
+        *,
+        variables: Mapping[str, Json] | None = None,
+    ) -> Mapping[str, DataValue]:
+        """Refuse: nothing is run."""
+        raise self._not_running_error(f"run {key!r}")
+
     async def resolve_links(self, node_id: str, target_handle: str) -> list[object]:
         """Refuse: nothing is made."""
         raise self._not_running_error(f"resolve {target_handle!r}")

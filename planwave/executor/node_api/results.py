@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isawaitable
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
 
 from planwave.errors import NodeError, PermanentError, PlanwaveError, ResultNotJson
 from planwave.executor.program import BoundNode
@@ -12,8 +13,10 @@ from planwave.graph.json_values import NotJson, is_utf8_text, to_json
 from planwave.graph.model import DataValue
 from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Resumable, Suspension
+from planwave.source_locations import own_frame, shown_path
 
 _T = TypeVar("_T")
+_MAX_TEXT_CHARS: Final = 10_000
 
 
 async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T) -> Any:
@@ -51,7 +54,7 @@ def validate_result(
                 f"node {step.node.id!r} waits for an answer, but its type {step.node.type!r} "
                 "cannot go on with one",
                 code="not-resumable",
-                hint="give the type 'async def resume(self, data, inputs, context, state, answer)'",
+                hint="give the type a 'resume': derive it from planwave.ResumableType",
             )
         try:
             return result._replace(request=to_json(result.request), state=to_json(result.state))
@@ -108,7 +111,8 @@ def _not_json(step: BoundNode, handle: object, reason: str) -> ResultNotJson:
 def to_node_error(error: BaseException) -> NodeError:
     """Return any exception of a node as a NodeError; planned errors keep code and hint.
 
-    A group of them, as a ``TaskGroup`` raises it, is its first.
+    The hint of any other exception names the line that raised it. Of a group, as a ``TaskGroup`` raises
+    it, the first exception counts.
     """
     while isinstance(error, ExceptionGroup):
         error = cast("ExceptionGroup[Exception]", error).exceptions[0]
@@ -116,7 +120,32 @@ def to_node_error(error: BaseException) -> NodeError:
         return error
     if isinstance(error, PlanwaveError):
         return NodeError(error.message, code=error.code, hint=error.hint, retryable=error.retryable)
-    return NodeError(f"{type(error).__name__}: {error}", retryable=isinstance(error, Exception))
+    text, name = _text_of(error), type(error).__name__
+    return NodeError(
+        f"{name}: {text}" if text else name,
+        hint=_location_hint(error),
+        retryable=isinstance(error, Exception),
+    )
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the text of an exception of any code: printable, and not longer than a page."""
+    try:
+        text = str(error)
+    except Exception as fault:  # noqa: BLE001  (code of any package)
+        return f"its text cannot be read ({type(fault).__name__})"
+    if len(text) > _MAX_TEXT_CHARS:
+        text = f"{text[:_MAX_TEXT_CHARS]}… ({len(text):,} characters)"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _location_hint(error: BaseException) -> str | None:
+    """Return which line of a node's own code raised; a path shows nothing above its directory."""
+    frame = own_frame(error)
+    if frame is None:
+        return None
+    path = Path(shown_path(frame.filename))
+    return f"raised at {path.name if path.is_absolute() else path}:{frame.lineno}, in {frame.name}"
 
 
 def error_names(error: BaseException) -> set[str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, cast
 
 from planwave.errors import PermanentError
+from planwave.executor.node_api.link_artefacts import LinkArtefacts
 from planwave.executor.node_api.lookups import GraphLookups
 from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
@@ -53,6 +54,14 @@ class Host(Protocol):
         inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]: ...
+    async def run_linked(
+        self,
+        values: GraphValues,
+        key: str,
+        target: int,
+        inputs: Mapping[str, Json],
+        variables: Mapping[str, Json],
+    ) -> Outputs: ...
     async def resolve_data(
         self, values: GraphValues, node: int, inputs: Inputs
     ) -> Mapping[str, Json]: ...
@@ -64,6 +73,7 @@ class Host(Protocol):
         """Return the number of the node whose task this is called in."""
         ...
 
+    def artefacts_of(self, values: GraphValues) -> LinkArtefacts: ...
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
 
 
@@ -100,7 +110,9 @@ class GraphRuntime(GraphLookups):
         """Materialise everything linked into a handle, in edge order.
 
         Each artefact is made once for ``(node, handle, signature)`` and run; concurrent callers
-        share the call. The signature covers the linked node's resolved data and its arrivals.
+        share the call. The signature covers the linked node's resolved data and its arrivals. One
+        that is an async context manager is entered, and exited when the graph run ends; its users
+        get what entering it returned.
 
         Raises:
             NodeError: ``link-cycle`` with the full path, or what ``materialize`` raised.
@@ -112,28 +124,35 @@ class GraphRuntime(GraphLookups):
         token = _link_chain.set((*chain, step))
         try:
             edges = self.incoming_edges(node_id, channel=LINK, target_handle=target_handle)
-            return [await self._materialize(edge) for edge in edges]
+            return [await self._materialize(edge, node_id) for edge in edges]
         finally:
             _link_chain.reset(token)
 
-    async def _materialize(self, edge: Edge) -> object:
+    async def _materialize(self, edge: Edge, user: str) -> object:
         node = self._node_number(edge.source)
         step = f"materialize({edge.source}.{edge.source_handle})"
         chain = _link_chain.get()
         if step in chain:
             raise _cycle_error((*chain[chain.index(step) :], step))
         arrivals = self.values.arrivals_at(node)
-        data = await self._host.resolve_data(self.values, node, Inputs(arrivals))
+        bound = self.values.program.steps[node]
+        data = bound.node.data
+        if not bound.facts.materializes_unresolved:
+            data = await self._host.resolve_data(self.values, node, Inputs(arrivals))
         arrived = [[a.edge_id, a.value.value] for a in arrivals]
         key = (node, edge.source_handle, canonical_json([data, arrived]))
+        artefacts = self._host.artefacts_of(self.values)
         while True:
             shared = self._links.get(key)
             if shared is None:
-                return await self._materialize_new(key, data, step)
+                made = await self._materialize_new(key, data, step, artefacts)
+                artefacts.count_user(key, user)
+                return made
             try:
                 with self._waiting_for((*chain, step)):
                     made = await asyncio.shield(shared)
                 self._host.links.hits += 1
+                artefacts.count_user(key, user)
                 return made
             except asyncio.CancelledError:
                 task = asyncio.current_task()
@@ -141,7 +160,11 @@ class GraphRuntime(GraphLookups):
                     raise
 
     async def _materialize_new(
-        self, key: tuple[int, str, str], data: Mapping[str, Json], step: str
+        self,
+        key: tuple[int, str, str],
+        data: Mapping[str, Json],
+        step: str,
+        artefacts: LinkArtefacts,
     ) -> object:
         node, handle, _ = key
         bound = self.values.program.steps[node]
@@ -157,6 +180,9 @@ class GraphRuntime(GraphLookups):
         try:
             context = self._host.context(self, node, 1)
             made = await bound.implementation.materialize(data, handle, context)
+            if isinstance(made, AbstractAsyncContextManager):
+                manager = cast("AbstractAsyncContextManager[object]", made)
+                made = await artefacts.enter(manager, bound.node.id)
         except BaseException as error:
             del self._links[key]  # a later caller tries again
             if isinstance(error, asyncio.CancelledError):
@@ -233,8 +259,44 @@ class GraphRuntime(GraphLookups):
             NodeError: ``nested-run-failed``, naming the first node of it that failed;
                 ``resume-mismatch``: the key stands for another graph, or other inputs or variables;
                 ``limit-exceeded``: graphs are nested too deep; ``invalid-key``.
+            TypeError: ``graph`` is no ``Graph``.
         """
+        if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"graph must be a planwave.Graph, not {type(graph).__name__}; "
+                "planwave.build(document).graph makes one"
+            )
         return await self._host.run_nested(self.values, key, graph, inputs, variables or {})
+
+    async def run_linked(
+        self,
+        key: str,
+        node_id: str,
+        inputs: Mapping[str, Json],
+        *,
+        variables: Mapping[str, Json] | None = None,
+    ) -> Outputs:
+        """Run a node that is linked to this one, with everything linked into it, inside this node.
+
+        In that run the node is a stage; its policy applies. What flow edges bring to it, and to what
+        is linked into it, is there too.
+
+        Args:
+            key: As in :meth:`run_graph`; both have the same keys.
+            node_id: The node; a link, or a chain of links, leads from it to this one.
+            inputs: ``{handle: value}``: the values that arrive at its handles, from this node.
+            variables: As in :meth:`run_graph`.
+
+        Returns:
+            The outputs of the node, by handle.
+
+        Raises:
+            InputError: ``unknown-node``.
+            NodeError: As in :meth:`run_graph`, and ``not-linked``; ``channel-mismatch``: the type of
+                the node cannot be executed; ``invalid-inputs``.
+        """
+        node = self._node_number(node_id)
+        return await self._host.run_linked(self.values, key, node, inputs, variables or {})
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
         """Return a value with its expressions resolved, as in this node's data, with names added.

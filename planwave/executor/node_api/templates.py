@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from planwave.executor.values import GraphValues
 from planwave.expressions import compile_template
 from planwave.expressions.templates import TemplateEngine
+from planwave.expressions.variables import NODES
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 
@@ -29,7 +30,7 @@ class TemplateVariables:
         if root == "PREVIOUS_OUTPUT":
             main = DEFAULT_TARGET_HANDLE if DEFAULT_TARGET_HANDLE in self._inputs else None
             return self._inputs.text(main)
-        if root == "nodes":
+        if root == NODES:
             return self._ancestor_outputs()
         if root in self._variables:
             return self._variables[root]
@@ -39,11 +40,13 @@ class TemplateVariables:
 
     def _ancestor_outputs(self) -> dict[str, dict[str, Json]]:
         program, outputs = self._values.program, self._values.outputs
-        return {
+        found = {
             program.topology.ids[n]: {handle: v.value for handle, v in given.items()}
             for n in program.ancestors(self._node)
             if (given := outputs[n]) is not None
         }
+        outside = self._values.variables.get(NODES)  # of a linked node, see linked_graphs.py
+        return {**outside, **found} if isinstance(outside, dict) else found
 
 
 async def resolve_data(

@@ -13,12 +13,14 @@ from typing import Final
 
 from planwave.errors import InvalidTransition
 from planwave.events import Event
+from planwave.events.budget import Spending
 from planwave.events.paths import nested_prefix, parent_path, path_prefix
 from planwave.events.types import (
     WAITING,
     ExecutionPaused,
     ExecutionResumed,
     ExecutionStarted,
+    ExecutionWarned,
     GraphDocument,
     NestedRunOpened,
     NodeCompleted,
@@ -208,9 +210,14 @@ class History:
         last_seq: Number of the last event.
         is_started: ``execution.started`` is stored.
         pause_reason: How the execution is paused, None where it is not.
+        own_request: The event with the open request of the execution itself: for approval of its plan,
+            while no node has started, or for a higher budget.
+        own_events: The pauses, their ends and the warnings of the execution, in order.
+        spending: The usage that was paid.
+        budget_waits: The paths of the nodes that wait for the budget.
         active_s: Seconds the execution was neither paused nor without a process, by event times.
-        state_bytes: Size of all results of nodes that ran, of all once values, and of the documents of
-            nested graphs.
+        state_bytes: Size of all results of nodes that ran, of all once values, of requests and emitted
+            events, and of the documents of nested graphs.
         start_count: Number of ``node.started`` events.
         nested_runs: The nested runs.
     """
@@ -218,11 +225,14 @@ class History:
     __slots__ = (
         "_since",
         "active_s",
+        "budget_waits",
         "is_started",
         "last_seq",
         "nested_runs",
+        "own_events",
+        "own_request",
         "pause_reason",
-        
+        "spending",
         "start_count",
         "state_bytes",
     )  # fmt: skip
@@ -231,6 +241,10 @@ class History:
         self.last_seq = 0
         self.is_started = False
         self.pause_reason: PauseKind | None = None
+        self.own_request: ExecutionPaused | None = None
+        self.own_events: list[TypedEvent] = []
+        self.spending = Spending()
+        self.budget_waits: dict[str, None] = {}
         self.active_s = 0.0
         self.state_bytes = self.start_count = 0
         self.nested_runs = StoredNestedRuns()
@@ -239,12 +253,18 @@ class History:
         for event in events:
             typed = typed_event(event)
             match typed.type:
-                case "execution.started" | "execution.paused" | "execution.resumed":
+                case (
+                    "execution.started"
+                    | "execution.paused"
+                    | "execution.resumed"
+                    | "execution.warned"
+                ):
                     self._add_execution_event(typed, last)
                 case _ if event.path is None and event.type.startswith("execution."):
                     pass
                 case _:
                     self._add_node_event(typed)
+            self.spending.observe(typed)
             last = event
         if last is not None:
             self.last_seq = last.seq
@@ -257,16 +277,21 @@ class History:
         return events
 
     def _add_execution_event(
-        self, event: ExecutionStarted | ExecutionPaused | ExecutionResumed, last: Event | None
+        self,
+        event: ExecutionStarted | ExecutionPaused | ExecutionResumed | ExecutionWarned,
+        last: Event | None,
     ) -> None:
+        self.own_events.append(event)
         if event.type == "execution.started":
             self.is_started = True
             self._since = event_time(event.at)
         elif event.type == "execution.paused":
             self.pause_reason = pause_kind(event.data)
+            self.own_request = event if "request_id" in event.data else self.own_request
             self._stop_clock(event)
         elif event.type == "execution.resumed":
             self.pause_reason = None
+            self.own_request = None if "request_id" in event.data else self.own_request
             if last is not None:
                 self._stop_clock(last)
             self._since = event_time(event.at)
@@ -279,6 +304,15 @@ class History:
 
     def _add_node_event(self, event: TypedEvent) -> None:
         self.nested_runs.add(event)
+        if event.type == "node.parked" and event.data.get("budget"):
+            self.budget_waits[event.path or ""] = None
+        elif event.type in ("node.unparked", "node.cancelled"):
+            self.budget_waits.pop(event.path or "", None)
+        else:
+            self._count(event)
+
+    def _count(self, event: TypedEvent) -> None:
+        """Count starts of nodes, and what is stored."""
         match event.type:
             case "node.started":
                 self.start_count += 1
@@ -286,6 +320,12 @@ class History:
                 self.state_bytes += _result_bytes(event)
             case "once.stored":
                 self.state_bytes += size_of(event.data["value"])
+            case "node.event":
+                self.state_bytes += size_of(event.data.get("data"))
+            case "node.log" | "usage":
+                self.state_bytes += size_of(event.data)
+            case "node.waiting" if not event.data.get("interrupted"):
+                self.state_bytes += size_of([event.data.get("request"), event.data.get("state")])
             case "nested_run.opened":
                 if "document" in event.data:
                     self.state_bytes += size_of(event.data["document"])

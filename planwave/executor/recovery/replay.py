@@ -203,8 +203,12 @@ class _Replay:
         self._graph_run.schedule.waits(node)
 
     def unparked(self, node: int, event: NodeUnparked) -> None:
-        """Unpark a node."""
-        self._attempt(node, event).phase = QUEUED
+        """Unpark a node: it runs again from the top, or its task went on and was interrupted."""
+        attempt = self._attempt(node, event)
+        attempt.phase = QUEUED
+        if not attempt.replayable:
+            attempt.was_started = False
+            self._started.add(node)
         self._graph_run.schedule.answered(node)
 
     def cancelled(self, node: int, event: NodeCancelled) -> None:

@@ -46,14 +46,19 @@ class ParentHistory(StoredGraphRuns):
             for deeper in inner.latest():
                 yield from self.types_used(inner, deeper)
 
-    def has_failed_inside(self, path: str) -> bool:
+    def has_failed_inside(self, record: StoredGraphRun, path: str) -> bool:
         """Return whether a node of the newest nested graphs of a completed node failed.
 
-        A loop that skips failed items completes without them.
+        A loop that skips failed items completes without them. A fork that reused such a result has
+        no nested graphs of the node; its event says that a node in them failed.
+
+        Args:
+            record: The graph run that the node is part of.
+            path: The path of the node.
         """
-        return any(
+        return path in record.failed_inside or any(
             is_unsuccessful(event)
-            or (event.type == "node.completed" and self.has_failed_inside(inner))
+            or (event.type == "node.completed" and self.has_failed_inside(run, inner))
             for run in self.latest_in(path)
             for inner, event in run.latest().items()
         )

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from planwave.errors import PlanwaveError
-from planwave.events.types import NodeCompletedData
+from planwave.events.types import NodeCompletedData, ReuseOrigin
 from planwave.events.unreadable import guard_stored, unreadable_error
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
@@ -212,24 +212,40 @@ class Reuse:
         made = set(before.history.types_used(same.parent_run.record, attempt.path))
         if outputs is None or not _are_current(made, graph_run.program.catalogue):
             return None
-        data: NodeCompletedData = {"reused": {"execution_id": before.execution_id}}
+        origin: ReuseOrigin = {"execution_id": before.execution_id}
+        if before.history.has_failed_inside(same.parent_run.record, attempt.path):
+            origin["failed_inside"] = True
+        data: NodeCompletedData = {"reused": origin}
         if made:
             data["versions"] = dict(made)
         return ReusedResult(outputs, data)
 
     async def _continue_attempt(self, attempt: Attempt, host: NodeHost) -> None:
-        """Record the unfinished parent attempt that a node's first attempt continues, if any.
+        """Record the parent attempt that a node's first attempt continues, if any.
 
-        Later attempts start over: the stored progress may be the reason why the first one failed.
+        That is an unfinished attempt, or one whose result does not hold any more because something
+        that it depends on has changed: it made the same calls until it met the change. Later attempts
+        start over: the stored progress may be the reason why the first one failed.
         """
         if attempt.number > 1 or self._must_restart(attempt):
             return
         last = [each for each in self._candidates(attempt) if not each.parent_run.generation]
         then = [each for each in last if each.unfinished_attempt(attempt) is not None]
         same = await self._first_match(attempt, host, then)
-        unfinished = None if same is None else same.unfinished_attempt(attempt)
-        if unfinished is not None:
-            self._continued[attempt.path] = unfinished
+        number = None if same is None else same.unfinished_attempt(attempt)
+        for each in last:
+            if number is None and self._holds_until_change(attempt, each):
+                number = each.parent_run.record.completed_attempt(attempt.path)
+        if number is not None:
+            self._continued[attempt.path] = number
+
+    def _holds_until_change(self, attempt: Attempt, candidate: _Candidate) -> bool:
+        """Return whether what a completed node has recorded may be served until its calls differ."""
+        record, history = candidate.parent_run.record, self._parents[0].history
+        if history.has_failed_inside(record, attempt.path):
+            return False
+        types = history.types_used(record, attempt.path)
+        return _are_current(types, attempt.graph_run.program.catalogue)
 
     def continued_attempt(self, path: str, attempt: int) -> int | None:
         """Return the number of the parent attempt that an attempt of a node continues, if any."""
@@ -273,7 +289,7 @@ class Reuse:
         a result without what failed inside the node does not count.
         """
         history = self._parents[candidate.parent_run.generation].history
-        if self._is_retry and history.has_failed_inside(attempt.path):
+        if self._is_retry and history.has_failed_inside(candidate.parent_run.record, attempt.path):
             return False
         if not candidate.parent_run.generation and attempt.graph_run.nested_run is None:
             node_id = attempt.graph_run.program.topology.ids[attempt.node]

@@ -17,7 +17,7 @@ class WaveBarrier:
 
     Args:
         topology: The graph as integers.
-        preset: Nodes settled from outside; their consumers are roots of the part that runs.
+        preset: Nodes settled from outside. They are in a wave, but neither start nor end it.
         part: Nodes that may run; None for all.
         dropped: Nodes that will not run whatever happens.
         barrier: Whether a wave waits for the one before it.
@@ -44,18 +44,21 @@ class WaveBarrier:
         barrier: bool,
     ) -> None:
         self._topology, self._barrier = topology, barrier
-        is_whole = not preset and part is None and not dropped
-        depth = topology.depth if is_whole else topology.depths({*preset, *dropped}, part)
+        if dropped:
+            part = set(range(len(topology)) if part is None else part).difference(dropped)
+        depth = topology.depth if part is None else topology.depths(part)
         self.number = [d + 1 for d in depth]
-        if not is_whole or True in topology.linked:
+        if part is not None or True in topology.linked:
             for node, linked in enumerate(topology.linked):
-                outside = node in preset or node in dropped
-                if linked or outside or (part is not None and node not in part):
+                outside = part is not None and node not in part
+                if linked or (outside and node not in preset):
                     self.number[node] = 0
         self.total = max(self.number, default=0)
         self._left = [0] * (self.total + 1)
         for wave in self.number:
             self._left[wave] += 1
+        for node in preset:
+            self._left[self.number[node]] -= 1
         self.open_wave = 1 if barrier else self.total + 1
         self._exempt: set[int] = set()
         self._exempt_count = [0] * (self.total + 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from planwave.errors import GraphInvalid
 from planwave.graph.checking.cycles import cycle_diagnostics
@@ -25,7 +25,7 @@ from planwave.graph.checking.edges import (
 )
 from planwave.graph.checking.exclusive import ExclusiveBranches
 from planwave.graph.checking.inputs import missing_inputs, too_many_inputs, unreachable_nodes
-from planwave.graph.checking.partial import PartialGraph
+from planwave.graph.checking.partial import PartialGraph, without_consequences
 from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
 from planwave.graph.model import ERROR_HANDLE, LINK, Edge, Graph, Json, Node
@@ -33,13 +33,20 @@ from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
 from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE
-from planwave.graph.suggestions import LOAD_OWN_TYPE, closest_match
+from planwave.graph.suggestions import (
+    LOAD_OWN_TYPE,
+    MAX_SUGGESTIONS,
+    Correction,
+    closest_match,
+    edge_removal,
+    edge_suggestion,
+    node_suggestion,
+)
 from planwave.graph.topology import Topology, topology_of
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-_MAX_SUGGESTIONS: Final = 10
 """Suggestions made for one graph; each compares the misspelt name with every known name."""
 
 
@@ -110,14 +117,11 @@ def _findings(
     checker = GraphChecker(
         graph, catalogue, frozenset() if partial is None else partial.unsure_ends
     )
-    structural = checker.check_structure(limits)
+    found += checker.check_structure(limits)
+    found += checker.check_nodes()
     if edge_indexes is not None:
-        structural = [_at_document_index(finding, edge_indexes) for finding in structural]
-    found += structural
-    for number, node in enumerate(graph.nodes):
-        if checker.type_infos[node.type] is not None:
-            for finding in catalogue.check(node, graph):
-                found.append(_at_node(finding, node, number))
+        found = [_at_document_index(finding, edge_indexes) for finding in found]
+    found = without_consequences(found, graph)
     if partial is None:
         return found
     return [_without_placeholder_id(finding) for finding in found if partial.keeps(finding)]
@@ -137,6 +141,11 @@ def _at_node(finding: Diagnostic, node: Node, index: int) -> Diagnostic:
     return replace(finding, pointer=pointer, node=finding.node or node.id)
 
 
+def _about_edge(finding: Diagnostic, edge: Edge, index: int) -> Diagnostic:
+    message = f"edge {edge.id!r} ({_edge_text(edge)}): {finding.message}"
+    return replace(finding, message=message, pointer=f"/edges/{index}{finding.pointer}")
+
+
 def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diagnostic:
     """Return a finding whose pointer has an edge's position in the document, not in the graph."""
     parts = finding.pointer.split("/", 3)
@@ -149,7 +158,7 @@ def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diag
 def _without_placeholder_id(finding: Diagnostic) -> Diagnostic:
     """Return a finding without the placeholder id of a node whose own id could not be read."""
     is_placeholder = finding.node is not None and finding.node.startswith(PLACEHOLDER_PREFIX)
-    return replace(finding, node=None) if is_placeholder else finding
+    return replace(finding, node=None, suggestion=None) if is_placeholder else finding
 
 
 class GraphChecker:
@@ -165,7 +174,7 @@ class GraphChecker:
         self.types_by_id = {node.id: node.type for node in graph.nodes}
         self.types_by_id.update(dict.fromkeys(unsure_ends, UNREADABLE))
         self.has_links = False
-        self._suggestions_left = _MAX_SUGGESTIONS
+        self._suggestions_left = MAX_SUGGESTIONS
         self.single_value_edges: list[tuple[int, Edge]] = []
         self.error_edges: list[tuple[int, Edge, bool]] = []
 
@@ -186,6 +195,21 @@ class GraphChecker:
                 what = "longest path of nodes"
                 found.append(limit_exceeded("depth", limits.depth, deepest, what))
         return found
+
+    def check_nodes(self) -> list[Diagnostic]:
+        """Return the findings that only the node types can make."""
+        found: list[Diagnostic] = []
+        for number, node in enumerate(self.graph.nodes):
+            if self.type_infos[node.type] is not None:
+                for finding in self.catalogue.check(node, self.graph):
+                    found.append(self._located(finding, node, number))
+        return found
+
+    def _located(self, finding: Diagnostic, node: Node, number: int) -> Diagnostic:
+        for index, edge in enumerate(self.graph.edges) if finding.edge is not None else ():
+            if edge.id == finding.edge and node.id in (edge.source, edge.target):
+                return _about_edge(finding, edge, index)
+        return _at_node(finding, node, number)
 
     def check_types(self) -> list[Diagnostic]:
         """Return the findings about an empty graph, unknown types and repeated entry types."""
@@ -257,12 +281,17 @@ class GraphChecker:
         for end, field in ((edge.source, "source"), (edge.target, "target")):
             if end not in self.types_by_id:
                 found.append(self._dangling_edge(edge, number, end, field))
-        for error in result.findings:
-            message = f"edge {edge.id!r} ({_edge_text(edge)}): {error.message}"
-            pointer = f"/edges/{number}{error.pointer}"
-            found.append(
-                Diagnostic(error.code, "error", message, pointer, edge=edge.id, hint=error.hint)
+        for code, pointer, message, hint, correction in result.findings:
+            finding = Diagnostic(
+                code,
+                "error",
+                message,
+                pointer,
+                edge=edge.id,
+                hint=hint,
+                suggestion=edge_suggestion(edge, correction),
             )
+            found.append(_about_edge(finding, edge, number))
 
     def _record_error_edge(
         self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
@@ -279,7 +308,7 @@ class GraphChecker:
                     "which never sends a value from it",
                     f"/edges/{number}/sourceHandle",
                     edge=edge.id,
-                    hint=f'give {edge.source!r} the policy "onError": "continue"',
+                    hint=f"let the policy of {edge.source!r} for errors be 'continue'",
                 )
             )
 
@@ -290,21 +319,40 @@ class GraphChecker:
     def _unknown_type(self, node: Node, number: int) -> Diagnostic:
         known = list(self.catalogue.names())
         suggestion = self._suggest(node.type, known)
-        message = (
-            f"node {node.id!r} has the unknown type {short_repr(node.type)}; "
-            f"known types are {', '.join(known)}"
-        )
+        message = f"node {node.id!r} has the unknown type {short_repr(node.type)}"
+        if suggestion is None:
+            message += f"; known types are {', '.join(known)}"
         hint = f"did you mean {suggestion!r}?" if suggestion else "use one of the known types;"
         hint += f" {LOAD_OWN_TYPE}"
         pointer = f"/nodes/{number}/type"
-        return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
+        correction = None
+        if suggestion and self.types_by_id[node.id] == node.type:  # else its id is not certain
+            correction = Correction(f"Use type {suggestion}", {"type": suggestion})
+        return Diagnostic(
+            "unknown-node-type",
+            "error",
+            message,
+            pointer,
+            node=node.id,
+            hint=hint,
+            suggestion=node_suggestion(node.id, correction),
+        )
 
     def _dangling_edge(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
         suggestion = self._suggest(end, self.graph.by_id)
-        message = f"edge {edge.id!r}: {field} {short_repr(end)} does not exist"
+        message = f"edge {edge.id!r} ({_edge_text(edge)}): {field} {short_repr(end)} does not exist"
         hint = f"did you mean {suggestion!r}?" if suggestion else "name a node of this graph"
         pointer = f"/edges/{number}/{field}"
-        return Diagnostic("dangling-edge", "error", message, pointer, edge=edge.id, hint=hint)
+        correction = Correction(f"Use {suggestion}", {field: suggestion})
+        return Diagnostic(
+            "dangling-edge",
+            "error",
+            message,
+            pointer,
+            edge=edge.id,
+            hint=hint,
+            suggestion=edge_suggestion(edge, correction) if suggestion else edge_removal(edge),
+        )
 
 
 def _edge_text(edge: Edge) -> str:

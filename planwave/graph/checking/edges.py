@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from planwave.graph.model import ERROR_HANDLE, FLOW, Port, fixed_handles
+from planwave.graph.model import ERROR_HANDLE, FLOW, LINK, Port, fixed_handles
 from planwave.graph.ports import find_output, find_port
 from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.fields import CHANNELS
 from planwave.graph.reading.unreadable import UNREADABLE
+from planwave.graph.suggestions import Correction, closest_match
 
 
 class EdgeFinding(NamedTuple):
-    """An error of a kind of edge; ``pointer`` is relative to the edge."""
+    """An error of a kind of edge; ``pointer`` and ``correction`` are relative to the edge."""
 
     code: str
     pointer: str
     message: str
     hint: str | None = None
+    correction: Correction | None = None
 
 
 class EdgeCheck(NamedTuple):
@@ -87,7 +89,8 @@ def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | No
     if kind.channel == FLOW and not facts.executes:
         message = f"a {facts.node_type} never runs, so no data can flow out of it"
         hint = "connect it with a link to the node that uses it"
-        findings.append(EdgeFinding("channel-mismatch", "/data/channel", message, hint))
+        link = _use_channel(LINK)
+        findings.append(EdgeFinding("channel-mismatch", "/data/channel", message, hint, link))
         return None, False
     if kind.source_handle == UNREADABLE:
         return None, False
@@ -118,8 +121,15 @@ def _unknown_handle(
     field: str, side: str, handle: str, facts: NodeTypeInfo, known: Sequence[str]
 ) -> EdgeFinding:
     listed = f"its {side}s are {', '.join(dict.fromkeys(known))}" if known else f"it has no {side}s"
-    message = f"a {facts.node_type} has no {side} {handle!r}; {listed}"
-    return EdgeFinding("unknown-handle", f"/{field}", message)
+    message = f"type {facts.node_type!r} has no {side} {handle!r}; {listed}"
+    hint, fixed = None, [name for name in dict.fromkeys(known) if "{" not in name]
+    meant = fixed[0] if len(fixed) == len(known) == 1 else None
+    if near := closest_match(handle, known):
+        hint, meant = f"did you mean {near!r}?", near if near in fixed else None
+    elif known and "{" not in (first := known[0].replace("{i}", "0")):
+        hint = f'write "{field}": "{first}"; in Python, connect node["{first}"]'
+    correction = Correction(f"Use {side} {meant}", {field: meant}) if meant else None
+    return EdgeFinding("unknown-handle", f"/{field}", message, hint, correction)
 
 
 def _wrong_channel(kind: EdgeKind, out: Port | None, into: Port | None) -> EdgeFinding:
@@ -127,10 +137,17 @@ def _wrong_channel(kind: EdgeKind, out: Port | None, into: Port | None) -> EdgeF
     ends += [f"input {kind.target_handle!r} is for {into.channel}"] if into else []
     message = f"the channel is {kind.channel}, but {' and '.join(ends)}"
     channels = {port.channel for port in (out, into) if port}
-    hint = "these two cannot be connected"
-    if len(channels) == 1:
-        hint = f'write "channel": "{channels.pop()}"'
-    return EdgeFinding("channel-mismatch", "/data/channel", message, hint)
+    if len(channels) > 1:
+        hint = "these two cannot be connected"
+        return EdgeFinding("channel-mismatch", "/data/channel", message, hint)
+    (channel,) = channels
+    hint = f'write "channel": "{channel}"'
+    use = _use_channel(channel)
+    return EdgeFinding("channel-mismatch", "/data/channel", message, hint, use)
+
+
+def _use_channel(channel: str) -> Correction:
+    return Correction(f"Make it a {channel}", {"data": {"channel": channel}})
 
 
 def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: Catalogue) -> EdgeFinding:
@@ -139,17 +156,17 @@ def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: Catalogue) 
         f"input {kind.target_handle!r} accepts {into.type}"
     )
     others = kind.source.outputs if kind.source else ()
-    fitting = next(
-        (
-            port.name
-            for port in others
-            if port.channel == kind.channel
-            and "{" not in port.name
-            and catalogue.accepts(into.type, port.type)
-        ),
-        None,
-    )
+    fitting = [
+        port.name
+        for port in others
+        if port.channel == kind.channel
+        and "{" not in port.name
+        and catalogue.accepts(into.type, port.type)
+    ]
     hint = "put a node between them that converts the value"
-    if fitting is not None:
-        hint = f"use the output {fitting!r} of the same node"
-    return EdgeFinding("type-mismatch", "", message, hint)
+    if fitting:
+        hint = f"use the output {fitting[0]!r} of the same node"
+    correction = None
+    if len(fitting) == 1:
+        correction = Correction(f"Use output {fitting[0]}", {"sourceHandle": fitting[0]})
+    return EdgeFinding("type-mismatch", "", message, hint, correction)

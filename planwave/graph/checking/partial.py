@@ -17,7 +17,7 @@ from typing import Final
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, is_id
 from planwave.graph.reading.unreadable import UNREADABLE
-from planwave.graph.suggestions import normalized
+from planwave.graph.suggestions import MAX_SUGGESTIONS, closest_match, normalized
 
 _CROSS_REFERENCES: Final = frozenset(
     {
@@ -34,6 +34,10 @@ _CROSS_REFERENCES: Final = frozenset(
     }
 )
 """Codes of errors in how a node fits its edges and other nodes, and in data that edges may replace."""
+_ABOUT_INPUTS: Final = frozenset(
+    {"missing-required-input", "not-an-ancestor", "template-undefined", "unreachable-node"}
+)
+"""Codes of errors that one more edge into a node, or into a node before it, would correct."""
 _ABOUT_OUTPUTS: Final = frozenset({"error-unhandled", "unused-decision", "unused-retry"})
 """Codes that an edge with an unread source may explain, whichever node it leaves."""
 
@@ -74,6 +78,23 @@ class PartialGraph:
         if self._any_outputs and finding.code in _ABOUT_OUTPUTS:
             return False
         return self._partial.isdisjoint((finding.node, UNREADABLE))
+
+
+def without_consequences(found: list[Diagnostic], graph: Graph) -> list[Diagnostic]:
+    """Drop missing inputs that an edge with a misspelt end explains: correct the edge first.
+
+    Such an edge leads to the node whose id is closest to the misspelt one, or to its own target. Only
+    the ends that the check suggests ids for are compared: each comparison takes long.
+    """
+    dangling = {each.edge for each in found if each.code == "dangling-edge"}
+    if not dangling or all(each.code not in _ABOUT_INPUTS for each in found):
+        return found
+    ends = {edge.target: None for edge in graph.edges if edge.id in dangling}  # in order
+    misspelt = [end for end in ends if end not in graph.by_id][:MAX_SUGGESTIONS]
+    near = {closest_match(end, graph.by_id) for end in misspelt}
+    receivers = (ends.keys() & graph.by_id.keys()) | (near - {None})
+    affected = _with_descendants((each for each in receivers if each is not None), graph)
+    return [each for each in found if each.code not in _ABOUT_INPUTS or each.node not in affected]
 
 
 def _unsure_ends(graph: Graph) -> set[str]:

@@ -33,7 +33,7 @@ def check_policies(
         if facts is not None and policy.default is not None:
             handle = str(policy.default.get("handle"))
             if find_output(facts.outputs, handle) is None:
-                message = f"node {node.id!r}: a {node.type} has no output {handle!r}"
+                message = f"node {node.id!r}: type {node.type!r} has no output {handle!r}"
                 pointer = f"/nodes/{number}/policy/default/handle"
                 found.append(Diagnostic("unknown-handle", "error", message, pointer, node=node.id))
         if policy.retry.attempts > 1 or policy.retry.on or policy.retry.not_on:
@@ -48,7 +48,7 @@ def _error_unhandled(node: Node, number: int) -> Diagnostic:
         f"node {node.id!r} continues on error, but no edge leaves its handle {ERROR_HANDLE!r}",
         f"/nodes/{number}/policy/onError",
         node=node.id,
-        hint=f'add an edge with "sourceHandle": "{ERROR_HANDLE}", or use "onError": "fail"',
+        hint=f"connect its output {ERROR_HANDLE!r}, or let its policy for errors be 'fail'",
     )
 
 
@@ -64,7 +64,7 @@ def _unused_retries(
     found: list[Diagnostic] = []
     for number, node in retries:
         facts = type_infos[node.type]
-        # What is linked into a node may fail for a time, and so may a node with a time limit.
+        # A node with links or a time limit can fail in a way that another attempt may not.
         is_alone = node.id not in link_users and node.policy.timeout_s is None
         reason = _why_no_names_fit(node.policy.retry)
         if node.id in linked:

@@ -147,7 +147,10 @@ def _read_list(document: Mapping[str, Json], name: str, fields: FieldReader) -> 
     code, message = "invalid-field", f"{name} must be an array, got {json_type(value)}"
     if value is None:
         code, message = "missing-field", f"field {name!r} is missing"
-    fields.findings.append(Diagnostic(code, "error", message, f"/{name}"))
+    hint = 'a graph is {"nodes": […], "edges": […]}; without edges, write []'
+    if name == "nodes":
+        hint = 'a graph is {"nodes": […], "edges": […]}'
+    fields.findings.append(Diagnostic(code, "error", message, f"/{name}", hint=hint))
     return None
 
 
@@ -157,7 +160,7 @@ def _read_edges(
     """Return the edges, and their positions in the document if duplicates were left out."""
     raw_ids = [cast("dict[str, Any]", raw).get("id") for raw in raw_edges if type(raw) is dict]
     used_ids = {edge_id for edge_id in raw_ids if type(edge_id) is str}
-    new_ids = _unused_edge_ids(used_ids)
+    new_ids = unused_edge_ids(used_ids)
     edges: list[Edge] = []
     edge_indexes: list[int] = []
     positions: dict[str, int] = {}
@@ -174,6 +177,6 @@ def _read_edges(
     return edges, None if len(edges) == len(raw_edges) else edge_indexes
 
 
-def _unused_edge_ids(used_ids: set[str]) -> Iterator[str]:
+def unused_edge_ids(used_ids: set[str]) -> Iterator[str]:
     """Return ``e1``, ``e2``, … for edges without an id, skipping ids that are in use."""
     return filterfalse(used_ids.__contains__, map("e{}".format, count(1)))

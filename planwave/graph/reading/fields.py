@@ -32,6 +32,8 @@ from planwave.validation import json_type
 
 NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
 EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")
+_NODE_EXAMPLE: Final = 'a node is {"id": "a", "type": "text", "data": {"text": "…"}}'
+_EDGE_EXAMPLE: Final = 'an edge is {"source": "a", "target": "b", "data": {"channel": "flow"}}'
 CHANNELS: Final[tuple[Channel, ...]] = (FLOW, LINK)
 MAX_HANDLE_CHARS: Final = 256
 
@@ -41,10 +43,10 @@ _MAX_POINTERS: Final = 8
 class _RawElement:
     """A node or an edge as written: its readable fields and the names of the unreadable ones."""
 
-    __slots__ = ("has_unknown_fields", "pointer", "unreadable", "values")
+    __slots__ = ("has_unknown_fields", "label", "pointer", "unreadable", "values")
 
-    def __init__(self, pointer: str) -> None:
-        self.pointer = pointer
+    def __init__(self, pointer: str, label: str) -> None:
+        self.pointer, self.label = pointer, label
         self.values: dict[str, Any] = {}
         self.unreadable: set[str] = set()
         self.has_unknown_fields = False
@@ -79,11 +81,12 @@ class FieldReader:
         name = self._id_or_placeholder(node_id, number)
         if entry is None:
             return Node(name, UNREADABLE, name)
-        node_type = self._text(entry, "type", required=f"node {node_id or number}") or UNREADABLE
+        entry.label = label if node_id is None else f"node {node_id!r}"
+        node_type = self._text(entry, "type", is_required=True) or UNREADABLE
         document = self._object(entry, "policy")
         policy = DEFAULT_POLICY
         if document is not None:
-            policy, errors = read_policy(document, f"{entry.pointer}/policy")
+            policy, errors = read_policy(document, f"{entry.pointer}/policy", node_id or "")
             self.findings += errors
             if errors:
                 entry.unreadable.add("policy")
@@ -109,8 +112,9 @@ class FieldReader:
             return UNREADABLE_EDGE
         edge_id = self._id(entry, label)
         label = f"edge {edge_id!r}" if edge_id else label
-        source = self._text(entry, "source", required=label) or UNREADABLE
-        target = self._text(entry, "target", required=label) or UNREADABLE
+        entry.label = label
+        source = self._text(entry, "source", is_required=True) or UNREADABLE
+        target = self._text(entry, "target", is_required=True) or UNREADABLE
         source_handle = self._handle(entry, "sourceHandle", DEFAULT_SOURCE_HANDLE)
         target_handle = self._handle(entry, "targetHandle", DEFAULT_TARGET_HANDLE)
         edge_type = self._text(entry, "type")
@@ -159,10 +163,13 @@ class FieldReader:
         if type(raw) is not dict:
             if not self.is_reported(raw):
                 self._add(
-                    "invalid-field", f"{label} must be an object, got {short_repr(raw)}", pointer
+                    "invalid-field",
+                    f"{label} must be an object, got {short_repr(raw)}",
+                    pointer,
+                    hint=_NODE_EXAMPLE if allowed is NODE_FIELDS else _EDGE_EXAMPLE,
                 )
             return None
-        entry = _RawElement(pointer)
+        entry = _RawElement(pointer, label)
         for name, value in cast("dict[Any, Any]", raw).items():
             is_reported = self.is_reported(value)
             if name not in allowed:
@@ -216,15 +223,14 @@ class FieldReader:
             return None
         return value if 0 < len(value) <= MAX_HANDLE_CHARS else None
 
-    def _text(self, entry: _RawElement, name: str, *, required: str = "") -> str | None:
-        """Return a text field; ``required`` is the label of its owner if the field is required."""
+    def _text(self, entry: _RawElement, name: str, *, is_required: bool = False) -> str | None:
         value = entry.values.get(name)
         if name in entry.unreadable:
             return None
-        if required and (value is None or value == ""):
-            self._add("missing-field", f"{required} has no {name}", f"{entry.pointer}/{name}")
+        if is_required and (value is None or value == ""):
+            self._add("missing-field", f"{entry.label} has no {name}", f"{entry.pointer}/{name}")
         elif value is not None and type(value) is not str:
-            message = f"{name} must be a string, got {short_repr(value)}"
+            message = f"{entry.label}: {name} must be text, got {short_repr(value)}"
             self._add("invalid-field", message, f"{entry.pointer}/{name}")
         else:
             return value
@@ -234,7 +240,9 @@ class FieldReader:
     def _handle(self, entry: _RawElement, name: str, default: str) -> str:
         value = self._text(entry, name)
         if value is not None and not 0 < len(value) <= MAX_HANDLE_CHARS:
-            message = f"{name} must be 1 to {MAX_HANDLE_CHARS} characters, or left out"
+            message = (
+                f"{entry.label}: {name} must be 1 to {MAX_HANDLE_CHARS} characters, or left out"
+            )
             self._add("invalid-field", message, f"{entry.pointer}/{name}")
             return UNREADABLE
         if value is not None:
@@ -250,7 +258,7 @@ class FieldReader:
         if type(value) is dict:
             document = cast("dict[str, Any]", value)
             return document if self._trusted else checked_copy(document, self._limits)
-        message = f"{name} must be an object, got {short_repr(value)}"
+        message = f"{entry.label}: {name} must be an object, got {short_repr(value)}"
         self._add("invalid-field", message, f"{entry.pointer}/{name}")
         entry.unreadable.add(name)
         return None

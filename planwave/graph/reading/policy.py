@@ -16,15 +16,22 @@ _FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
 _RETRY_FIELDS: Final = ("attempts", "backoffS", "on", "notOn")
 
 
-def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, list[Diagnostic]]:
+def read_policy(
+    document: Mapping[str, Json], pointer: str, node_id: str = ""
+) -> tuple[Policy, list[Diagnostic]]:
     """Read ``{join?, retry?, timeoutS?, onError?, default?, effect?}``.
 
     ``retry`` is ``{attempts?, backoffS?, on?, notOn?}``. A null field is the same as a missing one.
 
+    Args:
+        document: The policy.
+        pointer: JSON pointer of the policy.
+        node_id: Named in the messages.
+
     Returns:
         The policy and its errors; invalid fields have their default.
     """
-    findings = _PolicyFindings(pointer)
+    findings = _PolicyFindings(pointer, f"node {node_id!r}: " if node_id else "")
     findings.check_known_fields(document, _FIELDS, "")
     on_error = findings.read_choice(document, "onError", get_args(OnError), "fail")
     is_certain = not findings.errors  # after an error, onError may be meant to be another
@@ -32,7 +39,7 @@ def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, lis
     effect = findings.read_choice(document, "effect", get_args(Effect), None)
     timeout = document.get("timeoutS")
     if timeout is not None and not (_is_number(timeout) and timeout > 0):
-        findings.add("/timeoutS", f"timeoutS is {short_repr(timeout)}, must be seconds above 0")
+        findings.add("/timeoutS", f"is {short_repr(timeout)}, must be seconds above 0")
         timeout = None
     retry = _read_retry(document.get("retry"), findings)
     default = _read_default(document.get("default"), on_error if is_certain else None, findings)
@@ -62,22 +69,32 @@ def policy_limit_findings(node: Node, limits: Limits) -> list[Diagnostic]:
 
 
 class _PolicyFindings:
-    """Collects the errors below one pointer."""
+    """Collects the errors below one pointer; ``label`` begins their messages."""
 
-    def __init__(self, pointer: str) -> None:
-        self.pointer = pointer
+    def __init__(self, pointer: str, label: str) -> None:
+        self.pointer, self._label = pointer, label
         self.errors: list[Diagnostic] = []
 
-    def add(self, below: str, message: str, code: str = "invalid-field") -> None:
-        self.errors.append(Diagnostic(code, "error", message, f"{self.pointer}{below}"))
+    def add(
+        self, below: str, message: str, code: str = "invalid-field", *, hint: str | None = None
+    ) -> None:
+        """Add an error; the message goes on from the path of the field."""
+        field = below.replace("/", ".")
+        message = f"{self._label}policy{field} {message}"
+        self.errors.append(Diagnostic(code, "error", message, self.pointer + below, hint=hint))
 
     def check_known_fields(
         self, document: Mapping[str, Json], allowed: tuple[str, ...], below: str
     ) -> None:
         for name in document:
             if name not in allowed:
-                message = f"unknown field {short_repr(name)}; known are {', '.join(allowed)}"
-                self.add(f"{below}/{pointer_part(name)}", message, "unknown-field")
+                field = below.replace("/", ".")
+                message = (
+                    f"{self._label}policy{field} has the unknown field {short_repr(name)}; "
+                    f"known are {', '.join(allowed)}"
+                )
+                pointer = f"{self.pointer}{below}/{pointer_part(name)}"
+                self.errors.append(Diagnostic("unknown-field", "error", message, pointer))
 
     def read_choice(
         self, document: Mapping[str, Json], name: str, choices: tuple[str, ...], missing: Any
@@ -86,9 +103,7 @@ class _PolicyFindings:
         if value is None:
             return missing
         if value not in choices:
-            self.add(
-                f"/{name}", f"{name} is {short_repr(value)}, must be one of {', '.join(choices)}"
-            )
+            self.add(f"/{name}", f"is {short_repr(value)}, must be one of {', '.join(choices)}")
             return missing
         return value
 
@@ -97,7 +112,7 @@ class _PolicyFindings:
     ) -> Mapping[str, Json] | None:
         """Return an object's fields, or None after reporting an error if it is not an object."""
         if not isinstance(value, dict):
-            self.add(f"/{name}", f"{name} is {short_repr(value)}, must be an object")
+            self.add(f"/{name}", f"is {short_repr(value)}, must be an object")
             return None
         document = cast("dict[str, Json]", value)
         self.check_known_fields(document, allowed, f"/{name}")
@@ -113,14 +128,12 @@ def _read_retry(value: Json, findings: _PolicyFindings) -> Retry:
         return Retry()
     attempts = 1 if fields.get("attempts") is None else fields["attempts"]
     if type(attempts) is not int or attempts < 1:
-        message = f"attempts is {short_repr(attempts)}, must be a whole number from 1 up"
+        message = f"is {short_repr(attempts)}, must be a whole number from 1 up"
         findings.add("/retry/attempts", message)
         attempts = 1
     backoff = 0.0 if fields.get("backoffS") is None else fields["backoffS"]
     if not _is_number(backoff) or backoff < 0:
-        findings.add(
-            "/retry/backoffS", f"backoffS is {short_repr(backoff)}, must be seconds from 0 up"
-        )
+        findings.add("/retry/backoffS", f"is {short_repr(backoff)}, must be seconds from 0 up")
         backoff = 0.0
     return Retry(
         attempts,
@@ -140,10 +153,11 @@ def _read_names(
         listed = cast("list[Json]", names)
         if all(isinstance(each, str) and each for each in listed):
             return tuple(listed)
-    message = (
-        f"{name} is {short_repr(fields[name])}, must be a list of error codes or exception names"
+    findings.add(
+        f"/retry/{name}",
+        f"is {short_repr(fields[name])}, must be a list of error codes or exception names",
+        hint=f"write [{names!r}]" if isinstance(names, str) and names else None,
     )
-    findings.add(f"/retry/{name}", message)
     return ()
 
 
@@ -153,17 +167,17 @@ def _read_default(
     """Read a default; ``on_error`` is None if the intended value is not known."""
     if value is None:
         if on_error == "default":
-            findings.add("/default", "onError is 'default' but default is missing", "missing-field")
+            findings.add("/default", "is missing, but onError is 'default'", "missing-field")
         return None
     before = len(findings.errors)
     if on_error not in ("default", None):
-        findings.add("/default", f"default is only used with onError 'default', not {on_error!r}")
+        findings.add("/default", f"is only used with onError 'default', not {on_error!r}")
     fields = findings.read_object(value, "default", ("handle", "value"))
     if fields is not None:
         for name in ("handle", "value"):
             if name not in fields:
-                findings.add(f"/default/{name}", f"default needs {name!r}", "missing-field")
+                findings.add(f"/default/{name}", "is missing", "missing-field")
         handle = fields.get("handle", "")
         if not isinstance(handle, str) or ("handle" in fields and not handle):
-            findings.add("/default/handle", f"handle is {short_repr(handle)}, must be a name")
+            findings.add("/default/handle", f"is {short_repr(handle)}, must be a name")
     return fields if len(findings.errors) == before else None

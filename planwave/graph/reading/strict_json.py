@@ -147,5 +147,9 @@ def _nesting_exceeds(raw: bytes, depth: int) -> bool:
 
 def _not_json(error: json.JSONDecodeError) -> GraphInvalid:
     what = "text after the document" if error.msg == "Extra data" else error.msg
+    if not error.doc.strip():
+        return GraphInvalid(
+            [Diagnostic("invalid-json", "error", "not JSON: the document is empty")]
+        )
     message = f"not JSON: {what} at line {error.lineno}, column {error.colno}"
     return GraphInvalid([Diagnostic("invalid-json", "error", f"{message} (character {error.pos})")])

@@ -37,6 +37,7 @@ _COERCIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 """The one coercion table: what a socket takes besides its own type and ``any``."""
 _JSON_TYPES: Final = frozenset({"text", "boolean", "integer", "number", "json"})
+_JSON_CLASSES: Final = (str, bool, int, float, NoneType, dict, list, tuple)
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
@@ -102,6 +103,18 @@ def value_type(value: Json) -> str:
     return _SCALARS.get(value.__class__, "json")
 
 
+def is_of_other_type(value: object, socket: str) -> bool:
+    """Return whether a Python value has another JSON type than a socket; nothing is converted.
+
+    A whole number is a number too. The result is False for a value that is not JSON.
+    """
+    if socket not in _JSON_TYPES or not isinstance(value, _JSON_CLASSES):
+        return False
+    names = (name for kind, name in _SCALARS.items() if kind is not Any and isinstance(value, kind))
+    found = next(names, "json")
+    return socket not in (found, "number" if found == "integer" else found)
+
+
 def to_data_value(value: Json) -> DataValue:
     """Return a JSON value with its own type."""
     return DataValue(value_type(value), value)
@@ -155,13 +168,17 @@ def sockets_of(
     """Return the fields that are sockets on a channel.
 
     A declared port replaces the socket of its name: a flow port on both channels, a link port on
-    the link channel only.
+    the link channel only. Fields marked :data:`NO_SOCKET` are none.
     """
     taken = {port.name for port in declared if port.channel in (FLOW, channel)}
-    return [field for field in fields if field.json_name not in taken]
+    return [
+        field for field in fields if field.json_name not in taken and field.extra.get(_SOCKET, True)
+    ]
 
 
-def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> tuple[Port, ...]:
+def with_field_ports(
+    declared: Iterable[Port], fields: Iterable[DataField], side: str = FIELD_PORT_SIDE
+) -> tuple[Port, ...]:
     """Add the sockets of data fields to declared input ports.
 
     Order: fixed names, field sockets (one for each channel), then patterns and open names, so that
@@ -169,7 +186,7 @@ def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> t
     """
     declared = tuple(declared)
     sockets = [
-        Port(field.json_name, field.socket, channel=channel, side=FIELD_PORT_SIDE)
+        Port(field.json_name, field.socket, channel=channel, side=side)
         for channel in (FLOW, LINK)
         for field in sockets_of(fields, declared, channel)
     ]
@@ -180,11 +197,14 @@ def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> t
     )
 
 
+_SOCKET: Final = "socket"
+NO_SOCKET: Final[dict[str, JsonValue]] = {_SOCKET: False}
+"""Marks data fields that no wire can feed."""
 HIDDEN_FROM_PLANNER: Final[dict[str, JsonValue]] = {"planned": False}
 """Marks data fields that are not for plans written by models: these are not told of them."""
 
 
-def graph_field(*names: str, names_of: str | None = None) -> Any:
+def graph_field(*names: str, names_of: str | None = None, description: str | None = None) -> Any:
     """Declare a data field that holds a graph document, run inside the node.
 
     Templates in it are resolved when it runs; it is checked together with the outer graph.
@@ -192,25 +212,28 @@ def graph_field(*names: str, names_of: str | None = None) -> Any:
     Args:
         names: Variables of its expressions, besides those of the outer graph.
         names_of: A field that is an object; its keys are variables too.
+        description: What the graph is for.
     """
     marks: dict[str, Any] = {"graph": True, "names": [*names]}
     if names_of is not None:
         marks["namesOf"] = names_of
-    return Field(None, json_schema_extra=marks)
+    return Field(None, description=description, json_schema_extra=marks)
 
 
-def expression_field(*names: str) -> Any:
+def expression_field(*names: str, description: str | None = None) -> Any:
     """Declare a required data field that is one expression, resolved by the node as it runs.
 
     Args:
         names: Variables that the expression may use besides those of every template.
+        description: What the expression is for.
     """
-    return Field(..., min_length=1, json_schema_extra={"expression": True, "names": [*names]})
+    marks: dict[str, Any] = {"expression": True, "names": [*names]}
+    return Field(..., min_length=1, description=description, json_schema_extra=marks)
 
 
-def limited_field(limit: str) -> Any:
+def limited_field(limit: str, *, description: str | None = None) -> Any:
     """Declare a data field for a whole number that a limit of the settings bounds; None is that."""
-    return Field(None, ge=1, json_schema_extra={"limit": limit})
+    return Field(None, ge=1, description=description, json_schema_extra={"limit": limit})
 
 
 def as_expression(text: str) -> str:

@@ -18,27 +18,27 @@
   Otherwise the value, or the list of values where several arrived.
 * The returned value leaves through ``output``, or through the only output. To choose one of several
   outputs, return an ``ExecutionResult``.
+* A function without a return annotation must return a value: None fails the node, because the
+  ``return`` may be forgotten. A node without a result declares ``-> None``; its result is null.
 * An async generator streams: each ``str`` it yields is shown at once. Its result is the first
   other value it yields (``Result("…")`` for a text), and the generator ends there; without one,
   the result is all the text it streamed.
 * A function without ``async`` runs in a thread, with up to 64 others. A thread cannot be stopped: if
-  the node is cancelled or times out, the function continues, and its result is dropped.
+  the node is cancelled or times out, the function continues, and its result is dropped. It ends with
+  the process.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import inspect
 import typing
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import update_wrapper
-from types import SimpleNamespace
+from types import NoneType
 from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticSchemaGenerationError
 
 from planwave.errors import PermanentError
@@ -49,16 +49,20 @@ from planwave.graph.upstream_text import arrivals_text
 from planwave.nodes.authoring.data_fields import socket_type
 from planwave.nodes.authoring.field_wires import WiredValue, wired_event
 from planwave.nodes.authoring.node_type import BaseNode, as_result, default_output
+from planwave.nodes.authoring.signatures import (
+    fields_config,
+    require_function,
+    require_named_parameter,
+    type_hints,
+)
+from planwave.nodes.authoring.threads import call_in_thread
 from planwave.nodes.registry import Registry, default_registry
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NO_DEFAULT: Final[Any] = inspect.Parameter.empty
-_FIELD_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
-
-_THREADS: Final = ThreadPoolExecutor(64, "planwave_node")
-"""Runs functions without ``async``. The event loop's own pool has few threads on small machines."""
+_NAMED_TYPES: Final = {"Inputs": Inputs, "FlowContext": FlowContext}
 
 ParameterForm = Literal["text", "list", "value"]
 
@@ -90,6 +94,8 @@ class FunctionNode(BaseNode, Generic[P, R]):
     Its attributes are those of ``NodeType``.
     """
 
+    field_port_side = "left"  # parameters are what a function takes in
+
     def __init__(
         self,
         function: Callable[P, R],
@@ -106,11 +112,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
         """Read the function's signature; see :func:`node`."""
         self._streams = inspect.isasyncgenfunction(function)
         self._is_async = inspect.iscoroutinefunction(function)
-        if not inspect.isfunction(function):  # a ``partial`` hides its types
-            raise TypeError(
-                f"node type {node_type!r}: {function!r} is not a function; declare it with 'async "
-                "def' or 'def'"
-            )
+        require_function(f"node type {node_type!r}", function)
         if inspect.isgeneratorfunction(function):
             raise TypeError(
                 f"node type {node_type!r}: {function!r} is a generator; to stream, declare it with "
@@ -118,7 +120,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
             )
         update_wrapper(self, function)
         self._function: Callable[..., Any] = function
-        hints = _type_hints(function)
+        hints = type_hints(function, _NAMED_TYPES)
         reading = _Signature(node_type, function, hints, inputs, frozenset(templates))
         self.node_type = node_type
         self.purpose = purpose or (inspect.getdoc(function) or "").partition("\n")[0]
@@ -126,6 +128,8 @@ class FunctionNode(BaseNode, Generic[P, R]):
         self.entry, self.version = entry, version
         self.inputs = reading.ports()
         self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
+        self._declares_result = "return" in inspect.get_annotations(function)
+        self._returns_null = _allows_null(hints.get("return", Any))
         self.Data = reading.data_model()
         self._parameters = tuple(reading.parameters)
         self._default_output = default_output(self.outputs)
@@ -149,20 +153,10 @@ class FunctionNode(BaseNode, Generic[P, R]):
         return self._result(await self._call(self._arguments(data, inputs, {}, context)))
 
     async def _call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function; without ``async``, in a thread with the context of this task."""
+        """Call the function; without ``async``, in a thread."""
         if self._is_async:
             return await self._function(**arguments)
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(
-            _THREADS, lambda: context.run(self._call_in_thread, arguments)
-        )
-
-    def _call_in_thread(self, arguments: Mapping[str, Any]) -> Any:
-        try:
-            return self._function(**arguments)
-        except StopIteration as error:
-            # A future cannot hold it, and would never be done. A coroutine raises the same instead.
-            raise RuntimeError("function raised StopIteration") from error
+        return await call_in_thread(self._function, arguments)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -174,11 +168,11 @@ class FunctionNode(BaseNode, Generic[P, R]):
         if not self._streams:
             yield self._result(await self._call(arguments))
             return
-        said: list[str] = []
+        texts: list[str] = []
         async with aclosing(self._function(**arguments)) as items:
             async for item in items:
                 if isinstance(item, str):
-                    said.append(item)
+                    texts.append(item)
                     yield NodeEvent(
                         context.node_id, self.node_type, "delta", context.run_id,
                         {"text": item, "kind": "text"},
@@ -188,11 +182,19 @@ class FunctionNode(BaseNode, Generic[P, R]):
                 else:
                     yield self._result(item)
                     return
-        yield self._result("".join(said))
+        yield self._result("".join(texts))
 
     def _result(self, result: Any) -> ExecutionResult | Suspension:
+        if result is None and not self._declares_result:
+            raise PermanentError(
+                f"the function {self._function.__name__!r} returned nothing",
+                code="invalid-result",
+                hint="add the missing 'return'; for a node without a result, declare '-> None'",
+            )
         return as_result(
-            result.value if isinstance(result, Result) else result, self._default_output
+            result.value if isinstance(result, Result) else result,
+            self._default_output,
+            nullable=self._returns_null,
         )
 
     def _arguments(
@@ -269,12 +271,9 @@ class _Signature:
             )
 
     def _read_parameter(self, parameter: inspect.Parameter) -> _Parameter:
-        name, kind = parameter.name, parameter.kind
-        if kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(
-                f"node type {self._node_type!r}: parameter {name!r} cannot be filled by name; "
-                "use plain parameters (annotate one with Inputs to get all that arrives)"
-            )
+        name = parameter.name
+        hint = "use plain parameters (annotate one with Inputs to get all that arrives)"
+        require_named_parameter(f"node type {self._node_type!r}", parameter, hint)
         annotation = self._hints.get(name, Any)
         if annotation is FlowContext or (name == "context" and annotation is Any):
             return _Parameter(name, "context")
@@ -327,7 +326,9 @@ class _Signature:
                 Field(value, alias=name, title=name, json_schema_extra=extra),
             )
         try:
-            return create_model(f"{self._node_type}.data", __config__=_FIELD_CONFIG, **fields)
+            return create_model(
+                f"{self._node_type}.data", __config__=fields_config(strict=True), **fields
+            )
         except PydanticSchemaGenerationError as error:
             raise TypeError(
                 f"node type {self._node_type!r}: a parameter with a default is a data field and "
@@ -365,9 +366,9 @@ def node(
         replace: Replace a type of the same name.
 
     Raises:
-        TypeError: The function cannot be a node; the message says why.
-        ValueError: The name is taken.
+        TypeError, ValueError: It cannot be a node, or the name is taken; the message says why.
     """
+    _require_name(node_type)
 
     def register(function: Callable[P, R]) -> FunctionNode[P, R]:
         made = FunctionNode(
@@ -387,16 +388,15 @@ def node(
     return register
 
 
-def _type_hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the resolved annotations; leave out those that name something undefined."""
-    # These two types are often imported under TYPE_CHECKING only.
-    reach = {"Inputs": Inputs, "FlowContext": FlowContext, **function.__globals__}
-    found: dict[str, Any] = {}
-    for name, hint in inspect.get_annotations(function).items():
-        alone = SimpleNamespace(__annotations__={name: hint})
-        with suppress(NameError, AttributeError, TypeError, SyntaxError):
-            found.update(typing.get_type_hints(alone, reach))
-    return found
+def _require_name(node_type: Any) -> None:
+    """Raise TypeError for ``@planwave.node`` without parentheses, which gets the function."""
+    if node_type is not None and not isinstance(node_type, str):
+        is_function = inspect.isfunction(node_type)
+        shown = f"function {node_type.__name__}" if is_function else repr(node_type)
+        raise TypeError(
+            f"a node type is named by text, not {shown}; write @planwave.node(), or "
+            '@planwave.node("name"), with parentheses above the function'
+        )
 
 
 def _parameter_form(annotation: Any) -> ParameterForm:
@@ -419,6 +419,10 @@ def _port_name(port: str | Port) -> str:
 
 def _as_port(port: str | Port) -> Port:
     return Port(port, multiple=True) if isinstance(port, str) else port
+
+
+def _allows_null(returned: Any) -> bool:
+    return returned is NoneType or NoneType in typing.get_args(returned)
 
 
 def _output_port(port: str | Port, returned: Any) -> Port:

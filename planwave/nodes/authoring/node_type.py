@@ -24,7 +24,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -42,8 +42,21 @@ from planwave.graph.model import (
     Port,
 )
 from planwave.graph.ports import find_port
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
-from planwave.nodes.authoring.data_fields import fields_of, is_open, to_data_value
+from planwave.graph.protocols import (
+    EffectByField,
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    Suspension,
+)
+from planwave.graph.suggestions import Correction
+from planwave.nodes.authoring.data_fields import (
+    FIELD_PORT_SIDE,
+    fields_of,
+    is_of_other_type,
+    is_open,
+    to_data_value,
+)
 from planwave.nodes.authoring.field_wires import FieldWires, WiredValue, wired_event
 from planwave.nodes.checking.node_view import NodeView
 from planwave.validation import describe_error
@@ -71,13 +84,26 @@ def template(default: Any = ..., **options: Any) -> Any:
 
 
 class NodeFinding(NamedTuple):
-    """An error or warning about one node; the pointer is relative to the node (``/data/text``)."""
+    """An error or warning about one node; the pointer is relative to the node (``/data/text``).
+
+    With the id of an ``edge`` it is about that edge of the node, and the pointer relative to the edge.
+    ``correction`` changes the node or that edge; give it only where there is one way to correct it.
+    """
 
     code: str
     message: str
     pointer: str = "/data"
     hint: str | None = None
     severity: Severity = "error"
+    edge: str | None = None
+    correction: Correction | None = None
+
+
+class NodePorts(NamedTuple):
+    """Ports of a configured node; None where its data do not decide about them."""
+
+    inputs: Sequence[Port] | None = None
+    outputs: Sequence[Port] | None = None
 
 
 class BaseNode:
@@ -86,25 +112,34 @@ class BaseNode:
     Attributes:
         node_type: The name used in graph documents.
         purpose: One line for the planner that says when to use the type.
+        summary: A few words for people who choose a type; the purpose where there are none.
         Data: Model of ``node.data``; None where the type reads none.
         inputs: Ports besides those of the data fields.
         outputs: Ports; a plain value that ``run`` returns leaves through ``output``, or through the
             only port if there is one port.
         entry: Whether an execution may be started by settling this node.
+        expects_input: Whether an entry node without data has nothing to give unless the execution
+            brings an input for it; a run without one then warns.
         effect: The side effect of running the node.
+        effect_by: The data field that decides about a weaker effect; None where all nodes have the same.
         version: Increase it when the same data and inputs produce another result: forks do not
             reuse results of an earlier version.
         reads_goal: Whether its result depends on the execution's goal, besides what templates in
             its data name.
         calls_model: Whether it calls the language model named by ``data.provider`` and
             ``data.model``; both are then checked before a run.
+        uses_services: Whether it needs ``context.services`` although it calls no model.
         field_sockets: Whether data fields are also sockets.
+        field_port_side: The side of the node at which an editor draws these sockets.
         chooses: Whether only one output carries a value in a run, so that several of them may lead
             into an input for one value; implied by a numbered family of outputs.
         fails_permanently: Whether another attempt of a failed node would fail in the same way; the
             check then warns of a retry policy.
         runs_graphs: Whether the type runs nested graphs, so that the number of steps is not known
             before the run.
+        replayable: Whether its code may be executed again from the top while its nested runs wait for
+            answers: all that it does beside them is pure, recorded, or kept by ``runtime.once``. Its
+            task does not stay in memory meanwhile.
         planned: Whether planners may use the type without being allowed to by name.
         example: A small graph document that uses the type and can be run; {} for none. The types
             that come with planwave have ``nodes/examples/<node type>.json`` instead.
@@ -112,18 +147,24 @@ class BaseNode:
 
     node_type: str
     purpose: str = ""
+    summary: str = ""
     Data: type[BaseModel] | None = None
     inputs: tuple[Port, ...] = (INPUT,)
     outputs: tuple[Port, ...] = (OUTPUT,)
     entry: bool = False
+    expects_input: bool = False
     effect: Effect = "none"
+    effect_by: EffectByField | None = None
     version: int = 1
     reads_goal: bool = False
     calls_model: bool = False
+    uses_services: bool = False
     field_sockets: bool = True
+    field_port_side: str = FIELD_PORT_SIDE
     chooses: bool = False
     fails_permanently: bool = False
     runs_graphs: bool = False
+    replayable: bool = False
     planned: bool = True
     example: Mapping[str, Json] = {}
 
@@ -145,6 +186,17 @@ class BaseNode:
             view: The node and its edges.
         """
         return ()
+
+    def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
+        """Return the ports that a node has by its data, in place of those its type declares.
+
+        For editors, so that it never fails.
+
+        Args:
+            data: The data as written: perhaps incomplete, invalid, or templates.
+            leaving: The handles through which edges leave the node.
+        """
+        return NodePorts()
 
     async def read_wires(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -189,7 +241,7 @@ class NodeType(BaseNode, ABC):
         """Do the node's work; ``async def``.
 
         A coroutine returns a JSON value (it leaves through ``output``), a ``DataValue`` or an
-        ``ExecutionResult``. An async generator yields ``NodeEvent`` and, last, one of these.
+        ``ExecutionResult``; in a :class:`ResumableType` also a ``Suspension``. An async generator yields ``NodeEvent`` and, last, one of these.
 
         Args:
             data: The validated ``Data``, wires already applied; None where there is no model.
@@ -221,14 +273,63 @@ class NodeType(BaseNode, ABC):
         if fed:
             yield wired_event(fed, self.node_type, context)
         ready, left = self.prepare(data, inputs, fed, context)
-        if not self._streams:
-            yield as_result(await self.run(ready, left, context), self._default_output)
+        async with aclosing(self._items(self.run(ready, left, context))) as items:
+            async for item in items:
+                yield item
+
+    async def _items(
+        self, returned: Any
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
+        """Yield the events of a generator and, last, the result; of a coroutine the result."""
+        if not isinstance(returned, AsyncGenerator):
+            yield as_result(await returned, self._default_output)
             return
-        async with aclosing(self.run(ready, left, context)) as items:
+        async with aclosing(cast("AsyncGenerator[Any]", returned)) as items:
             async for item in items:
                 if not isinstance(item, NodeEvent):
                     yield as_result(item, self._default_output)
                     return
+                yield item
+
+
+class ResumableType(NodeType, ABC):
+    """Base class of nodes that wait for an answer: ``run`` returns a ``Suspension``.
+
+    The task of the node ends then. After the answer, perhaps in another process, :meth:`on_answer`
+    goes on.
+    """
+
+    @abstractmethod
+    def on_answer(
+        self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
+    ) -> Any:
+        """Go on after the answer; ``async def``, in the forms of :meth:`run`.
+
+        It may return a ``Suspension`` again.
+
+        Args:
+            data: The validated ``Data``, wires already applied; None where there is no model.
+            inputs: The inputs, without those wired to data fields.
+            context: The node's position in the graph, and its services.
+            state: The ``state`` of the suspension, as it was stored.
+            answer: The answer; for a request with ``actions``, ``{"decision", "note", "value"?,
+                "form"?}``.
+        """
+
+    async def resume(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+        state: Json,
+        answer: Json,
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
+        """Apply wires, validate data, call :meth:`on_answer` and wrap its result."""
+        wired = await self.read_wires(data, inputs, context)
+        ready, left = self.prepare(data, inputs, wired, context)
+        returned = self.on_answer(ready, left, context, state, answer)
+        async with aclosing(self._items(returned)) as items:
+            async for item in items:
                 yield item
 
 
@@ -307,30 +408,44 @@ def data_error_text(error: Any) -> str:
     return describe_error(where, error)
 
 
-def default_output(outputs: Sequence[Port]) -> str | None:
+def default_output(outputs: Sequence[Port]) -> Port | None:
     """Return the output of a plain value: ``output``, or the only output."""
-    if not outputs or find_port(outputs, DEFAULT_SOURCE_HANDLE) is not None:
-        return DEFAULT_SOURCE_HANDLE
-    return outputs[0].name if len(outputs) == 1 and not is_open(outputs[0]) else None
+    if (port := find_port(outputs, DEFAULT_SOURCE_HANDLE)) is not None or not outputs:
+        return (port or OUTPUT)._replace(name=DEFAULT_SOURCE_HANDLE)
+    return outputs[0] if len(outputs) == 1 and not is_open(outputs[0]) else None
 
 
-def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
-    """Wrap a node's result: a plain value leaves through ``handle``, with the value's own type.
+def as_result(
+    value: Any, port: Port | None, *, nullable: bool = True
+) -> ExecutionResult | Suspension:
+    """Wrap a node's result: a plain value leaves through an output, with the value's own type.
+
+    Args:
+        value: What the node returned.
+        port: The output of plain values, None if there are several.
+        nullable: Whether null fits every type.
 
     Raises:
-        NodeError: The result is a plain value and ``handle`` is None.
+        NodeError: ``invalid-result``: a plain value has no output, or not its declared type.
     """
     if isinstance(value, (ExecutionResult, Suspension)):
         return value
-    if handle is None:
+    if port is None:
         raise PermanentError(
             "a node with several outputs, none of them called 'output', returned a plain value",
             code="invalid-result",
             hint="return an ExecutionResult, which names the outputs",
         )
     if not isinstance(value, DataValue):
+        if (value is not None or not nullable) and is_of_other_type(value, port.type):
+            raise PermanentError(
+                f"the output {port.name!r} is declared as {port.type}, but the node returned "
+                f"{short_repr(value)}",
+                code="invalid-result",
+                hint=f"return {port.type}, or correct the declared type",
+            )
         value = to_data_value(value)
-    return ExecutionResult({handle: value})
+    return ExecutionResult({port.name: value})
 
 
 def pass_through(inputs: Inputs) -> DataValue:

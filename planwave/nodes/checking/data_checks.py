@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
 
-from planwave.errors import InputError, TemplateError
-from planwave.expressions import ROOT_VARIABLES, VariableRef, compile_template, has_template
+from planwave.errors import InputError, TemplateError, UnknownModel, UnknownProvider
+from planwave.expressions import (
+    FUNCTIONS,
+    ROOT_VARIABLES,
+    VariableRef,
+    compile_template,
+    has_template,
+)
 from planwave.graph.diagnostics import limit_exceeded
 from planwave.graph.json_values import pointer_part
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, Node, fixed_handles
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    ERROR_HANDLE,
+    FLOW,
+    LINK,
+    Json,
+    Node,
+    fixed_handles,
+)
 from planwave.graph.ports import NUMBER_PLACEHOLDER, fixed_outputs, has_output, outputs_text
-from planwave.graph.suggestions import closest_match
+from planwave.graph.suggestions import Correction, closest_match
 from planwave.nodes.authoring.data_fields import as_expression
 from planwave.nodes.authoring.node_type import NodeFinding, data_error_text
 from planwave.nodes.checking.node_view import GraphIndex, NodeView
+from planwave.nodes.model_choice import ModelChoice
 from planwave.nodes.spec import RegisteredType
 from planwave.providers.protocols import ModelProfile
 
@@ -25,7 +41,16 @@ if TYPE_CHECKING:
 
 _PRIVATE_VARIABLES: Final = ("secrets", "env")
 
-ModelLookup = Callable[[str | None, str | None], tuple[NodeFinding | None, ModelProfile | None]]
+
+class FoundModel(NamedTuple):
+    """A provider and model as looked up: the error, or else the names and the profile."""
+
+    finding: NodeFinding | None = None
+    names: tuple[str, str] | None = None
+    profile: ModelProfile | None = None
+
+
+ModelLookup = Callable[[str | None, str | None], FoundModel]
 
 _MAX_KEY_CHARS = 4_096
 """Longest data (as text) whose reading is kept; longer ones are read again each time."""
@@ -58,7 +83,7 @@ class DataChecks:
             spec: Its type.
             node: The node.
             index: The index of its graph.
-            look_up: Returns the error, or else the profile, of a provider and model.
+            look_up: Looks up a provider and model; finds nothing where there is no catalog.
         """
         reading = self._read(spec, node)
         view = NodeView(node, index)
@@ -71,14 +96,8 @@ class DataChecks:
         yield from _check_references(spec, view)
         if reading.findings or lacks:
             return
-        if spec.calls_model and not (view.is_wired("provider") or view.is_wired("model")):
-            chosen = reading.data
-            finding, view.profile = look_up(
-                getattr(chosen, "provider", None), getattr(chosen, "model", None)
-            )
-            if finding is not None:
-                yield finding
         if spec.calls_model:
+            yield from _check_models(reading.data, view, look_up)
             yield from self._check_tokens(getattr(reading.data, "max_tokens", None))
         check = getattr(spec.implementation, "check", None)
         if check is not None:
@@ -125,7 +144,7 @@ class DataChecks:
                     if fault["type"] == "missing" and len(fault["loc"]) == 1:
                         missing += {str(fault["loc"][0])} - later
                     else:
-                        findings.append(_invalid_data(fault, spec))
+                        findings.append(_invalid_data(fault, spec, node.data))
         uses = tuple(self._references(spec, node, findings))
         return DataReport(data, tuple(findings), tuple(missing), uses)
 
@@ -151,6 +170,36 @@ class DataChecks:
             for found in compiled.references if compiled else ():
                 if found.root not in own:
                     yield found._replace(pointer=f"/data{found.pointer}")
+
+
+def _check_models(
+    data: BaseModel | None, view: NodeView, look_up: ModelLookup
+) -> Iterator[NodeFinding]:
+    """Check the model that a node calls, and those it calls where that one fails."""
+    main = FoundModel()
+    if not (view.is_wired("provider") or view.is_wired("model")):
+        main = look_up(getattr(data, "provider", None), getattr(data, "model", None))
+        view.profile = main.profile
+        if main.finding is not None:
+            yield main.finding
+    fallback: object = None if view.is_wired("fallback") else getattr(data, "fallback", None)
+    earlier = {main.names}
+    listed = cast("list[object]", fallback) if isinstance(fallback, list) else []
+    for number, each in enumerate(listed):
+        if not isinstance(each, ModelChoice):
+            return  # a field of another meaning
+        found = look_up(each.provider, each.model)
+        pointer = f"/data/fallback/{number}"
+        if found.finding is not None:
+            *_, field = found.finding.pointer.split("/")
+            yield found.finding._replace(pointer=f"{pointer}/{field}", correction=None)
+        elif found.names is not None and found.names in earlier:
+            message = "{} ({}) has failed already where this fallback is called".format(
+                *found.names
+            )
+            hint = "remove it, or name another model"
+            yield NodeFinding("duplicate-fallback", message, pointer, hint, "warning")
+        earlier.add(found.names)
 
 
 def _unresolved_fields(spec: RegisteredType, node: Node) -> set[str]:
@@ -179,19 +228,26 @@ def _missing_field(name: str, spec: RegisteredType) -> NodeFinding:
     return NodeFinding("missing-required-input", f"data.{name} is required", f"/data/{name}", hint)
 
 
-def _invalid_data(error: Any, spec: RegisteredType) -> NodeFinding:
+def _invalid_data(error: Any, spec: RegisteredType, data: Mapping[str, Json]) -> NodeFinding:
     loc = tuple(str(part) for part in error["loc"])
     where = ".".join(("data", *loc))
     pointer = "/".join(("/data", *map(pointer_part, loc)))
     if error["type"] != "extra_forbidden":
         return NodeFinding("invalid-data", data_error_text(error), pointer)
     known = [field.json_name for field in spec.fields] if len(loc) == 1 else []
-    hint = None
+    hint = correction = None
     if near := closest_match(loc[-1], known):
         hint = f"did you mean {near!r}?"
+        if near not in data and not isinstance(error["input"], dict):  # its nulls would be lost
+            correction = Correction(
+                f"Rename it to {near}", {"data": {loc[-1]: None, near: error["input"]}}
+            )
     elif known:
         hint = f"fields of {spec.type_info.node_type!r}: {', '.join(known)}"
-    return NodeFinding("invalid-data", f"{where} is not a field of this type", pointer, hint)
+    elif len(loc) == 1:
+        hint = f"type {spec.type_info.node_type!r} has no data fields: take it out"
+    message = f"{where} is not a field of this type"
+    return NodeFinding("invalid-data", message, pointer, hint, correction=correction)
 
 
 def _check_references(spec: RegisteredType, view: NodeView) -> Iterator[NodeFinding]:
@@ -202,7 +258,7 @@ def _check_references(spec: RegisteredType, view: NodeView) -> Iterator[NodeFind
                 yield from _check_node(found, found.key, view)
             continue
         if handles is None:
-            handles = _flow_handles(view)
+            handles = _handles_with_input(spec, view)
         if found.root in ("input", "inputs"):
             if not found.guarded and not spec.type_info.entry:
                 yield from _check_input(found, handles)
@@ -217,10 +273,16 @@ def _check_references(spec: RegisteredType, view: NodeView) -> Iterator[NodeFind
             yield _undefined_variable(found, [*view.index.variable_names, *handles])
 
 
-def _flow_handles(view: NodeView) -> list[str]:
-    """Return the handles that flow edges lead into, in edge order."""
-    flows = (edge.target_handle for edge in view.incoming if edge.channel == FLOW)
-    return list(dict.fromkeys(flows))
+def _handles_with_input(spec: RegisteredType, view: NodeView) -> list[str]:
+    """Return the handles that flow edges lead into, in edge order.
+
+    A node that is run by those that it is linked to gets its input from them.
+    """
+    handles = [edge.target_handle for edge in view.incoming if edge.channel == FLOW]
+    is_linked = any(edge.channel == LINK for edge in view.outgoing)
+    if spec.type_info.materializes_unresolved and is_linked:
+        handles.append(DEFAULT_TARGET_HANDLE)
+    return list(dict.fromkeys(handles))
 
 
 def _check_input(reference: VariableRef, handles: list[str]) -> Iterator[NodeFinding]:
@@ -238,12 +300,18 @@ def _check_input(reference: VariableRef, handles: list[str]) -> Iterator[NodeFin
 
 def _undefined_variable(reference: VariableRef, names: list[str]) -> NodeFinding:
     legal = ", ".join(dict.fromkeys((*ROOT_VARIABLES, *names)))
+    if reference.root in FUNCTIONS:
+        message = f"{reference.root!r} is a function, not a value"
+        hint = f"call it: {reference.root}(…)"
+        return NodeFinding("template-undefined", message, reference.pointer, hint)
     if reference.root in _PRIVATE_VARIABLES:
         message = f"{reference.root} are not template variables"
     else:
         message = f"{reference.root!r} is not defined in a template of this node"
+    near = closest_match(reference.root, [*ROOT_VARIABLES, *names])
+    hint = f"did you mean {near!r}? " if near else ""
     return NodeFinding(
-        "template-undefined", message, reference.pointer, f"a template may use: {legal}"
+        "template-undefined", message, reference.pointer, f"{hint}a template may use: {legal}"
     )
 
 
@@ -289,5 +357,9 @@ def _check_output(
 
 def model_finding(error: InputError) -> NodeFinding:
     """Return the finding for an unknown or unavailable provider or model."""
-    pointer = "/data/model" if error.code == "unknown-model" else "/data/provider"
-    return NodeFinding(error.code, error.message, pointer, error.hint)
+    field = "model" if error.code == UnknownModel.code else "provider"
+    near = error.closest if isinstance(error, UnknownProvider | UnknownModel) else None
+    correction = Correction(f"Use {field} {near}", {"data": {field: near}}) if near else None
+    return NodeFinding(
+        error.code, error.message, f"/data/{field}", error.hint, correction=correction
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planwave.expressions import VariableRef
@@ -12,6 +12,7 @@ from planwave.graph.suggestions import closest_match
 from planwave.providers.protocols import ModelProfile
 
 if TYPE_CHECKING:
+    from planwave.nodes.agents.tool_registry import ToolRegistry
     from planwave.nodes.spec import RegisteredType
 
 _MAX_WALK_STEPS = 2_000_000
@@ -24,16 +25,27 @@ _MAX_SUGGESTIONS = 20
 class GraphIndex:
     """The parts of one graph that the checks of its nodes read.
 
-    ``specs`` are the node types by name, ``names`` the variables of its expressions besides inputs.
+    ``specs`` are the node types by name, ``names`` the variables of its expressions besides inputs,
+    ``tools`` the tools that nodes may name, ``secrets`` the names of secrets that have a value,
+    ``mcp_servers`` those of MCP servers; None where that is not known.
     """
 
     def __init__(
-        self, graph: Graph, specs: Mapping[str, RegisteredType], names: Sequence[str] = ()
+        self,
+        graph: Graph,
+        specs: Mapping[str, RegisteredType],
+        names: Sequence[str] = (),
+        *,
+        tools: ToolRegistry | None = None,
+        secrets: Collection[str] | None = None,
+        mcp_servers: Sequence[str] | None = None,
     ) -> None:
         # Keep parts of the graph, not the graph: the index is cached by a weak reference to it.
         self.by_id, self.incoming, self.outgoing = graph.by_id, graph.incoming, graph.outgoing
         self._specs = specs
         self.variable_names = names
+        self.mcp_servers = mcp_servers
+        self.tools, self.secrets = tools, secrets
         self._steps_left = _MAX_WALK_STEPS
         self._suggestions_left = _MAX_SUGGESTIONS
 
@@ -46,6 +58,13 @@ class GraphIndex:
         """Return a type by name; None if there is none."""
         spec = self._specs.get(node_type)
         return None if spec is None else spec.type_info
+
+    def tool_names_of(self, node_id: str) -> Sequence[str]:
+        """Return the names of the tools that a node gives, as far as its data show them."""
+        node = self.by_id.get(node_id)
+        spec = None if node is None else self._specs.get(node.type)
+        names = None if spec is None else getattr(spec.implementation, "tool_names", None)
+        return () if node is None or names is None else names(node.data)
 
     def is_ancestor(self, candidate: str, node_id: str) -> bool:
         """Return whether edges lead from one node to another; the search visits the nearest nodes first.
@@ -105,6 +124,11 @@ class NodeView:
     def outgoing(self) -> Sequence[Edge]:
         """Edges out of the node, in graph order."""
         return self.index.outgoing.get(self.node.id, ())
+
+    @property
+    def mcp_servers(self) -> Sequence[str] | None:
+        """The names of the operator's MCP servers; None where they are not known."""
+        return self.index.mcp_servers
 
     def is_wired(self, handle: str) -> bool:
         """Return whether an edge of either channel leads into a handle."""

@@ -79,6 +79,7 @@ def check_subgraph(
             node=node.id,
             edge=None,
             path=None,
+            suggestion=None,
         )
         for found in findings
     ]

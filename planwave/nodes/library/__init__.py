@@ -9,11 +9,15 @@ from planwave.nodes.library.boolean import Boolean
 from planwave.nodes.library.chat import Chat
 from planwave.nodes.library.conditional import Conditional
 from planwave.nodes.library.end import End
+from planwave.nodes.library.fetch import Fetch
+from planwave.nodes.library.flow_tool import FlowTool
+from planwave.nodes.library.http_tool import HttpTool
 from planwave.nodes.library.if_ import If
 from planwave.nodes.library.inner import Inner
 from planwave.nodes.library.json_ import JsonValue
 from planwave.nodes.library.llm import Llm
 from planwave.nodes.library.loop import Loop
+from planwave.nodes.library.mcp_server import McpServer
 from planwave.nodes.library.merge import Merge
 from planwave.nodes.library.model import ClientModel, Model
 from planwave.nodes.library.number import Number
@@ -23,6 +27,9 @@ from planwave.nodes.library.send_message import SendMessage
 from planwave.nodes.library.start import Start
 from planwave.nodes.library.switch import Switch
 from planwave.nodes.library.text import Text
+from planwave.nodes.library.tool import RegisteredToolNode
+from planwave.nodes.library.tool_approval import ToolApproval
+from planwave.nodes.library.toolset import Toolset
 from planwave.nodes.library.transform import Transform
 from planwave.nodes.library.user_input import UserInput
 from planwave.nodes.library.void import Void
@@ -37,12 +44,18 @@ LIBRARY: tuple[type[BaseNode], ...] = (
     Llm,
     Model,
     ClientModel,
+    McpServer,
+    RegisteredToolNode,
+    Toolset,
+    HttpTool,
+    FlowTool,
     Text,
     Number,
     Boolean,
     JsonValue,
     Parser,
     Transform,
+    Fetch,
     Merge,
     If,
     Conditional,
@@ -52,6 +65,7 @@ LIBRARY: tuple[type[BaseNode], ...] = (
     Inner,
     PlannerNode,
     Approval,
+    ToolApproval,
     Wait,
     SendMessage,
     End,

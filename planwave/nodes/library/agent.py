@@ -2,84 +2,215 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from typing import Final, Literal, cast
 
 from pydantic import ConfigDict, Field
 
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Port
-from planwave.graph.protocols import FlowContext, NodeEvent
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    LINK,
+    DataValue,
+    Json,
+    Port,
+)
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.upstream_text import labelled_arrivals
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
+from planwave.nodes.agents.linked_tools import linked_tools
+from planwave.nodes.agents.loop import AgentLoop, AgentResult
+from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, TOOLS_OUT, Approval, Tool
+from planwave.nodes.agents.tool_calls import ToolCalls
+from planwave.nodes.authoring.data_fields import (
+    FIELD_PORT_SIDE,
+    HIDDEN_FROM_PLANNER,
+    NO_SOCKET,
+)
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
+from planwave.nodes.checking.agent_links import check_delegation, check_tools
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.conversation import ChatMessage, with_messages
-from planwave.nodes.library.model import MODEL_SOCKET, Effort
-from planwave.nodes.llm_calls import Prompt, call_model, check_unused_input, has_prompt_input
+from planwave.nodes.conversation import (
+    Conversation,
+    Images,
+    chat_message,
+    with_images,
+    with_messages,
+)
+from planwave.nodes.library.model import (
+    MODEL_SOCKET,
+    Effort,
+    MaxTokens,
+    Temperature,
+)
+from planwave.nodes.llm_calls import Prompt, check_unused_input, has_prompt_input
+from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
 from planwave.nodes.services import NodeServices, goal_of, services_of
 from planwave.prompts.render import agent_prompt, small_agent_prompt
-from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.providers.protocols import ModelRequest
 
+TOOLS_PORT: Final = Port(TOOLS_HANDLE, TOOL, channel=LINK, multiple=True, side=FIELD_PORT_SIDE)
+_MESSAGES: Final = "messages"
+_SOURCES: Final = "sources"
+_DEFAULT_STEPS: Final = 20
+"""Without limits."""
 BRIEF_SYSTEM_PROMPT = "Answer briefly and to the point, in a few sentences."
 """System prompt for models with the ``small`` profile; without it they write until the token limit."""
 
 
 class AgentTools(NodeData):
-    """Tools that the agent may use."""
+    """Tools of the provider, and whether the agent may call other agents."""
 
     model_config = ConfigDict(alias_generator=None)
 
-    web_search: bool = False
-    subagents: bool = False
+    web_search: bool = Field(
+        default=False, description="Let the provider search the web while the model replies."
+    )
+    subagents: bool | None = Field(
+        default=None, description="Whether agents may be linked to it as tools; unset allows it."
+    )
 
 
 class AgentData(NodeData):
     """Data of an agent; all fields are optional, since a ``description`` can serve as the prompt."""
 
-    agent_name: str | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
-    system_prompt: str | None = None
-    user_prompt: Prompt = template(None)
-    messages: list[ChatMessage] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
-    provider: str | None = Field(None, min_length=1)
-    model: str | None = Field(None, min_length=1)
-    temperature: float | None = Field(None, ge=0, le=2)
-    reasoning_effort: Effort | None = None
-    max_tokens: int | None = Field(None, ge=1)
-    tools: AgentTools = Field(AgentTools(), json_schema_extra=HIDDEN_FROM_PLANNER)
+    system_prompt: str | None = Field(None, description="Who the model is and how it replies.")
+    user_prompt: Prompt = template(
+        None, description="The prompt, used as it is; without one, goal, task and inputs become it."
+    )
+    messages: Conversation | None = Field(
+        None,
+        description="The conversation before the prompt.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    provider: ProviderName = None
+    model: ModelName = None
+    temperature: Temperature = None
+    reasoning_effort: Effort = None
+    max_tokens: MaxTokens = None
+    fallback: Fallback = None
+    tools: AgentTools = Field(
+        AgentTools(),
+        title="Tools",
+        description="Tools of the provider; others are linked to it.",
+        json_schema_extra={**HIDDEN_FROM_PLANNER, **NO_SOCKET},
+    )
+    images: Images | None = Field(
+        None,
+        description="Images that go with the prompt.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    output_schema: dict[str, Json] | None = Field(
+        None,
+        description="A JSON Schema that the result has to fit; the output is JSON then.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    max_steps: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="The most replies of the model, in which it may call tools.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    parallel_tools: bool = Field(
+        True,
+        description="Whether calls of one reply are made at the same time.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    approval: Approval = Field(
+        "never",
+        description="When a person approves calls of its tools; write: those that change something.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    delegate: Literal["shared", "exclusive"] = Field(
+        "shared",
+        description="As a tool of other agents: whether several may share it.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    agent_name: str | None = Field(
+        None,
+        description="Its name in another tool; planwave shows the name of the step.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
 
 
 class Agent(NodeType):
-    """Calls a model once and outputs its text, streamed.
+    """Calls a model and outputs its text, streamed.
 
     The prompt: ``userPrompt`` exactly as resolved; without one, a planned node's goal, task
     (``description``) and inputs in natural language; without both, its input as text. ``messages``
     are a conversation before the prompt; with them the prompt may be empty.
+
+    The tools and agents that are linked to ``tools`` are offered to the model, which may call them until
+    it replies; a link from ``tools-out`` makes the agent itself a tool of another one. With
+    ``outputSchema`` the last reply is JSON that fits it. ``messages`` gives the whole conversation,
+    ``sources`` the pages that a reply with the provider's web search cites.
+
+    Where a call has failed for good, the models in ``fallback`` are called in this order, until one
+    replies; not after errors of the request itself.
+
+    Without ``maxTokens``, an embedded model writes at most 220 tokens, 440 in a last step. A reply that
+    reaches this limit is continued once, by half as many tokens.
     """
 
     node_type = "agent"
     purpose = "Do one task with a language model: reads its inputs, gives text."
+    summary = "Have a language model do one task."
     Data = AgentData
-    inputs = (INPUT, MODEL_SOCKET)
-    outputs = (Port("output", "text"),)
+    inputs = (INPUT, MODEL_SOCKET, TOOLS_PORT)
+    outputs = (
+        Port(DEFAULT_SOURCE_HANDLE, "text"),
+        Port(_MESSAGES, "json"),
+        Port(_SOURCES, "json"),
+        Port(TOOLS_OUT, TOOL, channel=LINK),
+    )
     reads_goal = True
     calls_model = True
+    replayable = True  # every call is recorded
+    materializes_unresolved = True
 
     async def run(
         self, data: AgentData, inputs: Inputs, context: FlowContext
-    ) -> AsyncGenerator[NodeEvent | DataValue]:
-        request = agent_request(data, inputs, context, services_of(context))
-        request = with_messages(request, data.messages)
-        async with aclosing(call_model(request, self.node_type, context)) as items:
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
+        services = services_of(context)
+        requests = [
+            with_messages(agent_request(each, inputs, context, services), data.messages)
+            for each in with_each_model(data, data.fallback)
+        ]
+        if data.images:
+            requests = [with_images(each, data.images) for each in requests]
+        delegation = delegation_of(context)
+        tools = usable_tools(await linked_tools(context), delegation, services.limits)
+        calls = ToolCalls(
+            tools,
+            context,
+            delegation,
+            approval=data.approval,
+            parallel=data.parallel_tools,
+        )
+        loop = AgentLoop(
+            requests,
+            calls,
+            max_steps=_max_steps(data, services),
+            schema=data.output_schema,
+            continue_cut=data.max_tokens is None and not tools and data.output_schema is None,
+        )
+        async with aclosing(loop.run(self.node_type, context)) as items:
             async for item in items:
-                if isinstance(item, ModelReply):
-                    yield DataValue("text", item.text)
-                else:
-                    yield item
+                yield _as_outputs(item, data, context) if isinstance(item, AgentResult) else item
+
+    async def materialize(
+        self, data: Mapping[str, Json], output_handle: str, context: FlowContext
+    ) -> Tool:
+        """Return the agent as a tool of the agents that it is linked to."""
+        return agent_as_tool(context.runtime.get_node(context.node_id))
 
     def check(self, data: AgentData | None, view: NodeView) -> Iterable[NodeFinding]:
         described = view.node.description.strip()
-        fed = has_prompt_input(view, "userPrompt")
+        is_called = any(edge.source_handle == TOOLS_OUT for edge in view.outgoing)
+        fed = is_called or has_prompt_input(view, "userPrompt")
         asks = data is not None and (data.user_prompt or data.messages)
         if data is not None and not (asks or described or fed):
             yield NodeFinding(
@@ -89,17 +220,46 @@ class Agent(NodeType):
             )
         if data is not None and data.user_prompt:
             yield from check_unused_input(view, "userPrompt")
-        if data is not None and (data.tools.web_search or data.tools.subagents):
-            can = view.profile is None or view.profile.tools
-            yield NodeFinding(
-                "tools-unavailable",
-                "tools are not offered to models by this version; the agent answers without them"
-                if can
-                else "the chosen model cannot use tools; the agent answers without them",
-                "/data/tools",
-                hint="remove data.tools" if can else "choose a larger model, or remove data.tools",
-                severity="warning",
-            )
+        if data is not None:
+            yield from check_tools(view, web_search=data.tools.web_search)
+            yield from check_delegation(view, data.tools.subagents, data.delegate)
+            yield from _check_output_schema(data)
+
+
+def _check_output_schema(data: AgentData) -> Iterator[NodeFinding]:
+    if data.output_schema is None:
+        return
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    from planwave.nodes.json_schema import check_schema
+
+    if data.output_schema.get("type") != "object":
+        message = "data.outputSchema has to describe an object: models reply with one"
+        hint = 'set "type": "object", and put other values into a field of it'
+        yield NodeFinding("invalid-data", message, "/data/outputSchema", hint)
+    for error in check_schema(cast("Json", data.output_schema)):
+        message = f"data.outputSchema is no usable JSON Schema: {error.message}"
+        yield NodeFinding("invalid-data", message, f"/data/outputSchema{error.pointer}", error.hint)
+
+
+def _max_steps(data: AgentData, services: NodeServices) -> int:
+    limits = services.limits
+    most = _DEFAULT_STEPS if limits is None else limits.tool_rounds
+    return most if data.max_steps is None else min(data.max_steps, most)
+
+
+def _as_outputs(result: AgentResult, data: AgentData, context: FlowContext) -> ExecutionResult:
+    """Return the outputs; the conversation only where an edge takes it, because it is long."""
+    value = DataValue("text", result.text)
+    if data.output_schema is not None:
+        value = DataValue("json", result.value)
+    outputs = {DEFAULT_SOURCE_HANDLE: value}
+    if context.runtime.outgoing_edges(context.node_id, source_handle=_MESSAGES):
+        outputs[_MESSAGES] = DataValue(
+            "json", [chat_message(turn).as_json() for turn in result.messages]
+        )
+    if data.tools.web_search:
+        outputs[_SOURCES] = DataValue("json", [source._asdict() for source in result.sources])
+    return ExecutionResult(outputs)
 
 
 def agent_request(
@@ -116,8 +276,8 @@ def agent_request(
         data, inputs, context, goal_of(context), small=profile.small
     )
     cap = profile.max_output_tokens
-    if cap is not None and not context.runtime.outgoing_edges(context.node_id):
-        cap *= 2  # no node reads this result, so a person does: leave room for a proper end
+    if cap is not None and _is_last(context):
+        cap *= 2  # leave room for a proper end
     return ModelRequest(
         provider,
         model,
@@ -126,7 +286,13 @@ def agent_request(
         temperature=data.temperature,
         max_tokens=data.max_tokens or cap,
         reasoning_effort=data.reasoning_effort,
+        web_search=data.tools.web_search,
     )
+
+
+def _is_last(context: FlowContext) -> bool:
+    """Return whether no node reads the result, so that it is for people."""
+    return not context.runtime.outgoing_edges(context.node_id)
 
 
 def _system_and_prompt(
@@ -137,9 +303,9 @@ def _system_and_prompt(
     if data.user_prompt:
         return brief, data.user_prompt
     task = context.runtime.get_node(context.node_id).description.strip()
-    if not task:
+    if not task or is_called(context):
         return brief, inputs.text(DEFAULT_TARGET_HANDLE)
     arrived = tuple(a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE)
     if small:
-        return small_agent_prompt(goal, task, labelled_arrivals(arrived))
+        return small_agent_prompt(goal, task, labelled_arrivals(arrived), is_last=_is_last(context))
     return None, agent_prompt(goal, task, labelled_arrivals(arrived))

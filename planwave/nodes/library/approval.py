@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic import Field
@@ -17,32 +17,61 @@ from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, to_data_va
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
-    NodeType,
+    NodePorts,
+    ResumableType,
     pass_through,
     template,
 )
-from planwave.nodes.checking.branch_handles import check_named_handles
+from planwave.nodes.checking.branch_handles import check_named_handles, ports_named, texts_in
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.services import MAX_WAIT_S
+from planwave.nodes.services import MAX_WAIT_S, limits_of
 
 _MAX_ACTION_CHARS: Final = 64
+_REJECT: Final = "reject"
+"""The decision where nobody answers as long as approvals may wait."""
+_DEFAULT_ACTIONS: Final = ["approve", _REJECT]
 
 
 class ApprovalData(NodeData):
     """The question, and the answers it allows."""
 
-    prompt: str = template()
-    actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
-    form: dict[str, Json] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
-    editable: bool = Field(True, json_schema_extra=HIDDEN_FROM_PLANNER)
-    timeout_s: float | None = Field(
-        None, gt=0, le=MAX_WAIT_S, json_schema_extra=HIDDEN_FROM_PLANNER
+    prompt: str = template(description="What the person is to decide.")
+    actions: list[str] = Field(
+        _DEFAULT_ACTIONS,
+        min_length=1,
+        max_length=20,
+        description="The decisions there are; each is an output.",
     )
-    timeout_action: str | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
+    form: dict[str, Json] | None = Field(
+        None,
+        description="A JSON Schema of what the person fills in besides.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    editable: bool = Field(
+        True,
+        description="Whether the person may change the value that goes on.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    timeout_s: float | None = Field(
+        None,
+        gt=0,
+        le=MAX_WAIT_S,
+        description="How long it waits, in seconds; without it, as long as approvals may wait.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    timeout_action: str | None = Field(
+        None,
+        description="The decision when that time is over.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
 
 
-class Approval(NodeType):
+class Approval(ResumableType):
     """Passes its input, or the value that the person edited, on to the handle named by the decision.
+
+    Without an answer within ``timeoutS`` it decides ``timeoutAction``; without a ``timeoutS``, where the
+    service limits how long approvals wait (``approval_timeout_s``), it rejects, or fails if there is no
+    action ``reject``.
 
     Every action is a handle. The answer is ``{"decision", "note", "value"?, "form"?}``; only the value
     is passed on, note and form are stored with the answer.
@@ -53,6 +82,7 @@ class Approval(NodeType):
         "Wait for a person's decision, only where the goal asks for one; the input goes on through "
         "the handle named like it: approve or reject, or one of data.actions."
     )
+    summary = "Ask a person to decide before it goes on."
     Data = ApprovalData
     fails_permanently = True
     outputs = (Port("{action}"),)
@@ -70,19 +100,18 @@ class Approval(NodeType):
             "editable": data.editable,
         }
         state: dict[str, Json] = {"actions": list(data.actions), "editable": data.editable}
-        if data.timeout_s is None:
+        timeout_s, action = data.timeout_s, data.timeout_action
+        limits = limits_of(context)
+        if timeout_s is None and limits is not None:
+            timeout_s = limits.approval_timeout_s
+            action = _REJECT if _REJECT in data.actions else None
+        if timeout_s is None:
             return Suspension(request, state)
-        request |= {"timeoutS": data.timeout_s, "timeoutAction": data.timeout_action}
-        unanswered = {"decision": data.timeout_action, "note": ""}
-        return Suspension(request, state, data.timeout_s, unanswered)
+        request |= {"timeoutS": timeout_s, "timeoutAction": action}
+        return Suspension(request, state, timeout_s, {"decision": action, "note": ""})
 
-    async def resume(
-        self,
-        data: Mapping[str, Json],
-        inputs: Inputs,
-        context: FlowContext,
-        state: Json,
-        answer: Json,
+    async def on_answer(
+        self, data: ApprovalData, inputs: Inputs, context: FlowContext, state: Any, answer: Any
     ) -> ExecutionResult:
         """Pass the input or the edited value on to the decision's handle.
 
@@ -93,6 +122,12 @@ class Approval(NodeType):
         given = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
         decision: Any = given.get("decision")
         actions: list[str] = state["actions"]
+        if decision is None and "decision" in given:
+            raise PermanentError(
+                "nobody answered the request in time, and it has no action that rejects it",
+                code="approval-timeout",
+                hint="give the approval a timeoutS and a timeoutAction, or retry the execution",
+            )
         if decision not in actions:
             raise PermanentError(
                 f"the decision {short_repr(decision)} is none of {', '.join(actions)}",
@@ -106,6 +141,12 @@ class Approval(NodeType):
         value = given["value"]
         return ExecutionResult({decision: to_data_value(value)})
 
+    def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
+        actions = texts_in(data.get("actions", _DEFAULT_ACTIONS)) or [
+            handle for handle in leaving if handle != ERROR_HANDLE
+        ]
+        return NodePorts(outputs=ports_named((action, action) for action in actions))
+
     def check(self, data: ApprovalData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
@@ -115,7 +156,7 @@ class Approval(NodeType):
         if not any(map(view.is_wired, ("actions", "form", "timeoutS", "timeoutAction"))):
             yield from _check_data(data)
         if not view.is_wired("actions"):
-            yield from check_named_handles(data.actions, "/data/actions", view)
+            yield from check_named_handles(data.actions, view)
             yield from _check_unused_decision(data.actions, view)
 
 
@@ -163,5 +204,5 @@ def _check_unused_decision(actions: list[str], view: NodeView) -> Iterator[NodeF
     """Find a question whose answer leads nowhere."""
     if not any(edge.channel == FLOW for edge in view.outgoing):
         message = "nothing follows the decision: no edge leaves through any of the actions"
-        hint = f'connect an edge with "sourceHandle": "{actions[0]}"'
+        hint = f"connect its output {actions[0]!r} to the step that follows"
         yield NodeFinding("unused-decision", message, "/data/actions", hint, "warning")

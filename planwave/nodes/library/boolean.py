@@ -12,7 +12,7 @@ from planwave.nodes.value_type import ValueType, value_ports
 class BooleanData(NodeData):
     """True or false."""
 
-    value: bool = template()
+    value: bool = template(description="The value.")
 
 
 class Boolean(ValueType):
@@ -20,6 +20,7 @@ class Boolean(ValueType):
 
     node_type = "boolean"
     purpose = "Give true or false; no model is asked."
+    summary = "Give true or false."
     Data = BooleanData
     outputs = value_ports("boolean")
     planned = False

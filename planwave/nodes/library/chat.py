@@ -13,7 +13,14 @@ from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Port
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template, validate_data
-from planwave.nodes.conversation import ChatMessage, Files, Images, UserFile, user_message
+from planwave.nodes.conversation import (
+    ChatMessage,
+    Files,
+    Images,
+    UserFile,
+    check_calls,
+    user_message,
+)
 from planwave.nodes.library.user_input import UserInputData
 
 _TEXT_TYPES: Final = (
@@ -33,15 +40,28 @@ Messages = Annotated[list[ChatMessage], Field(json_schema_extra=HIDDEN_FROM_PLAN
 class ChatData(NodeData):
     """What the conversation is made of; each part may be wired."""
 
-    system: str | None = template(None)
-    message: str | None = template(None)
-    history_messages: Messages = Field([])
-    messages: Messages = Field([])
-    messages_append_mode: bool = Field(False, json_schema_extra=HIDDEN_FROM_PLANNER)
-    custom_messages: Messages = Field([])
-    max_input_tokens: int | None = Field(None, ge=1, json_schema_extra=HIDDEN_FROM_PLANNER)
-    files: Files = Field([], json_schema_extra=HIDDEN_FROM_PLANNER)
-    images: Images = Field([], json_schema_extra=HIDDEN_FROM_PLANNER)
+    system: str | None = template(None, description="The system text, at the beginning.")
+    message: str | None = template(None, description="The user's message; without it, the input.")
+    history_messages: Messages = Field([], description="What was said before.")
+    messages: Messages = Field([], description="What was said before, in place of that.")
+    messages_append_mode: bool = Field(
+        False,
+        description="Whether messages follow the history instead of replacing it.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    custom_messages: Messages = Field([], description="More messages, after the history.")
+    max_input_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="The longest conversation, in tokens; the oldest turns are left out.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    files: Files = Field(
+        [], description="Files of the user's message.", json_schema_extra=HIDDEN_FROM_PLANNER
+    )
+    images: Images = Field(
+        [], description="Images of the user's message.", json_schema_extra=HIDDEN_FROM_PLANNER
+    )
 
 
 class Window(NamedTuple):
@@ -73,6 +93,7 @@ class Chat(NodeType):
         "Build the conversation for an agent or llm: system text, history, the user's message; "
         "wire messages to their messages."
     )
+    summary = "Build a conversation for a model."
     Data = ChatData
     outputs = (Port("messages", "json"),)
     planned = False
@@ -153,7 +174,13 @@ def _conversation(data: ChatData, user: UserInputData) -> list[ChatMessage]:
         messages.insert(0, ChatMessage(role="system", content=data.system))
     text = "\n\n".join(filter(None, [user.message, *map(_file_text, user.files)]))
     images = [image if isinstance(image, str) else image.as_url for image in user.images]
-    return [*messages, user_message(text, images)] if text or images else messages
+    asked = [user_message(text, images)] if text or images else []
+    try:
+        return check_calls([*messages, *asked])
+    except ValueError as error:
+        raise PermanentError(
+            f"the conversation is not valid: {error}", code="invalid-data"
+        ) from error
 
 
 def _is_text(file: UserFile) -> bool:

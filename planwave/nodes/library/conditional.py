@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pydantic import Field
 
 from planwave.errors import PermanentError
+from planwave.expressions import has_template
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
@@ -15,22 +16,28 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
+    NodePorts,
     NodeType,
     pass_through,
     template,
 )
-from planwave.nodes.checking.branch_handles import check_named_handles
+from planwave.nodes.checking.branch_handles import check_named_handles, ports_named, texts_in
 from planwave.nodes.checking.node_view import NodeView
 
+_TRUE_FALSE: Final = ("true", "false")
+"""The handles of a condition that is true or false."""
+_MAX_HINT_CHARS: Final = 80
 _HINT: Final = "let data.condition give one of them, or name a data.defaultHandle"
 
 
 class ConditionalData(NodeData):
     """What names the handle. Without ``outputHandles`` those that edges leave through are meant."""
 
-    condition: str = template()
-    output_handles: list[str] = Field([], max_length=100)
-    default_handle: str | None = None
+    condition: str = template(description="Gives the name of the output, such as true or false.")
+    output_handles: list[str] = Field(
+        [], max_length=100, description="The outputs there are; without them, those with an edge."
+    )
+    default_handle: str | None = Field(None, description="The output for every other name.")
 
 
 class Conditional(NodeType):
@@ -41,9 +48,10 @@ class Conditional(NodeType):
         "Choose a branch by a template that gives its handle's name, such as "
         "{{ 'long' if input | length > 99 else 'short' }}; the input goes on through it."
     )
+    summary = "Choose a branch by an expression."
     Data = ConditionalData
     fails_permanently = True
-    outputs = (Port("{handle}"),)
+    outputs = (Port("true"), Port("false"), Port("{handle}"))
     chooses = True
 
     async def run(
@@ -57,6 +65,14 @@ class Conditional(NodeType):
         ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
         return _choose_handle(ready, context)
 
+    def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
+        names = texts_in(data.get("outputHandles")) or [h for h in leaving if h != ERROR_HANDLE]
+        if set(names) <= set(_TRUE_FALSE):
+            names = [*_TRUE_FALSE]
+        names += texts_in([data.get("defaultHandle")])
+        labels = ((name, name.capitalize() if name in _TRUE_FALSE else name) for name in names)
+        return NodePorts(outputs=ports_named(labels))
+
     def check(self, data: ConditionalData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
@@ -68,6 +84,8 @@ class Conditional(NodeType):
                     "invalid-data", f"{short_repr(name)} {why}", pointer, "name it otherwise"
                 )
         default, listed = data.default_handle, data.output_handles
+        if not any(map(view.is_wired, ("condition", "outputHandles", "defaultHandle"))):
+            yield from _check_literal(data, view)
         if any(map(view.is_wired, ("outputHandles", "defaultHandle"))):
             return
         if listed and default is not None and default not in listed:
@@ -75,7 +93,25 @@ class Conditional(NodeType):
             hint = f"use one of {', '.join(listed)}, or add it there"
             yield NodeFinding("invalid-data", message, "/data/defaultHandle", hint)
         elif listed:
-            yield from check_named_handles(listed, "/data/outputHandles", view)
+            yield from check_named_handles(listed, view)
+
+
+def _check_literal(data: ConditionalData, view: NodeView) -> Iterator[NodeFinding]:
+    """Find a condition that nothing evaluates and that names no handle, such as ``score > 3``."""
+    written = data.condition.strip()
+    leaving = [edge.source_handle for edge in view.outgoing if edge.channel == FLOW]
+    known = _known_handles(data, leaving) or _TRUE_FALSE
+    if not written or has_template(written) or written in known:
+        return
+    default = data.default_handle
+    effect = "fails" if default is None else f"always chooses {short_repr(default)}"
+    message = (
+        f"data.condition is the text {short_repr(written)}, which is no output and is not "
+        f"evaluated without braces: the node {effect}"
+    )
+    is_short = len(written) <= _MAX_HINT_CHARS
+    hint = f"write {{{{ {written} }}}}" if is_short else "put {{ and }} around it"
+    yield NodeFinding("literal-condition", message, "/data/condition", hint, "warning")
 
 
 def _declared_handles(data: ConditionalData) -> Iterable[tuple[str, str]]:

@@ -13,6 +13,7 @@ class End(NodeType):
 
     node_type = "end"
     purpose = "Mark a final result; passes its input on unchanged."
+    summary = "Mark a final result."
     Data = NodeData
     fails_permanently = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -14,11 +14,16 @@ from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
+    NodePorts,
     NodeType,
     pass_through,
     template,
 )
-from planwave.nodes.checking.branch_handles import check_numbered_handles
+from planwave.nodes.checking.branch_handles import (
+    branch_count,
+    check_numbered_handles,
+    ports_named,
+)
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.conditions import LENIENT, MISSING, UNARY, Operator, evaluate, value_at
 
@@ -33,10 +38,16 @@ class Condition(NodeData):
     text never matches; all other operators compare values. ``caseSensitive`` applies to every operator.
     """
 
-    operator: Operator
-    value: Json = Field(default_factory=lambda: MISSING, validate_default=True)
-    field: str | None = Field(None, min_length=1)
-    case_sensitive: bool | None = None
+    operator: Operator = Field(description="How the two are compared.")
+    value: Json = Field(
+        default_factory=lambda: MISSING,
+        validate_default=True,
+        description="What the input is compared with.",
+    )
+    field: str | None = Field(
+        None, min_length=1, description="The part of the input, as user.age; without it, all of it."
+    )
+    case_sensitive: bool | None = Field(None, description="Whether upper and lower case differ.")
 
     @field_validator("value")
     @classmethod
@@ -63,7 +74,9 @@ class Condition(NodeData):
 class IfData(NodeData):
     """The conditions, tried in order."""
 
-    conditions: list[Condition] = template(min_length=1)
+    conditions: list[Condition] = template(
+        min_length=1, description="Tried in order; each has an output of its own."
+    )
 
 
 class If(NodeType):
@@ -74,9 +87,10 @@ class If(NodeType):
         "Choose a branch by the input: the first condition that holds (equal, contains, "
         "greaterThan, …) sends it to condition-0, condition-1, …; none sends it to false."
     )
+    summary = "Choose a branch by comparing the input."
     Data = IfData
     fails_permanently = True
-    outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_ELSE_HANDLE))
+    outputs = (Port(_BRANCH_PREFIX + "{i}", label="True"), Port(_ELSE_HANDLE, label="False"))
 
     async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         passed = pass_through(inputs)
@@ -94,13 +108,22 @@ class If(NodeType):
         event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, log)
         return ExecutionResult({handle: passed}, [event])
 
+    def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
+        count = branch_count(data.get("conditions"), _BRANCH_PREFIX, leaving)
+        if count == 1:
+            return NodePorts(
+                outputs=ports_named([(f"{_BRANCH_PREFIX}0", "True"), (_ELSE_HANDLE, "False")])
+            )
+        branches = [(f"{_BRANCH_PREFIX}{i}", f"Condition {i + 1}") for i in range(count)]
+        return NodePorts(outputs=ports_named([*branches, (_ELSE_HANDLE, "Otherwise")]))
+
     def check(self, data: IfData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
         if not view.is_wired("conditions"):
             yield from _check_never_matches(data.conditions)
             yield from check_numbered_handles(
-                _BRANCH_PREFIX, len(data.conditions), _ELSE_HANDLE, "/data/conditions", view
+                _BRANCH_PREFIX, len(data.conditions), _ELSE_HANDLE, view
             )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, cast, get_args
 
 from pydantic import Field
 
@@ -22,7 +22,14 @@ from planwave.graph.model import (
 from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.authoring.data_fields import coerce, graph_field
-from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeData, NodeFinding, NodeType
+from planwave.nodes.authoring.node_type import (
+    INPUT,
+    OUTPUT,
+    NodeData,
+    NodeFinding,
+    NodePorts,
+    NodeType,
+)
 from planwave.nodes.checking.branch_handles import check_named_handles
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.subgraphs import (
@@ -37,6 +44,7 @@ from planwave.nodes.subgraphs import (
 )
 
 SocketType = Literal["any", "text", "integer", "number", "boolean", "json"]
+_SOCKET_TYPES: Final[tuple[str, ...]] = get_args(SocketType)
 _FIELD_NAMES: Final = ("graph", "flow", "inputs", "outputs")
 _RESERVED_NAMES: Final = frozenset(
     {"input", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT", *_FIELD_NAMES}
@@ -48,13 +56,17 @@ _RUN_KEY: Final = "graph"
 class InnerData(NodeData):
     """The nested graph, its inputs by name and type, and its outputs."""
 
-    graph: dict[str, Any] | None = graph_field(names_of="inputs")
+    graph: dict[str, Any] | None = graph_field(
+        names_of="inputs", description="The graph that runs as this step."
+    )
     flow: FlowName | None = flow_field()
     inputs: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,63}$")], SocketType] = Field(
-        default_factory=dict[str, SocketType]
+        {},
+        description="More inputs, with their types; each is a variable in the graph.",
     )
     outputs: dict[Annotated[str, Field(pattern=f"^{ID_PATTERN}$")], str] = Field(
-        default_factory=dict[str, str]
+        {},
+        description='More outputs, each as "node" or "node.output" of the graph.',
     )
 
 
@@ -71,11 +83,13 @@ class Inner(NodeType):
         "Run another graph, inline or a stored flow, as one step: its entry gets the input, named "
         "inputs are variables in it, its result is the output."
     )
+    summary = "Run another flow as one step."
     Data = InnerData
     inputs = (INPUT, Port("{name}"))
     outputs = (OUTPUT, Port("{name}"))
     reads_goal = True
     runs_graphs = True
+    replayable = True
     planned = False
 
     async def run(self, data: InnerData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
@@ -98,6 +112,16 @@ class Inner(NodeType):
         ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
         return await dependencies(ready.graph, ready.flow, context)
 
+    def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
+        inputs, outputs = data.get("inputs"), data.get("outputs")
+        named = cast("dict[str, Json]", inputs) if isinstance(inputs, dict) else {}
+        given = cast("dict[str, Json]", outputs) if isinstance(outputs, dict) else {}
+        types = {name: kind if kind in _SOCKET_TYPES else "any" for name, kind in named.items()}
+        return NodePorts(
+            (INPUT, *(Port(name, kind, name) for name, kind in types.items())),
+            (OUTPUT, *(Port(name, label=name) for name in given)),
+        )
+
     def check(self, data: InnerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
@@ -105,7 +129,7 @@ class Inner(NodeType):
         yield from _check_inputs(data, view)
         if not view.is_wired("outputs"):
             handles = (DEFAULT_SOURCE_HANDLE, *data.outputs)
-            yield from check_named_handles(handles, "/data/outputs", view)
+            yield from check_named_handles(handles, view)
         if data.graph is not None:
             yield from _check_outputs(data, data.graph, view)
 

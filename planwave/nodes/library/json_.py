@@ -13,7 +13,7 @@ from planwave.nodes.value_type import ValueType, value_ports
 class JsonData(NodeData):
     """The value; ``{{ … }}`` in any text of it is resolved."""
 
-    value: Json = template()
+    value: Json = template(description="The value; each text in it may be a template.")
 
 
 class JsonValue(ValueType):
@@ -23,6 +23,7 @@ class JsonValue(ValueType):
     purpose = (
         "Give a list, an object or any other JSON value, fixed or filled from earlier results."
     )
+    summary = "Give a list or an object."
     Data = JsonData
     outputs = value_ports("json")
     planned = False

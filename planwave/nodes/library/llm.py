@@ -15,11 +15,23 @@ from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.conversation import ChatMessage, with_messages
+from planwave.nodes.conversation import Conversation, with_messages
 from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT
-from planwave.nodes.library.model import MODEL_SOCKET, Effort
-from planwave.nodes.llm_calls import Prompt, call_model, check_unused_input, has_prompt_input
-from planwave.nodes.services import services_of
+from planwave.nodes.library.model import (
+    MODEL_SOCKET,
+    Effort,
+    MaxTokens,
+    Temperature,
+)
+from planwave.nodes.llm_calls import (
+    Prompt,
+    call_model,
+    check_unused_input,
+    has_prompt_input,
+    strip_code_fence,
+)
+from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
+from planwave.nodes.services import NodeServices, services_of
 from planwave.providers.protocols import ModelReply, ModelRequest
 
 JSON_ONLY = "Answer with one JSON value and nothing else."
@@ -28,56 +40,60 @@ JSON_ONLY = "Answer with one JSON value and nothing else."
 class LlmData(NodeData):
     """One call; without a prompt the node's input is the prompt, which follows ``messages``."""
 
-    provider: str | None = Field(None, min_length=1)
-    model: str | None = Field(None, min_length=1)
-    prompt: Prompt = template(None)
-    system: str | None = None
-    messages: list[ChatMessage] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
-    temperature: float | None = Field(None, ge=0, le=2)
-    reasoning_effort: Effort | None = None
-    max_tokens: int | None = Field(None, ge=1)
+    provider: ProviderName = None
+    model: ModelName = None
+    prompt: Prompt = template(None, description="The prompt; without one, the input.")
+    system: str | None = Field(None, description="The system prompt.")
+    messages: Conversation | None = Field(
+        None,
+        description="The conversation before the prompt.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
+    temperature: Temperature = None
+    reasoning_effort: Effort = None
+    max_tokens: MaxTokens = None
+    fallback: Fallback = None
     json_output: bool = Field(
         False,
+        description="Whether the reply is JSON.",
         validation_alias=AliasChoices("jsonOutput", "json_mode"),
         serialization_alias="jsonOutput",
     )
-    stream: bool = True
+    stream: bool = Field(True, description="Whether the reply is shown while it is written.")
 
 
 class Llm(NodeType):
     """Sends ``prompt`` unchanged, or else its input; outputs the text, or the JSON value in it.
 
-    ``messages`` are a conversation before the prompt; with them the prompt may be empty.
+    ``messages`` are a conversation before the prompt; with them the prompt may be empty. Where a call
+    has failed for good, the models in ``fallback`` are called in this order, until one replies; not
+    after errors of the request itself, nor after a reply that is not JSON.
     """
 
     node_type = "llm"
     purpose = "Call a language model with exactly this prompt; with jsonOutput the reply is JSON."
+    summary = "Send exactly this prompt to a model."
     Data = LlmData
     inputs = (INPUT, MODEL_SOCKET)
     calls_model = True
+    replayable = True
 
     async def run(
         self, data: LlmData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | DataValue]:
         services = services_of(context)
-        provider, model = services.model_for(data.provider, data.model)
-        profile = services.providers.profile(provider, model)
-        parts = [
-            data.system or (BRIEF_SYSTEM_PROMPT if profile.small and not data.json_output else None)
+        requests = [
+            with_messages(_request(each, inputs, services), data.messages)
+            for each in with_each_model(data, data.fallback)
         ]
-        parts.append(JSON_ONLY if data.json_output else None)
-        request = ModelRequest(
-            provider,
-            model,
-            inputs.text(DEFAULT_TARGET_HANDLE) if data.prompt is None else data.prompt,
-            system="\n\n".join(filter(None, parts)) or None,
-            temperature=data.temperature,
-            max_tokens=data.max_tokens or profile.max_output_tokens,
-            reasoning_effort=data.reasoning_effort,
-        )
-        request = with_messages(request, data.messages)
         async with aclosing(
-            call_model(request, self.node_type, context, deltas=data.stream)
+            call_model(
+                requests,
+                self.node_type,
+                context,
+                deltas=data.stream,
+                continue_cut=data.max_tokens is None,
+            )
         ) as items:
             async for item in items:
                 if isinstance(item, ModelReply):
@@ -97,12 +113,35 @@ class Llm(NodeType):
             )
 
 
+def _request(data: LlmData, inputs: Inputs, services: NodeServices) -> ModelRequest:
+    """Return the model call of a node, without its conversation.
+
+    Raises:
+        NodeError: The provider or model is unknown or unavailable.
+    """
+    provider, model = services.model_for(data.provider, data.model)
+    profile = services.providers.profile(provider, model)
+    parts = [
+        data.system or (BRIEF_SYSTEM_PROMPT if profile.small and not data.json_output else None)
+    ]
+    parts.append(JSON_ONLY if data.json_output else None)
+    return ModelRequest(
+        provider,
+        model,
+        inputs.text(DEFAULT_TARGET_HANDLE) if data.prompt is None else data.prompt,
+        system="\n\n".join(filter(None, parts)) or None,
+        temperature=data.temperature,
+        max_tokens=data.max_tokens or profile.max_output_tokens,
+        reasoning_effort=data.reasoning_effort,
+    )
+
+
 def _reply_value(reply: ModelReply, as_json: bool) -> DataValue:
     if not as_json:
         return DataValue("text", reply.text)
     cut = reply.finish_reason == "length"
     try:
-        value = parse_strict_json(_strip_code_fence(reply.text))
+        value = parse_strict_json(strip_code_fence(reply.text))
     except GraphInvalid as error:
         raise ResultNotJson(
             f"the model's reply is not JSON: {error.message}" + ("; it was cut off" if cut else ""),
@@ -110,13 +149,3 @@ def _reply_value(reply: ModelReply, as_json: bool) -> DataValue:
             retryable=not cut,
         ) from error
     return DataValue("json", value)
-
-
-def _strip_code_fence(text: str) -> str:
-    """Take away the code fence where it is around the whole reply; many models add one."""
-    inner = text.strip()
-    opening, newline, rest = inner.partition("\n")
-    is_fence = opening.rstrip().lower() in ("```", "```json")
-    if is_fence and newline and rest.endswith("```"):
-        return rest.removesuffix("```")
-    return text

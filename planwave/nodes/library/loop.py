@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Literal, cast
 
@@ -36,12 +35,16 @@ _LIMIT: Final = "loop_items"
 class LoopData(NodeData):
     """What to go through, and what to do with each item."""
 
-    items: Any = template(None)
-    body: dict[str, Any] | None = graph_field(*_VARIABLES)
+    items: Any = template(None, description="The list to go through; without one, the input.")
+    body: dict[str, Any] | None = graph_field(
+        *_VARIABLES, description="The graph that runs for each item."
+    )
     flow: FlowName | None = flow_field()
-    parallel: int = Field(5, ge=1, le=100)
-    on_item_error: Literal["fail", "skip", "null"] = "fail"
-    max_items: int | None = limited_field(_LIMIT)
+    parallel: int = Field(5, ge=1, le=100, description="The items that run at the same time.")
+    on_item_error: Literal["fail", "skip", "null"] = Field(
+        "fail", description="What a failing item does: fail the node, be left out, or give null."
+    )
+    max_items: int | None = limited_field(_LIMIT, description="The most items it takes.")
 
 
 class Loop(NodeType):
@@ -52,11 +55,13 @@ class Loop(NodeType):
         "Run the graph in body once for each item of a list, several at a time; in it {{ item }} is "
         "the item; gives the list of results in order."
     )
+    summary = "Run the same steps for each item of a list."
     Data = LoopData
     inputs = (INPUT,)
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
     reads_goal = True
     runs_graphs = True
+    replayable = True
 
     async def run(self, data: LoopData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         items = _list_of_items(data, inputs, context)
@@ -71,7 +76,7 @@ class Loop(NodeType):
         async def one(index: int) -> Json:
             return await _run_item(nested, index, items[index], data.on_item_error, errors, context)
 
-        values = await _map_parallel(len(items), data.parallel, one)
+        values = await _map_parallel(len(items), data.parallel, one, context)
         if data.on_item_error == "skip":
             values = [value for index, value in enumerate(values) if index not in errors]
         return _result(data, values, [errors[index] for index in sorted(errors)])
@@ -151,7 +156,7 @@ async def _run_item(
 
 
 async def _map_parallel(
-    count: int, parallel: int, one: Callable[[int], Awaitable[Json]]
+    count: int, parallel: int, one: Callable[[int], Awaitable[Json]], context: FlowContext
 ) -> list[Json]:
     """Return the value of each number from 0, computed ``parallel`` at a time; the first failure cancels the rest."""
     values: list[Json] = [None] * count
@@ -161,7 +166,7 @@ async def _map_parallel(
         for number in numbers:
             values[number] = await one(number)
 
-    async with asyncio.TaskGroup() as group:
+    async with context.task_group() as group:
         for _ in range(min(parallel, count)):
             group.create_task(work())
     return values

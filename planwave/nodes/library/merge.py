@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, DataValue, Json, Port
@@ -14,7 +16,9 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType
 class MergeData(NodeData):
     """How the values are combined."""
 
-    mode: Literal["list", "object"] = "list"
+    mode: Literal["list", "object"] = Field(
+        "list", description="A list in the order of the edges, or an object by node id."
+    )
 
 
 class Merge(NodeType):
@@ -29,6 +33,7 @@ class Merge(NodeType):
         "Bring branches together: the list of what arrived, in edge order, or an object by node id; "
         "branches not taken are left out."
     )
+    summary = "Bring branches together."
     Data = MergeData
     fails_permanently = True
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)

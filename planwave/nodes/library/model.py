@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AliasChoices, Field
 
@@ -12,6 +12,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.nodes.authoring.data_fields import FIELD_PORT_SIDE
 from planwave.nodes.authoring.field_wires import FieldBundle
 from planwave.nodes.authoring.node_type import LinkType, NodeData
+from planwave.nodes.model_choice import Fallback, ModelName, ProviderName
 from planwave.nodes.services import services_of
 
 _MODEL_TYPE: Final = "model"
@@ -19,17 +20,25 @@ MODEL_SOCKET: Final = Port(_MODEL_TYPE, _MODEL_TYPE, channel=LINK, side=FIELD_PO
 """Where types that ask a model take a linked one. It brings all that is set in it and beats what is
 written in their data; data that flow into ``model`` are the model's name, as for any field."""
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Temperature = Annotated[
+    float | None, Field(ge=0, le=2, description="How freely the model words its reply: 0 to 2.")
+]
+Effort = Annotated[
+    Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+    Field(description="How much the model reasons before it replies, where it can."),
+]
+MaxTokens = Annotated[int | None, Field(ge=1, description="The longest reply, in tokens.")]
 
 
 class ModelData(NodeData):
     """A model and its parameters; the nodes that use it decide about parameters left out."""
 
-    provider: str | None = Field(None, min_length=1)
-    model: str | None = Field(None, min_length=1)
-    temperature: float | None = Field(None, ge=0, le=2)
-    reasoning_effort: Effort | None = None
-    max_tokens: int | None = Field(None, ge=1)
+    provider: ProviderName = None
+    model: ModelName = None
+    temperature: Temperature = None
+    reasoning_effort: Effort = None
+    max_tokens: MaxTokens = None
+    fallback: Fallback = None
 
 
 class Model(LinkType):
@@ -37,6 +46,7 @@ class Model(LinkType):
 
     node_type = "model"
     purpose = "Hold a model and its settings; link it into 'model' of the nodes that are to ask it."
+    summary = "Hold a model and its settings for other steps."
     Data = ModelData
     inputs = ()
     outputs = (Port(DEFAULT_SOURCE_HANDLE, _MODEL_TYPE, channel=LINK),)
@@ -51,15 +61,13 @@ class Model(LinkType):
 class ClientData(ModelData):
     """A model under the names that other tools have for it, too."""
 
-    provider: str | None = Field(
+    provider: ProviderName = Field(
         None,
-        min_length=1,
         validation_alias=AliasChoices("provider", "engine"),
         serialization_alias="provider",
     )
-    model: str | None = Field(
+    model: ModelName = Field(
         None,
-        min_length=1,
         validation_alias=AliasChoices("model", "model_name"),
         serialization_alias="model",
     )
@@ -70,4 +78,5 @@ class ClientModel(Model):
 
     node_type = "client"
     purpose = "The same as model: a model and its settings, linked into 'model' of other nodes."
+    summary = "Hold a model for other steps; the same as model."
     Data = ClientData

@@ -17,7 +17,7 @@ _INTEGER = "integer"
 class NumberData(NodeData):
     """The number."""
 
-    value: float = template()
+    value: float = template(description="The value.")
 
     @field_validator("value", mode="wrap")
     @classmethod
@@ -31,6 +31,7 @@ class Number(ValueType):
 
     node_type = "number"
     purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
+    summary = "Give a number."
     Data = NumberData
     outputs = (*value_ports("number"), *value_ports(_INTEGER, _INTEGER))
     planned = False

@@ -12,7 +12,9 @@ from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeType, templa
 class ParserData(NodeData):
     """The template: a text, or a list or object whose texts are templates."""
 
-    template: Json = template()
+    template: Json = template(
+        description="A text, or a list or object of texts; each input is a variable of its name."
+    )
 
 
 class Parser(NodeType):
@@ -27,6 +29,7 @@ class Parser(NodeType):
         "Combine or reshape inputs with a template; each input handle is a variable in it, "
         "no model is asked."
     )
+    summary = "Combine inputs into a text by a template."
     Data = ParserData
     fails_permanently = True
     inputs = (INPUT, Port("{name}", multiple=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -12,17 +12,32 @@ from pydantic import Field
 from planwave.errors import PermanentError, PlanInvalid, ProviderError
 from planwave.events.types import PLANNING
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, DataValue, Json, Port
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    LINK,
+    DataValue,
+    Json,
+    Port,
+)
 from planwave.graph.plan import Plan
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Reservation
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
+from planwave.nodes.call_budget import CallBudget
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.library.model import MODEL_SOCKET, Effort
+from planwave.nodes.library.model import (
+    MODEL_SOCKET,
+    Effort,
+    MaxTokens,
+    Temperature,
+)
 from planwave.nodes.llm_calls import Prompt, has_prompt_input
+from planwave.nodes.model_choice import ModelName, ProviderName
+from planwave.nodes.recorded_calls import call_scope
 from planwave.nodes.services import PlanEvent, services_of
 from planwave.nodes.subgraphs import prepare
-from planwave.providers.protocols import CallScope, CallSettings
+from planwave.providers.protocols import CallSettings
 
 _RUN_KEY: Final = "plan"
 
@@ -30,14 +45,16 @@ _RUN_KEY: Final = "plan"
 class PlannerData(NodeData):
     """The goal, the model that plans it, and the node types that the plan may use."""
 
-    goal: Prompt = template(None)
-    provider: str | None = Field(None, min_length=1)
-    model: str | None = Field(None, min_length=1)
-    temperature: float | None = Field(None, ge=0, le=2)
-    reasoning_effort: Effort | None = None
-    max_tokens: int | None = Field(None, ge=1)
-    allowed_node_types: list[str] | None = None
-    max_nodes: int | None = Field(None, ge=1)
+    goal: Prompt = template(None, description="What to plan and do; without one, the input.")
+    provider: ProviderName = None
+    model: ModelName = None
+    temperature: Temperature = None
+    reasoning_effort: Effort = None
+    max_tokens: MaxTokens = None
+    allowed_node_types: list[str] | None = Field(
+        None, description="The node types that the plan may have; without them, all for planners."
+    )
+    max_nodes: int | None = Field(None, ge=1, description="The most nodes that the plan may have.")
 
 
 class PlannerNode(NodeType):
@@ -48,12 +65,14 @@ class PlannerNode(NodeType):
         "Let a language model write a plan for a goal that is only known while the graph runs, and "
         "run that plan; gives its result."
     )
+    summary = "Have a model plan a goal and run that plan."
     Data = PlannerData
     inputs = (INPUT, MODEL_SOCKET)
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("plan", "json"))
     calls_model = True
     reads_goal = True
     runs_graphs = True
+    replayable = True
     planned = False
 
     async def run(
@@ -87,6 +106,19 @@ class PlannerNode(NodeType):
                 "/data/goal",
                 hint="write data.goal, or connect an edge to 'input'",
             )
+        yield from _check_linked_fallback(view)
+
+
+def _check_linked_fallback(view: NodeView) -> Iterator[NodeFinding]:
+    for edge in view.incoming:
+        source = view.index.by_id.get(edge.source)
+        linked = edge.channel == LINK and edge.target_handle == MODEL_SOCKET.name
+        if linked and source is not None and source.data.get("fallback"):
+            yield NodeFinding(
+                "type-mismatch",
+                f"{source.id!r} sets a fallback, which a planner cannot call",
+                hint=f"link another model, or remove the fallback of {source.id!r}",
+            )
 
 
 class _PlanStream:
@@ -101,7 +133,10 @@ class _PlanStream:
         self._data, self._inputs, self._context = data, inputs, context
         self._model = "", ""
         self._plan_result: Plan | None = None
-        self._events: asyncio.Queue[NodeEvent | None] = asyncio.Queue()
+        self._events: asyncio.Queue[tuple[NodeEvent, list[Reservation]] | None] = asyncio.Queue()
+        self._scope = call_scope(context)
+        self._budget = CallBudget(context, self._scope)
+        self._repairs = 0
 
     async def events(self) -> AsyncGenerator[NodeEvent]:
         """Plan, and yield events while the plan is written; ``document`` is set at the end.
@@ -116,16 +151,19 @@ class _PlanStream:
         )
         planning.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
-            while (event := await self._events.get()) is not None:
+            while (item := await self._events.get()) is not None:
+                event, reservations = item
                 yield event
+                for reservation in reservations:
+                    reservation.release()
                 self._events.task_done()
         finally:
             planning.cancel()
             await asyncio.wait([planning])
             failure = None if planning.cancelled() else planning.exception()
         if isinstance(failure, PlanInvalid | ProviderError):
-            for attempt in failure.attempts:
-                yield self._usage_event(attempt)
+            for attempt in failure.attempts[self._repairs :]:
+                yield self._usage_event(attempt["usage"])
         self.document = planning.result()
         if self._plan_result is not None:
             nodes = len(self._plan_result.graph.nodes)
@@ -152,27 +190,32 @@ class _PlanStream:
             node_types=data.allowed_node_types,
             max_nodes=data.max_nodes,
             settings=CallSettings(data.temperature, data.max_tokens, data.reasoning_effort),
-            scope=CallScope(
-                context.run_id, context.path, context.attempt, context.answers, context.time_left_s
-            ),
+            scope=self._scope,
         )
         self._plan_result = plan
         # Emit before the plan is stored: a later run reads the stored plan and repeats no call.
-        for attempt in plan.attempts:
-            self._events.put_nowait(self._usage_event(attempt))
+        for attempt in plan.attempts[self._repairs :]:
+            self._emit(self._usage_event(attempt["usage"]), self._budget.take())
         await self._events.join()
         return {"goal": plan.user_prompt, "title": plan.title, **plan.graph.to_document()}
 
     def _on_progress(self, progress: PlanEvent) -> None:
+        if progress.usage is not None:
+            self._repairs += 1
+            self._emit(self._usage_event(progress.usage), self._budget.take())
         if progress.kind != "delta":
-            self._events.put_nowait(self._event(PLANNING, {"kind": progress.kind, **progress.data}))
+            self._emit(self._event(PLANNING, {"kind": progress.kind, **progress.data}))
         elif progress.data["reasoning"]:  # the rest is JSON of the reply, not for display
             piece = {"text": progress.data["text"], "kind": "reasoning"}
-            self._events.put_nowait(self._event("delta", piece))
+            self._emit(self._event("delta", piece))
 
-    def _usage_event(self, attempt: Mapping[str, Any]) -> NodeEvent:
+    def _emit(self, event: NodeEvent, reservations: Sequence[Reservation] = ()) -> None:
+        """Emit an event; what was reserved for the calls that it reports is released after it."""
+        self._events.put_nowait((event, [*reservations]))
+
+    def _usage_event(self, usage: Mapping[str, Any]) -> NodeEvent:
         provider, model = self._model
-        return self._event("usage", {"provider": provider, "model": model, **attempt["usage"]})
+        return self._event("usage", {"provider": provider, "model": model, **usage})
 
     def _event(self, event_type: str, data: Json) -> NodeEvent:
         context = self._context

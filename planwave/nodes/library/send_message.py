@@ -12,8 +12,8 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType, pass_through,
 class SendMessageData(NodeData):
     """The message: a text, by default the input, and any other JSON for the caller."""
 
-    message: str | None = template(None)
-    extras: Json = template(None)
+    message: str | None = template(None, description="The text; without one, the input.")
+    extras: Json = template(None, description="Any other value for the caller.")
 
 
 class SendMessage(NodeType):
@@ -26,6 +26,7 @@ class SendMessage(NodeType):
 
     node_type = "send_message"
     purpose = "Tell the caller a text, and extras, while the run goes on; passes its input on."
+    summary = "Show a message while the run goes on."
     Data = SendMessageData
     fails_permanently = True
 

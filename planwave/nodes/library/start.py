@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json, Port
@@ -12,7 +14,7 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType
 class StartData(NodeData):
     """What the node gives when the execution brings no input for it."""
 
-    initial_input: Json = ""
+    initial_input: Json = Field("", description="The input of runs that bring none.")
 
 
 class Start(NodeType):
@@ -20,10 +22,11 @@ class Start(NodeType):
 
     node_type = "start"
     purpose = "Begin the flow with the input of the execution."
+    summary = "Begin with what the run is given."
     Data = StartData
     fails_permanently = True
     inputs: tuple[Port, ...] = ()
-    entry = True
+    entry = expects_input = True
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
         return "" if data.initial_input is None else copy_json(data.initial_input)

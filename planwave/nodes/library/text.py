@@ -12,7 +12,7 @@ from planwave.nodes.value_type import ValueType, value_ports
 class TextData(NodeData):
     """The text; ``{{ … }}`` in it is resolved."""
 
-    text: str = template()
+    text: str = template(description="The text.")
 
 
 class Text(ValueType):
@@ -20,6 +20,7 @@ class Text(ValueType):
 
     node_type = "text"
     purpose = "Give a fixed text or a template filled from earlier results; no model is asked."
+    summary = "Give a text, with parts from earlier steps."
     Data = TextData
     outputs = value_ports("text")
 

@@ -18,8 +18,10 @@ _HINT = 'write "expression": "{{ … }}", or "fields": {"name": "{{ … }}"}'
 class TransformData(NodeData):
     """One of the two."""
 
-    expression: Json = template(None)
-    fields: dict[str, Json] | None = template(None)
+    expression: Json = template(None, description="What gives the value: {{ … }}.")
+    fields: dict[str, Json] | None = template(
+        None, description="An expression for each field of an object, in place of one."
+    )
 
 
 class Transform(NodeType):
@@ -30,6 +32,7 @@ class Transform(NodeType):
         "Work out a value with an expression such as {{ input.price * 2 }}, or an object with one "
         "for each of its fields; no model is asked."
     )
+    summary = "Work out a value from earlier results."
     Data = TransformData
     fails_permanently = True
 

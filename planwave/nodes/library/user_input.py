@@ -23,12 +23,12 @@ _MAX_ERRORS: Final = 5
 class UserInputData(NodeData):
     """What the node gives when the execution brings nothing for it."""
 
-    message: str = template("")
-    files: Files = Field([])
-    images: Images = Field([])
-    extras: dict[str, Json] = Field({})
-    chat_id: str | None = Field(None, min_length=1)
-    thread_id: str | None = Field(None, min_length=1)
+    message: str = template("", description="The text of the message.")
+    files: Files = Field([], description="Its files.")
+    images: Images = Field([], description="Its images.")
+    extras: dict[str, Json] = Field({}, description="Any other values that come with it.")
+    chat_id: str | None = Field(None, min_length=1, description="The chat that it belongs to.")
+    thread_id: str | None = Field(None, min_length=1, description="The thread within the chat.")
 
 
 class UserInput(NodeType):
@@ -42,6 +42,7 @@ class UserInput(NodeType):
 
     node_type = "user_input"
     purpose = "Begin with a person's message, its files and images; each has a handle of its own."
+    summary = "Begin with a person's message and files."
     Data = UserInputData
     fails_permanently = True
     inputs: tuple[Port, ...] = ()
@@ -54,7 +55,7 @@ class UserInput(NodeType):
         Port("chatId", "text"),
         Port("threadId", "text"),
     )
-    entry = True
+    entry = expects_input = True
     planned = False
 
     async def run(

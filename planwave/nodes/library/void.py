@@ -17,6 +17,7 @@ class Void(NodeType):
 
     node_type = "void"
     purpose = "Discard the input; no result."
+    summary = "Take the input and give nothing."
     Data = NodeData
     fails_permanently = True
     outputs: tuple[Port, ...] = ()

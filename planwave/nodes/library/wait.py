@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
 from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
-from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
+from planwave.graph.model import DataValue, Json
+from planwave.graph.protocols import FlowContext, Suspension
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
-    NodeType,
+    ResumableType,
     pass_through,
     template,
 )
@@ -27,15 +27,17 @@ _CONTINUE = "continue"
 class WaitData(NodeData):
     """How long, or until when (ISO 8601; UTC where it names no zone); one of the two."""
 
-    seconds: float | None = Field(None, ge=0, le=MAX_WAIT_S)
-    until: str | None = template(None)
+    seconds: float | None = Field(
+        None, ge=0, le=MAX_WAIT_S, description="How long it waits, in seconds."
+    )
+    until: str | None = template(None, description="Until when it waits: ISO 8601, UTC.")
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Wait(NodeType):
+class Wait(ResumableType):
     """Passes its input on when the time has come.
 
     The node waits as a request of the kind ``timer``, which is answered when the time has come. It
@@ -51,6 +53,7 @@ class Wait(NodeType):
         "Go on later, only where the goal asks for it: after data.seconds, or at the time data.until "
         "(ISO 8601, UTC)."
     )
+    summary = "Go on after a while or at a time."
     Data = WaitData
     fails_permanently = True
 
@@ -87,16 +90,11 @@ class Wait(NodeType):
         }
         return Suspension(request, None, time_left_s, {"decision": _CONTINUE, "note": ""})
 
-    async def resume(
-        self,
-        data: Mapping[str, Json],
-        inputs: Inputs,
-        context: FlowContext,
-        state: Json,
-        answer: Json,
-    ) -> ExecutionResult:
+    async def on_answer(
+        self, data: WaitData, inputs: Inputs, context: FlowContext, state: Json, answer: Json
+    ) -> DataValue:
         """Pass the input on after the time has come or the wait was ended early."""
-        return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)})
+        return pass_through(inputs)
 
     def check(self, data: WaitData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None or any(map(view.is_wired, ("seconds", "until"))):

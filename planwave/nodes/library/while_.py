@@ -40,11 +40,15 @@ _DEFAULT_MAX_ROUNDS: Final = 100
 class WhileData(NodeData):
     """The condition, and the graph of each round."""
 
-    condition: str = expression_field(*_VARIABLES)
-    body: dict[str, Any] | None = graph_field(*_VARIABLES)
+    condition: str = expression_field(
+        *_VARIABLES, description="Whether there is another round: true or false."
+    )
+    body: dict[str, Any] | None = graph_field(
+        *_VARIABLES, description="The graph that runs in each round."
+    )
     flow: FlowName | None = flow_field()
-    initial: Any = template(None)
-    max_iterations: int | None = limited_field(_LIMIT)
+    initial: Any = template(None, description="The first value; without one, the input.")
+    max_iterations: int | None = limited_field(_LIMIT, description="The most rounds.")
 
 
 class While(NodeType):
@@ -55,11 +59,13 @@ class While(NodeType):
         "Repeat the graph in body as long as condition, an expression over value and index, is true; "
         "value is the input, then what each round came to."
     )
+    summary = "Repeat steps as long as a condition holds."
     Data = WhileData
     inputs = (INPUT,)
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("iterations", "integer"))
     reads_goal = True
     runs_graphs = True
+    replayable = True
 
     async def run(self, data: WhileData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         nested = await load("body", data.body, data.flow, _VARIABLES, context)

@@ -129,14 +129,21 @@ def _control_groups(controller: str) -> Iterator[Path]:
 
 
 def _idle_cores(cores: float, seconds: float) -> float | None:
-    before = _cpu_ticks()
+    """Measure the cores that no other program uses.
+
+    The work of this process counts as idle: at the start of a command it loads modules on one core,
+    which it leaves to the model a moment later.
+    """
+    before, own_before = _cpu_ticks(), time.process_time()
     if before is None:
         return _idle_by_load(cores)
     time.sleep(seconds)
-    after = _cpu_ticks()
+    after, own_s = _cpu_ticks(), time.process_time() - own_before
     if after is None or after[1] <= before[1]:
         return _idle_by_load(cores)
-    return cores * (after[0] - before[0]) / (after[1] - before[1])
+    total = after[1] - before[1]
+    unused = after[0] - before[0] + own_s * os.sysconf("SC_CLK_TCK")
+    return cores * min(unused, total) / total
 
 
 def _cpu_ticks() -> tuple[int, int] | None:

@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 
 from planwave.errors import InputError, ProviderError
 from planwave.providers.local.catalog import ModelFile, model_file
+from planwave.providers.protocols import ModelDownload
 
 DownloadProgress = Callable[[str, int, int], None]
 """Called with the name of the model, the bytes downloaded so far, and the size in bytes."""
@@ -319,6 +320,28 @@ def download_model(
         raise  # of the progress callback; the disk raises none
     except OSError as error:
         raise _unusable_error(file, folder, error) from error
+
+
+def running_download(file: ModelFile, directory: Path) -> ModelDownload | None:
+    """Return how far a download of a model is, None if no process works on one."""
+    folder = expand_home(directory)
+    work = folder / f".{file.name}.fetch"
+    if not work.is_dir() or not _is_locked(folder / f".{file.name}.lock"):
+        return None
+    return ModelDownload(file.name, size_of(work / "whole") + bytes_under(work / "hub"), file.size)
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether a process holds a lock file; False where the disk supports no locks."""
+    lock = FileLock(path, fallback_to_soft=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except OSError:
+        return False
+    lock.release()
+    return False
 
 
 def sha256_of(path: Path) -> str:

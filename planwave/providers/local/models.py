@@ -7,6 +7,7 @@ Nothing starts before the first :meth:`LocalModelServers.endpoint`. Each model g
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import importlib.util
 import secrets
 import subprocess
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from planwave.errors import InputError, ProviderError, UnknownModel
+from planwave.errors import InputError, ProviderError, UnknownModel, reason_of
 from planwave.providers.local import server_main
 from planwave.providers.local.capacity import (
     Machine,
@@ -27,7 +28,13 @@ from planwave.providers.local.capacity import (
     unfit_reason,
 )
 from planwave.providers.local.catalog import MODEL_FILES, ModelFile, is_path
-from planwave.providers.local.download import expand_home, is_present, model_path, verified_path
+from planwave.providers.local.download import (
+    expand_home,
+    is_present,
+    model_path,
+    running_download,
+    verified_path,
+)
 from planwave.providers.local.process import (
     ModelServer,
     exit_reason,
@@ -35,7 +42,8 @@ from planwave.providers.local.process import (
     start_process,
     stop,
 )
-from planwave.providers.protocols import ModelProfile
+from planwave.providers.local.prompt_state import FOLDER, PromptStateFiles, load_prompt_state
+from planwave.providers.protocols import ModelDownload, ModelProfile, ModelRequest
 from planwave.settings import Settings
 
 PROVIDER = "local"
@@ -123,6 +131,11 @@ class LocalModelServers:
             )
         return True, f"{model} is in {path.parent}", ""
 
+    def running_download(self) -> ModelDownload | None:
+        """Return how far a download of the default model is, None if there is none."""
+        file = self._known_file(self.default_model)
+        return None if file is None else running_download(file, self._settings.model_dir)
+
     def required_download(self) -> str | None:
         """Return the model whose download would make this provider available, else None.
 
@@ -153,6 +166,7 @@ class LocalModelServers:
             structured_output=True,
             tools=False,
             images=False,
+            continues=True,
             max_output_tokens=SMALL_MODEL_TOKENS if small else 4 * SMALL_MODEL_TOKENS,
         )
 
@@ -170,6 +184,18 @@ class LocalModelServers:
         if server is None or not await server.is_healthy():
             server = await asyncio.to_thread(self._start_server, model, closed, server)
         return f"{server.address}/v1", server.key
+
+    async def prepare(self, request: ModelRequest) -> None:
+        """Load the saved state of a request's fixed beginning, or save it for later processes."""
+        server = self._servers.get(request.model)
+        if server is not None and server.saves_states:
+            settings = {
+                "model": self._content_id(request.model),
+                "runtime": _runtime_version(),
+                "context": CONTEXT_TOKENS,
+            }
+            limit_s = self._settings.limits.call_s
+            await load_prompt_state(server, self._states(), request, settings, limit_s)
 
     async def close(self) -> None:
         """Stop the servers, including those that are starting."""
@@ -217,14 +243,22 @@ class LocalModelServers:
                 return server
             except OSError as error:
                 raise _unavailable_error(
-                    f"the embedded model server cannot be started: {error}", model
+                    f"the embedded model server cannot be started: {reason_of(error)}", model
                 ) from error
             finally:
                 self._loading.discard(model)
 
     def _launch(self, model: str, path: Path, threads: int, closed: int) -> ModelServer:
         key = secrets.token_urlsafe(24)
-        options = {"path": str(path), "name": model, "slots": SLOTS, "context": CONTEXT_TOKENS}
+        states = self._states()
+        saves_states = states.open()
+        options = {
+            "path": str(path),
+            "name": model,
+            "slots": SLOTS,
+            "context": CONTEXT_TOKENS,
+            "states": str(states.folder) if saves_states else "",
+        }
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
             with self._closing:
                 self._check_open(model, closed)
@@ -236,7 +270,23 @@ class LocalModelServers:
                 self._end(process)
                 message = f"the embedded model server did not start: {reason}"
                 raise _unavailable_error(message, model, self._start_hint(model, path))
-        return ModelServer(process, reply["address"], key)
+        return ModelServer(process, reply["address"], key, saves_states)
+
+    def _states(self) -> PromptStateFiles:
+        return PromptStateFiles(expand_home(self._settings.model_dir) / FOLDER)
+
+    def _content_id(self, model: str) -> str:
+        """Return what changes with the content of a model's file.
+
+        The sha256 of the catalog; for other files path, size and modification time, because reading
+        gigabytes takes seconds.
+        """
+        file = self._known_file(model)
+        if file is not None:
+            return file.sha256
+        path, _ = self._file_of(model)
+        status = path.stat()
+        return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
 
     def _start_hint(self, model: str, path: Path) -> str:
         if self._known_file(model) is not None:
@@ -287,6 +337,10 @@ def _unavailable_error(message: str, model: str, hint: str = _DOCTOR_HINT) -> Pr
 
 def _is_installed() -> bool:
     return importlib.util.find_spec("xllamacpp") is not None
+
+
+def _runtime_version() -> str:
+    return importlib.metadata.version("xllamacpp") if _is_installed() else ""
 
 
 def _configured(settings: Settings) -> str:

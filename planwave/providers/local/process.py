@@ -36,6 +36,7 @@ class ModelServer:
     process: subprocess.Popen[str]
     address: str
     key: str = field(repr=False)
+    saves_states: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -100,6 +101,10 @@ def handshake(process: subprocess.Popen[str], options: Mapping[str, Any]) -> dic
         reply = json.loads(process.stdout.readline())
     except (OSError, ValueError):
         return {}
+    finally:
+        # Here and not in ``stop``, which may run meanwhile: a closed pipe leaves the selector without
+        # a word, and this would wait until the end of its time.
+        process.stdout.close()
     return reply if isinstance(reply, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -128,8 +133,5 @@ def stop(processes: list[subprocess.Popen[str]]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if process.stdout is not None:
-            with suppress(OSError, ValueError):
-                process.stdout.close()
         with suppress(ValueError):
             processes.remove(process)

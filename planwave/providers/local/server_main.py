@@ -73,6 +73,8 @@ def _serve(wanted: dict[str, Any]) -> Any:
     params.offline = True
     params.cache_prompt = True
     params.cache_ram_mib = 256
+    if wanted["states"]:
+        params.slot_save_path = os.path.join(wanted["states"], "")  # a prefix of file names
     params.verbosity = 1
     _set_sampling_defaults(params.sampling)
     return native.Server(params)

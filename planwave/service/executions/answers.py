@@ -7,7 +7,9 @@ from typing import Final, cast
 
 from planwave.errors import Conflict, Gone, GraphInvalid, NotFound
 from planwave.events import ExecutionState
+from planwave.events.budget import amount_text, is_amount
 from planwave.events.node_state import OpenRequest
+from planwave.events.request_text import BUDGET, EDIT, PLAN_APPROVAL, RAISE
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.json_values import json_faults, pointer_of_name
 from planwave.graph.model import Json
@@ -16,6 +18,20 @@ from planwave.graph.suggestions import closest_match
 MAX_NOTE_CHARS: Final = 10_000
 _FIELDS: Final = ("decision", "note", "value", "form")
 _INVALID: Final = "invalid-answer"
+_CLOSED: Final = {"timeout": "its time was over", "cancelled": "its node was cancelled"}
+_END: Final = {
+    "cancelled": "its execution was cancelled",
+    "failed": "its execution failed",
+    "completed": "its execution has ended",
+}
+"""Why a request is closed that was open when the execution ended, such as that of the plan."""
+_GIVES: Final = {"interrupted": "give_result", PLAN_APPROVAL: EDIT, BUDGET: RAISE}
+"""The one decision that comes with a value, by kind of request."""
+_GIVEN: Final = {
+    "give_result": ("what the step would have given", 'add "value", any JSON'),
+    EDIT: ("the changed plan", 'add "value", its graph, or {"plan_hash"} of a new revision'),
+    RAISE: ("the new limits", 'add "value", such as {"usd": 10}'),
+}
 
 
 class InvalidAnswer(GraphInvalid):
@@ -38,7 +54,7 @@ def open_request(state: ExecutionState, request_id: str) -> OpenRequest:
     Raises:
         NotFound: The execution never made such a request.
         Conflict: ``request-answered``.
-        Gone: ``request-closed``: its time was over, or its node was cancelled.
+        Gone: ``request-closed``: its time was over, or its node or execution was cancelled.
     """
     found = state.requests.get(request_id)
     if found is not None:
@@ -47,12 +63,19 @@ def open_request(state: ExecutionState, request_id: str) -> OpenRequest:
     if closed_by is None:
         raise NotFound(
             f"execution {state.execution_id} has no request {request_id!r}",
-            hint="its open requests are listed under /requests",
+            hint=f"its open requests are {', '.join(map(repr, state.requests))}"
+            if state.requests
+            else "it has no open request",
         )
     if closed_by == "answered":
-        raise Conflict(f"request {request_id!r} was answered already", code="request-answered")
-    why = "its time was over" if closed_by == "timeout" else "its node was cancelled"
+        raise request_answered(request_id)
+    why = _CLOSED.get(closed_by) or _END[state.status]
     raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
+
+
+def request_answered(request_id: str) -> Conflict:
+    """Return the error for a second answer to a request."""
+    return Conflict(f"request {request_id!r} was answered already", code="request-answered")
 
 
 def validate_answer(request: Json, answer: Json) -> Json:
@@ -60,9 +83,11 @@ def validate_answer(request: Json, answer: Json) -> Json:
 
     A request that has ``actions`` (or ``form``, or ``editable``) is answered with ``{"decision",
     "note"?, "value"?, "form"?}``: the decision is one of its actions, the value may only be given
-    where it is ``editable``, the form fits its JSON Schema. Without a form in the answer an empty
+    where it is ``editable``, and fits its ``valueSchema``, the form fits its JSON Schema. Without a form in the answer an empty
     one, ``{}``, has to fit. Of the kind ``interrupted``, ``give_result`` comes with a value and
-    nothing else does. Requests of other shapes are their node's own affair: any JSON answers them.
+    nothing else does; of the kind ``plan-approval``, ``edit``; of the kind ``budget``, ``raise``, with
+    limits above what is used. Requests of other shapes take any JSON:
+    their node checks it.
 
     Args:
         request: As in ``node.waiting``.
@@ -82,7 +107,10 @@ def validate_answer(request: Json, answer: Json) -> Json:
         return answer
     if not isinstance(answer, dict):
         message = f"an answer is an object with a decision, not {short_repr(answer)}"
-        raise InvalidAnswer([_answer_error(_INVALID, message, "", _decisions_hint(asked))])
+        hint = _decisions_hint(asked)
+        if isinstance(answer, str) and answer in cast("list[str]", asked.get("actions", ())):
+            hint = f'write {{"decision": "{answer}"}}'
+        raise InvalidAnswer([_answer_error(_INVALID, message, "", hint)])
     given = cast("dict[str, Json]", answer)
     found = [
         *_shape_errors(asked, given),
@@ -111,8 +139,12 @@ def _expected_fields(request: Json) -> dict[str, Json] | None:
         asked["form"] = named["form"]
     if isinstance(named.get("editable"), bool):
         asked["editable"] = named["editable"]
-    if asked and named.get("kind") == "interrupted":
-        asked["gives"] = "give_result"
+        if isinstance(named.get("valueSchema"), dict):
+            asked["value_schema"] = named["valueSchema"]
+    kind = named.get("kind")
+    if asked and isinstance(kind, str) and kind in _GIVES:
+        asked["gives"] = _GIVES[kind]
+        asked |= {name: named.get(name) for name in ("limits", "used") if kind == BUDGET}
     return asked or None
 
 
@@ -152,13 +184,41 @@ def _value_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Di
     gives = asked.get("gives")
     if gives is not None and given.get("decision") == gives:
         if "value" not in given:
-            message = f"{gives} needs a value: what the step would have given"
-            yield _answer_error(_INVALID, message, "/value", 'add "value", any JSON')
+            what, hint = _GIVEN[str(gives)]
+            yield _answer_error(_INVALID, f"{gives} needs a value: {what}", "/value", hint)
+        elif gives == RAISE:
+            yield from _budget_errors(asked, given["value"])
     elif "value" in given and asked.get("editable") is not True:
         message = (
             "the value cannot be edited here" if gives is None else f"only {gives} has a value"
         )
         yield _answer_error("value-not-editable", message, "/value", "leave out value")
+    elif "value" in given and "value_schema" in asked:
+        yield from _schema_errors("value", asked["value_schema"], given["value"], _INVALID)
+
+
+def _budget_errors(asked: dict[str, Json], value: Json) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the limits that raise a budget."""
+    limits = cast("dict[str, float]", asked.get("limits") or {})
+    used = cast("dict[str, float]", asked.get("used") or {})
+    hint = f"its limits are {', '.join(limits)}; only those that are to change are given"
+    raised = cast("dict[str, Json]", value if isinstance(value, dict) else {})
+    if not raised:
+        message = f"the new limits are an object, not {short_repr(cast('Json', value))}"
+        yield _answer_error(_INVALID, message, "/value", hint)
+    for name, most in raised.items():
+        pointer = f"/value{pointer_of_name(name)}"
+        if name not in limits:
+            message = f"this budget does not limit {short_repr(name)}"
+            yield _answer_error(_INVALID, message, pointer, hint)
+        elif not is_amount(name, most):
+            message = f"a limit of {name} is a number above 0, not {short_repr(most)}"
+            yield _answer_error(_INVALID, message, pointer)
+        elif cast("float", most) <= used.get(name, 0):
+            message = (
+                f"{amount_text(name, used[name])} are used already; the new limit is above that"
+            )
+            yield _answer_error(_INVALID, message, pointer)
 
 
 def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
@@ -167,12 +227,16 @@ def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Dia
             message = "no form is asked for here"
             yield _answer_error("invalid-form", message, "/form", "leave out form")
         return
+    yield from _schema_errors("form", asked["form"], given.get("form", {}), "invalid-form")
+
+
+def _schema_errors(field: str, schema: Json, given: Json, code: str) -> Iterator[Diagnostic]:
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
     from planwave.nodes.json_schema import validate
 
-    for fault in validate(asked["form"], given.get("form", {})):
-        message = f"form{fault.pointer}: {fault.message}"
-        yield _answer_error("invalid-form", message, f"/form{fault.pointer}", fault.hint)
+    for fault in validate(schema, given):
+        message = f"{field}{fault.pointer}: {fault.message}"
+        yield _answer_error(code, message, f"/{field}{fault.pointer}", fault.hint)
 
 
 def _decisions_hint(asked: dict[str, Json]) -> str | None:

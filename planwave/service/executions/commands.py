@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
-from itertools import count
-from typing import TYPE_CHECKING, Self
+from collections.abc import Collection
+from contextlib import AsyncExitStack, suppress
+from itertools import count, islice
+from typing import TYPE_CHECKING, Final, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
-from planwave.events.types import SET_ASIDE, WAITING
+from planwave.events.request_text import EDIT, field_of
+from planwave.events.types import WAITING, SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
+from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
+from planwave.graph.suggestions import closest_match
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
 from planwave.service.executions.answers import open_request, validate_answer
 from planwave.service.executions.document_writer import DocumentWriter
+from planwave.service.executions.loading import set_aside_data
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
 from planwave.service.executions.runner import Command, ExecutionRunner
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from planwave.executor.driver.execution import Execution
 
 _log = logging.getLogger(__name__)
+_NODES_SHOWN: Final = 8
 
 
 class ExecutionCommands:
@@ -131,6 +137,7 @@ class ExecutionCommands:
             except Conflict as error:
                 await self._set_aside_unreadable(execution_id, error)
                 raise
+            await self._finish_edit(live)
             await held.enter_async_context(live.commands)
             if live.queue_entry is not None or live.is_over:
                 return False
@@ -140,12 +147,39 @@ class ExecutionCommands:
             self.runner.requeue(live, QueuedExecution(is_recovery=True))
             return True
 
+    async def _finish_edit(self, live: LiveExecution) -> None:
+        """Store the answer that made this execution, if the process ended before it was stored.
+
+        If the request was answered otherwise, this execution is cancelled.
+        """
+        execution_id, approval = live.execution_id, live.state.approval
+        if approval is None or "answer" in approval:
+            return
+        before = await self._superseded(execution_id)
+        if before is None:
+            return
+        try:
+            old = await self._streaming.state(before["execution_id"])
+        except (NotFound, Conflict):  # it was deleted or cannot be read, so it does not ask
+            return
+        answer = (old.approval or {}).get("answer")
+        if field_of(field_of(answer, "value"), "execution_id") == execution_id:
+            return
+        with suppress(Conflict, Gone):
+            await self.supersede(execution_id)
+            return
+        await self.cancel_unneeded(execution_id, old.execution_id)
+
+    async def _superseded(self, execution_id: str) -> SupersededDocument | None:
+        """Return the request that the plan of an execution answers, as an edit of the plan before."""
+        (created,) = await self._store.events(execution_id, limit=1)
+        return created.data.get("supersedes")
+
     async def _set_aside_unreadable(self, execution_id: str, error: Conflict) -> None:
         """Pause an execution that cannot be read and was interrupted while it ran."""
         async with self._unreadable_lock:
             if (await load_record(self._store, execution_id)).status == "executing":
-                data: dict[str, Json] = {"reason": f"set aside: {error.message}", "kind": SET_ASIDE}
-                await self._append_unread(execution_id, "execution.paused", data)
+                await self._append_unread(execution_id, "execution.paused", set_aside_data(error))
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -211,8 +245,18 @@ class ExecutionCommands:
 
     async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
         state = await self._streaming.state(execution_id)
-        if path not in state.nodes:
-            raise NotFound(f"execution {execution_id} has no node {path!r}")
+        node = state.nodes.get(path)
+        if node is None:
+            raise NotFound(
+                f"execution {execution_id} has no node {short_repr(path)}",
+                hint=_nodes_hint(path, state.nodes),
+            )
+        if node.status in ENDED_NODE:
+            raise Conflict(
+                f"node {path!r} is already {node.status}",
+                code="not-running",
+                hint="only a node that runs or waits can be cancelled",
+            )
         return await self._send_command(
             execution_id, lambda execution: execution.cancel_node(path, cause)
         )
@@ -261,14 +305,16 @@ class ExecutionCommands:
             StoreError, ShuttingDown: It stays as it is.
         """
         self.runner.check_open()
-        async with self._live_executions.acquire(execution_id) as live, live.commands:
-            was_accepted = (await load_record(self._store, execution_id)).queued
-            status = live.state.status
-            if live.is_unscheduled and (
-                status == "executing" or (status == "starting" and was_accepted)
-            ):
-                self.runner.requeue(live, QueuedExecution(is_recovery=True))
-                return await load_record(self._store, execution_id)
+        async with self._live_executions.acquire(execution_id) as live:
+            await self._finish_edit(live)
+            async with live.commands:
+                was_accepted = (await load_record(self._store, execution_id)).queued
+                status = live.state.status
+                if live.is_unscheduled and (
+                    status == "executing" or (status == "starting" and was_accepted)
+                ):
+                    self.runner.requeue(live, QueuedExecution(is_recovery=True))
+                    return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, lambda execution: execution.resume())
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
@@ -290,7 +336,7 @@ class ExecutionCommands:
         Raises:
             NotFound: No such execution, or it never made such a request.
             Conflict: ``request-answered``.
-            Gone: ``request-closed``: its time was over, or its node was cancelled.
+            Gone: ``request-closed``: its time was over, or its node or execution was cancelled.
             InputError: It is no answer to this request.
             StoreError, ShuttingDown: The request stays open.
         """
@@ -306,6 +352,24 @@ class ExecutionCommands:
                 # The driver may not know why a request of a nested run was closed; its events do.
                 open_request(live.state, request_id)
                 raise
+
+    async def supersede(self, execution_id: str) -> None:
+        """Answer the request for approval that the plan of a new execution is the edit of, if any.
+
+        Raises:
+            PlanwaveError: As :meth:`answer`; the new execution is not needed then.
+        """
+        before = await self._superseded(execution_id)
+        if before is None:
+            return
+        approval = (await self._streaming.state(execution_id)).approval or {}
+        value = {"execution_id": execution_id, "plan_hash": approval["plan_hash"]}
+        answer = {"decision": EDIT, "note": before.get("note", ""), "value": value}
+        await self.answer(before["execution_id"], before["request_id"], answer)
+
+    async def cancel_unneeded(self, execution_id: str, superseded: str) -> None:
+        """Cancel the execution of an edited plan, as the one that asked took no such answer."""
+        await self.cancel(execution_id, f"execution {superseded} took no answer")
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
         """Send a command to an execution, running or stored."""
@@ -377,12 +441,21 @@ def require_not_ended(record: ExecutionRecord) -> None:
         Conflict: The execution has ended.
     """
     if record.status in ENDED_STATUS:
-        raise Conflict(f"execution {record.execution_id} is already {record.status}")
+        raise _already_ended(record.execution_id, record.status)
 
 
 def _require_not_over(state: ExecutionState) -> None:
     if state.is_over:
-        raise Conflict(f"execution {state.execution_id} is already {state.status}")
+        raise _already_ended(state.execution_id, state.status)
+
+
+def _already_ended(execution_id: str, status: str) -> Conflict:
+    hint = (
+        "fork it to run its steps again"
+        if status == "completed"
+        else f"retry it to run its {status} steps again"
+    )
+    return Conflict(f"execution {execution_id} is already {status}", hint=hint)
 
 
 def _require_started(state: ExecutionState) -> None:
@@ -392,3 +465,10 @@ def _require_started(state: ExecutionState) -> None:
             code="not-started",
             hint="wait for its turn, or cancel it",
         )
+
+
+def _nodes_hint(path: str, nodes: Collection[str]) -> str:
+    if near := closest_match(path, nodes):
+        return f"did you mean {near!r}?"
+    more = ", …" if len(nodes) > _NODES_SHOWN else ""
+    return f"its nodes are {', '.join(islice(nodes, _NODES_SHOWN))}{more}"

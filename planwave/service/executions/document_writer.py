@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -14,7 +15,7 @@ from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage.documents import build_document, document_text, write_documents
 from planwave.storage.files import delete_document
-from planwave.storage.records import ExecutionRecord, Store
+from planwave.storage.records import ExecutionRecord, Store, StoredCall
 from planwave.storage.sqlite.errors import is_store_failure
 
 _log = logging.getLogger(__name__)
@@ -173,7 +174,8 @@ class DocumentWriter:
         failed: dict[str, Exception]
         odd = set[str]()
         try:
-            made = await self._store.project_each(execution_ids, _text_of)
+            calls = await self._store.calls(execution_ids)
+            made = await self._store.project_each(execution_ids, partial(_text_of, calls))
             whole = {of: each for of, each in made.items() if each.error is None}
             failed = {of: each.error for of, each in made.items() if each.error is not None}
             odd = {of for of, error in failed.items() if not _is_transient(error)}
@@ -193,9 +195,14 @@ def _is_transient(error: Exception) -> bool:
     return isinstance(error, StoreError) or is_store_failure(error)
 
 
-def _text_of(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Text:
+def _text_of(
+    calls: Mapping[str, Sequence[StoredCall]],
+    record: ExecutionRecord,
+    read: Callable[[], list[Event]],
+) -> _Text:
     try:
         events = read()
-        return _Text(document_text(build_document(events, record)), events[-1].seq)
+        document = build_document(events, record, calls.get(record.execution_id, ()))
+        return _Text(document_text(document), events[-1].seq)
     except Exception as error:  # noqa: BLE001 - of one execution; others have theirs written
         return _Text(b"", 0, error)

@@ -23,6 +23,7 @@ from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.fork import ForkRequest, build_fork
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.parent_results import parent_data
+from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.executions.retry import failed_nodes
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef, plan_of_flow
@@ -30,7 +31,6 @@ from planwave.service.plans.documents import (
     CheckedPlan,
     CheckReport,
     load_plan,
-    plan_of,
     raise_for_run,
     record_of,
 )
@@ -42,11 +42,13 @@ from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
+    from planwave.events import ExecutionState
+    from planwave.events.types import ApprovalDocument, SupersededDocument
     from planwave.service.executions.fork import NodeChanges
     from planwave.settings import Limits
 
 _log = logging.getLogger(__name__)
-Executable: TypeAlias = str | Plan | CheckedPlan | FlowRef
+Executable: TypeAlias = str | PlanRecord | Plan | CheckedPlan | FlowRef
 """The id of a stored plan, one that was read, or a flow."""
 _LIMITS: Final = {
     "max_parallel": "parallel_nodes",
@@ -54,6 +56,7 @@ _LIMITS: Final = {
     "run_timeout_s": "run_timeout_s",
     "max_events": "events",
     "max_result_bytes": "largest_result_bytes",
+    "max_event_bytes": "event_bytes",
     "max_state_bytes": "run_state_bytes",
     "max_steps": "steps",
     "max_depth": "nested_depth",
@@ -113,32 +116,46 @@ class ExecutionService:
         policies: Policies | None = None,
         trigger: Json = None,
         execution_id: str | None = None,
+        require_approval: bool = False,
+        supersedes: SupersededDocument | None = None,
+        queued: bool = False,
     ) -> ExecutionRecord:
         """Create an execution of a plan; it is durable when this returns, and not yet queued.
 
         Args:
-            plan: The id of a stored plan, or one that :meth:`read_plan` or :meth:`parse_and_check`
-                gave; that is stored too. Or a flow, or one of its versions.
+            plan: The id of a stored plan, or its record, which binds the execution to that revision;
+                one that was just read, which is stored too; a flow, or one of its versions.
             inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
             policies: Node policies of this execution, over those of the plan; see
                 :func:`planwave.service.plans.policies.apply_policies`.
             trigger: What expressions see as ``trigger``.
-            execution_id: The id of the execution, chosen by a caller that may repeat the request; if it
-                exists already, it is returned.
+            execution_id: An id chosen by a caller that may repeat the request; one that exists is returned.
+            require_approval: Ask before the first node starts; also done where the operator requires it.
+            supersedes: The request for approval that this plan answers, as an edit of the plan before.
+            queued: Whether to queue it in the same commit; after a crash, the next process starts it.
 
         Raises:
             NotFound: No such plan, flow or version.
-            UnavailableProvider, UnknownProvider, UnknownModel: Nothing was created.
+            UnavailableProvider, UnknownProvider, UnknownModel, ShuttingDown: Nothing was created.
             GraphInvalid: The graph cannot run here (any more); nothing was created.
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
-            ShuttingDown: Nothing was created.
         """
         self._commands.runner.check_open()
         if execution_id is not None and (kept := await self._store.execution(execution_id)):
             return kept
-        made = await self._create(plan, inputs, options, policies, trigger, execution_id)
+        made = await self._create(
+            plan,
+            inputs,
+            options,
+            policies,
+            trigger,
+            execution_id,
+            queued=queued,
+            require_approval=require_approval,
+            supersedes=supersedes,
+        )
         return made.record
 
     async def start(self, execution_id: str) -> ExecutionRecord:
@@ -169,6 +186,7 @@ class ExecutionService:
         policies: Policies | None = None,
         trigger: Json = None,
         execution_id: str | None = None,
+        require_approval: bool = False,
     ) -> ExecutionRecord:
         """Create an execution and queue it; it is accepted (durable) when this returns.
 
@@ -183,7 +201,14 @@ class ExecutionService:
             return await load_record(self._store, execution_id)
         with self._commands.runner.reserve_slot():
             made = await self._create(
-                plan, inputs, options, policies, trigger, execution_id, queued=True
+                plan,
+                inputs,
+                options,
+                policies,
+                trigger,
+                execution_id,
+                queued=True,
+                require_approval=require_approval,
             )
             return await self._submit(made)
 
@@ -217,7 +242,8 @@ class ExecutionService:
         Args:
             execution_id: One that has ended or is paused.
             rerun: Ids of nodes that run in any case, with all that runs inside them.
-            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            changes: ``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle:
+                value}}}``.
             options: How to run; those of the execution before by default. The limits of the service
                 apply in any case, as they are now.
             start: Queue it; else it is made only.
@@ -260,15 +286,19 @@ class ExecutionService:
         limits = self._dependencies.limits
         if options is not None:
             _require_within(options, limits)
-        chosen = _lowered(before.options if options is None else options, limits)
+        options = before.options if options is None else options
+        if request.options is None or options.budget is None:
+            options = replace(options, budget=_budget_of(state, before.options))
+        chosen = _lowered(options, limits)
         waves = wave_count(program, plan_inputs(program, inputs, chosen))
         is_same = fork.graph is before.graph and state.plan_hash is not None
+        new_hash = graph_hash(fork.graph)
         plan = Plan(
             plan_id=state.plan_id or "",
             user_prompt=state.goal,
             title=state.title,
             graph=fork.graph,
-            hash=(state.plan_hash or "") if is_same else graph_hash(fork.graph),
+            hash=(state.plan_hash or "") if is_same else new_hash,
             created_at=self._dependencies.timestamp(),
         )
         return await self._persist(
@@ -281,6 +311,9 @@ class ExecutionService:
                 parent=parent_data(execution_id, fork.rerun, given, is_retry=request.is_retry),
                 program=program,
                 is_checked=True,
+                approval=approval_of_fork(
+                    state, new_hash, required=self._dependencies.require_approval
+                ),
             ),
             new_id,
             waves,
@@ -300,6 +333,8 @@ class ExecutionService:
         execution_id: str | None,
         *,
         queued: bool = False,
+        require_approval: bool = False,
+        supersedes: SupersededDocument | None = None,
     ) -> CreatedExecution:
         made = await self._resolve(plan)
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
@@ -317,6 +352,9 @@ class ExecutionService:
             options=chosen,
             trigger=trigger,
             program=program,
+            approval=self._approval_of(graph, required=require_approval),
+            policies=policies,
+            supersedes=supersedes,
         )
         return await self._persist(
             replace(made.plan, graph=graph),
@@ -327,6 +365,11 @@ class ExecutionService:
             flow=made.flow,
             plan_to_store=made.plan_to_store,
         )
+
+    def _approval_of(self, graph: Graph, *, required: bool) -> ApprovalDocument | None:
+        """Return what a new execution stores about its approval; None if it needs none."""
+        needed = required or self._dependencies.require_approval
+        return {"plan_hash": graph_hash(graph)} if needed else None
 
     async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Return the plan to be executed; a plan that is not stored yet is stored with it."""
@@ -341,10 +384,11 @@ class ExecutionService:
                 )
             case Plan():
                 return ResolvedPlan(source, plan_to_store=source)
+            case PlanRecord():
+                return ResolvedPlan(self._plans.readable_plan(source))
             case _:
-                return ResolvedPlan(
-                    plan_of(await load_plan(self._store, source), self._dependencies.limits)
-                )
+                record = await load_plan(self._store, source)
+                return ResolvedPlan(self._plans.readable_plan(record))
 
     def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
         """Return the diagnostics of a graph; reuse a report of this very graph."""
@@ -368,6 +412,8 @@ class ExecutionService:
         The epoch and last sequence number are set in ``spec``.
         """
         kept = None if plan_to_store is None else record_of(plan_to_store)
+        tracer = self._dependencies.tracer
+        spec.trace_context = {} if tracer is None else tracer.current_context()
         record, created = new_execution(
             plan,
             spec,
@@ -415,11 +461,24 @@ def _lowered(options: RunOptions, limits: Limits) -> RunOptions:
         for option, name in _LIMITS.items()
         for most in (getattr(limits, name),)
     }
-    return replace(options, **bounds)
+    return replace(options, **bounds, budget=_complete_budget(options, limits))
+
+
+def _complete_budget(options: RunOptions, limits: Limits) -> dict[str, float | None]:
+    """Return the budget of the options, with the service's where they have no amount of that name."""
+    usual = {"usd": limits.budget_usd, "tokens": limits.budget_tokens}
+    return {**usual, **(options.budget or {})}
+
+
+def _budget_of(state: ExecutionState, options: RunOptions) -> Mapping[str, float | None] | None:
+    """Return the budget that a fork inherits: that of its parent, raised as a person raised it."""
+    if state.budget is None:
+        return options.budget
+    return {**(options.budget or {}), **state.budget.limits}
 
 
 def _require_within(options: RunOptions, limits: Limits) -> None:
-    """Raise if a caller asks for more than a limit of the service.
+    """Raise if an option is above the limit of the service.
 
     Raises:
         InputError: ``invalid-option``.
@@ -427,11 +486,13 @@ def _require_within(options: RunOptions, limits: Limits) -> None:
     for option, name in _LIMITS.items():
         asked, most = getattr(options, option), getattr(limits, name)
         if asked is not None and asked > most:
-            raise InputError(
+            error = InputError(
                 f"the option {option} is {asked}, at most {most} is allowed (limit {name})",
                 code="invalid-option",
-                hint=f"ask for less, or raise PLANWAVE_LIMIT_{name.upper()}",
+                hint=f"ask for less, or raise the limit {name}",
             )
+            error.limit = name
+            raise error
 
 
 def new_execution(
@@ -489,4 +550,11 @@ def _created_data(plan: Plan, spec: RunSpec, waves: int) -> dict[str, Any]:
         facts["trigger"] = spec.trigger
     if spec.parent is not None:
         facts["parent"] = spec.parent
+    for name, value in (("approval", spec.approval), ("supersedes", spec.supersedes)):
+        if value is not None:
+            facts[name] = value
+    if spec.policies:
+        facts["policies"] = spec.policies
+    if spec.trace_context:
+        facts["trace_context"] = spec.trace_context
     return facts

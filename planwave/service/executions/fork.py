@@ -13,20 +13,26 @@ from planwave.errors import Conflict, GraphInvalid, InputError
 from planwave.events import ExecutionState
 from planwave.executor.options import RunOptions
 from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
 from planwave.graph.model import Graph, Json, Node
 from planwave.service.plans.policies import json_limits
 from planwave.settings import Limits
 
 NodeChanges = Mapping[str, Mapping[str, Json]]
-"""``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``."""
+"""``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle: value}}}``."""
 
 CHANGES: Final = "/changes"
 _RERUN: Final = "/rerun"
 """Where pointers to what is wrong begin."""
 
 _DATA: Final = "data"
+_DESCRIPTION: Final = "description"
 _OUTPUTS: Final = "outputs"
+_READ: Final = {
+    _DATA: "its data are never read",
+    _DESCRIPTION: "its description is never read",
+}
 _NODES_SHOWN: Final = 8
 
 
@@ -41,8 +47,8 @@ class ForkRequest(NamedTuple):
 
     Attributes:
         rerun: Ids of nodes that must run again.
-        changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
-            the results that are set instead of running the node.
+        changes: By node id, ``description``: the node's task, and ``data``: an RFC 7396 merge patch
+            for its data; or ``outputs``: the results that are set instead of running the node.
         options: How to run; None for as before.
         is_retry: The nodes of ``rerun`` keep the valid results of their nested runs; otherwise
             they start from the beginning.
@@ -58,7 +64,7 @@ class Fork(NamedTuple):
     """What a fork runs.
 
     Attributes:
-        graph: The graph of the execution before it, with the changed data; to be checked.
+        graph: The graph of the execution before it, with the changed nodes; to be checked.
         inputs: The inputs of the execution before it, with the outputs changed of those nodes.
         preset: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
             Not inputs: these would say where the graph is entered.
@@ -78,13 +84,18 @@ def changes_of_fields(
 
     Args:
         changes: The other changes.
-        fields: ``{"NODE.FIELD": value}``, or deeper: ``NODE.a.b``.
+        fields: ``{"NODE.FIELD": value}``, or deeper: ``NODE.a.b``. A field is one of the node's data;
+            ``NODE.description`` is its task.
         ids: The ids of the nodes; an id may contain dots.
 
     Raises:
         InputError: ``usage``: a name is not a field of a node.
     """
-    merged = {node_id: {**change} for node_id, change in changes.items()}
+    # A change that is no object stays as it is: `build_fork` reports it with all others.
+    merged: dict[str, Any] = {
+        node_id: {**change} if _is_mapping(change) else change
+        for node_id, change in changes.items()
+    }
     for name, value in fields.items():
         node_id = max((i for i in ids if name.startswith(f"{i}.")), key=len, default="")
         path = name.removeprefix(f"{node_id}.").split(".")
@@ -95,7 +106,9 @@ def changes_of_fields(
                 hint=f"write NODE.FIELD; the steps are {', '.join(ids[:_NODES_SHOWN])}",
             )
         inner = merged.setdefault(node_id, {})
-        for key in [_DATA, *path[:-1]]:
+        if not _is_mapping(inner):
+            continue
+        for key in [] if path == [_DESCRIPTION] else [_DATA, *path[:-1]]:
             outer, deeper = inner, inner.get(key)
             inner = dict(cast("Mapping[str, Json]", deeper)) if isinstance(deeper, Mapping) else {}
             outer[key] = inner
@@ -160,29 +173,11 @@ def require_settled(parent: ExecutionState) -> None:
         )
 
 
-def apply_merge_patch(target: Json, patch: Json) -> Json:
-    """Return a value with an RFC 7396 merge patch applied; neither argument is changed.
-
-    Null takes a field away, an object is merged field by field, anything else takes the place.
-    """
-    if not isinstance(patch, Mapping):
-        return patch
-    fields = cast("Mapping[str, Json]", patch)
-    is_object = isinstance(target, Mapping)
-    made = dict(cast("Mapping[str, Json]", target)) if is_object else dict[str, Json]()
-    for name, value in fields.items():
-        if value is None:
-            made.pop(name, None)
-        else:
-            made[name] = apply_merge_patch(made.get(name), value)
-    return made
-
-
 class _ChangeReader:
     """Takes in the changes one by one.
 
     Attributes:
-        changed: Nodes with their new data.
+        changed: Nodes with their new task and data.
         preset: Outputs nodes are settled with.
     """
 
@@ -206,28 +201,32 @@ class _ChangeReader:
             return [self._unknown_node(node_id, pointer)]
         fields, faults = _change_fields(change, pointer, node_id)
         for name, value in fields.items():
-            at = f"{pointer}/{name}"
-            own = (
-                checked_copy(cast("dict[str, Any]", value), self._room)
-                if _is_object(value)
-                else None
-            )
-            if own is None:
-                message = f"{name} of node {node_id!r} must be an object, got {short_repr(value)}"
-                faults.append(Diagnostic("invalid-field", "error", message, at, node_id))
-            elif name == _DATA:
-                faults += self._add_data(node, own, at)
-            else:
-                faults += self._never_run_errors(node_id, at, "settled")
-                self.preset[node_id] = own
+            add = self._add_text if name == _DESCRIPTION else self._add_object
+            faults += add(node, name, value, f"{pointer}/{name}")
         return faults
 
-    def _add_data(self, node: Node, patch: dict[str, Json], pointer: str) -> list[Diagnostic]:
+    def _add_text(self, node: Node, name: str, value: Json, pointer: str) -> list[Diagnostic]:
+        if not isinstance(value, str):
+            message = f"{name} of node {node.id!r} must be text, got {short_repr(value)}"
+            return [Diagnostic("invalid-field", "error", message, pointer, node.id)]
+        return self._add_fields(node, pointer, description=value)
+
+    def _add_object(self, node: Node, name: str, value: Json, pointer: str) -> list[Diagnostic]:
+        own = checked_copy(cast("dict[str, Any]", value), self._room) if _is_object(value) else None
+        if own is None:
+            message = f"{name} of node {node.id!r} must be an object, got {short_repr(value)}"
+            return [Diagnostic("invalid-field", "error", message, pointer, node.id)]
+        if name == _DATA:
+            return self._add_fields(node, pointer, data=apply_merge_patch(node.data, own))
+        self.preset[node.id] = own
+        return self._never_run_errors(node.id, pointer, "settled")
+
+    def _add_fields(self, node: Node, pointer: str, **fields: Any) -> list[Diagnostic]:
         if node.id in (self._parent.inputs or {}):
-            message = f"node {node.id!r} is settled by the inputs, so its data are never read"
+            message = f"node {node.id!r} is settled by the inputs, so {_READ[next(iter(fields))]}"
             hint = "change its outputs instead"
             return [Diagnostic("invalid-field", "error", message, pointer, node.id, hint=hint)]
-        self.changed[node.id] = node._replace(data=apply_merge_patch(node.data, patch))
+        self.changed[node.id] = self.changed.get(node.id, node)._replace(**fields)
         return []
 
     def _never_run_errors(self, node_id: str, pointer: str, what: str) -> list[Diagnostic]:
@@ -250,6 +249,10 @@ class _ChangeReader:
         )
 
 
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
 def _is_object(value: Json) -> bool:
     return type(value) is dict
 
@@ -257,8 +260,10 @@ def _is_object(value: Json) -> bool:
 def _change_fields(
     change: Json, pointer: str, node_id: str
 ) -> tuple[Mapping[str, Json], list[Diagnostic]]:
-    """Return the one field of a node's change, or a diagnostic of its form."""
-    hint = 'write {"data": {…}} or {"outputs": {handle: value}}'
+    """Return the fields of a node's change, or diagnostics of its form."""
+    hint = (
+        'write {"description": "the task"}, {"data": {…}} or both, or {"outputs": {handle: value}}'
+    )
     if not isinstance(change, Mapping):
         message = f"the change of node {node_id!r} is {short_repr(change)}, must be an object"
         return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]
@@ -273,10 +278,13 @@ def _change_fields(
             hint=hint,
         )
         for name in fields
-        if name not in (_DATA, _OUTPUTS)
+        if name not in (_DATA, _DESCRIPTION, _OUTPUTS)
     ]
-    if unknown or len(fields) == 1:
-        return ({}, unknown) if unknown else (fields, [])
-    both = "both data and outputs: one makes the other pointless" if fields else "nothing"
-    message = f"the change of node {node_id!r} says {both}"
+    if unknown:
+        return {}, unknown
+    if fields and (_OUTPUTS not in fields or len(fields) == 1):
+        return fields, []
+    names = " and ".join(name for name in fields if name != _OUTPUTS)
+    what = f"both {names} and outputs: one makes the other pointless" if fields else "nothing"
+    message = f"the change of node {node_id!r} says {what}"
     return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]

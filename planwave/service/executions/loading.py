@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
-from planwave.errors import Conflict, InputError, LimitExceeded
+from planwave.errors import Conflict, InputError, LimitExceeded, PlanwaveError
 from planwave.events import TERMINAL, Event
-from planwave.events.types import typed_event
+from planwave.events.types import SET_ASIDE, typed_event
 from planwave.events.unreadable import guard_stored, unreadable_error
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
+from planwave.graph.json_values import size_of
+from planwave.graph.model import Json
 from planwave.graph.reading.documents import read_graph
 from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.settings import Limits
-from planwave.storage.records import Store
+from planwave.storage.records import Store, StoredCall
 
 PROGRESS_EVENTS: Final = frozenset(
     {
@@ -58,11 +60,24 @@ async def load_run_spec(
         order,
         epoch=epoch,
         history=past,
+        stored_bytes=await recorded_bytes(store, execution_id, order.options),
         last_seq=past.last_seq,
         is_recovery=entry.is_recovery and past.is_started,
         accepted_at=entry.accepted_at,
         cancel_cause=entry.cancel_cause,
     )
+
+
+class _CallReader(Protocol):
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]: ...
+
+
+async def recorded_bytes(store: _CallReader, execution_id: str, options: RunOptions) -> int:
+    """Return the size of what is recorded of an execution's calls; 0 where no option bounds it."""
+    if options.max_state_bytes is None:
+        return 0
+    found = await store.calls([execution_id])
+    return sum(size_of(call.reply) for call in found.get(execution_id, ()))
 
 
 def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
@@ -108,5 +123,17 @@ def run_spec_from_events(
         trigger=facts.get("trigger"),
         last_seq=created.seq,
         parent=facts.get("parent"),
+        approval=facts.get("approval"),
+        policies=facts.get("policies"),
+        trace_context=facts.get("trace_context") or {},
         is_checked=False,
     )
+
+
+def set_aside_data(error: PlanwaveError) -> dict[str, Json]:
+    """Return the data of the ``execution.paused`` of an execution that cannot run now.
+
+    The hint is part of the reason: nothing else says how the execution can run again.
+    """
+    hint = f"; {error.hint}" if error.hint else ""
+    return {"reason": f"set aside: {error.message}{hint}", "kind": SET_ASIDE}

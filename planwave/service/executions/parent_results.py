@@ -9,14 +9,16 @@ from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
+from planwave.executor.driver.execution import Execution
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.reuse.reuse import ParentExecution, Reuse
+from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
 from planwave.graph.protocols import Catalogue
 from planwave.providers.protocols import CallKey, Recorder
-from planwave.providers.recordings import USAGE_UNREPORTED
+from planwave.providers.recordings import FAILURE, KIND, USAGE_UNREPORTED
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.streaming.stored_execution import ExecutionReader
@@ -50,7 +52,7 @@ def parent_data(
 
 @dataclass(frozen=True, slots=True)
 class ReuseDependencies:
-    """What is needed to read the results of parent executions.
+    """The dependencies of reading the results of parent executions.
 
     Attributes:
         node_services: Returns what nodes find as ``context.services``, given the goal.
@@ -136,14 +138,17 @@ class ParentCallRecorder:
     """A recorder that also finds the calls recorded by the parent of a fork, over another recorder.
 
     A node that the parent left unfinished, as it was cancelled or interrupted, continues in the fork
-    as after a restart: it gets the recorded replies of equal requests in the same order. A node that
-    failed starts again without them, as a reply may be the reason of the failure.
+    as after a restart: it gets the recorded replies of equal requests in the same order, up to the
+    first other request. So does a node that runs again because something it depends on has changed:
+    it is served the calls before the change. A node that failed starts again without them, as a reply
+    may be the reason of the failure.
     If a node was interrupted before the usage of a call was reported, the first fork to get that call
     reports its usage.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._executions = WeakValueDictionary[str, "Execution"]()
         # A running fork keeps its ``Reuse`` alive.
         self._forks = WeakValueDictionary[str, "Reuse"]()
 
@@ -151,24 +156,37 @@ class ParentCallRecorder:
         """Let a fork find the recorded calls of its parent, as far as ``reuse`` allows."""
         self._forks[execution_id] = reuse
 
+    def count_for(self, execution: Execution, recorded_bytes: int) -> Execution:
+        """Count what was recorded and will be towards the limits of an execution; return it."""
+        self._executions[execution.execution_id] = execution
+        execution.count_stored(recorded_bytes)
+        return execution
+
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         """Return the recorded reply, or None; a reply of the parent is recorded for the fork too."""
         found = await self._recorder.recorded(key)
         reuse = self._forks.get(key.execution_id)
         if found is not None or reuse is None:
             return found
-        attempt = reuse.continued_attempt(key.path, key.attempt)
-        if attempt is None:
+        before = _call_of_parent(reuse, key)
+        lent = None if before is None else await self._recorder.recorded(before)
+        if before is None or lent is None:
             return None
-        before = key._replace(execution_id=reuse.execution_id, attempt=attempt)
-        lent = await self._recorder.recorded(before)
-        if lent is None:
-            return None
-        await self._recorder.record(key, lent)
-        is_reported = reuse.was_recorded(key.path, attempt, lent.get("usage") or {})
+        await self.record(key, lent)
+        if FAILURE in lent or KIND in lent:
+            return lent  # it has no usage
+        is_reported = reuse.was_recorded(key.path, before.attempt, lent.get("usage") or {})
         if is_reported or not await self._claim_usage(before, key.execution_id):
             return lent
         return {**lent, USAGE_UNREPORTED: True}
+
+    async def has_other(self, key: CallKey) -> bool:
+        """Return whether the fork, or what it continues, has another request under this number."""
+        if await self._recorder.has_other(key):
+            return True
+        reuse = self._forks.get(key.execution_id)
+        before = None if reuse is None else _call_of_parent(reuse, key)
+        return before is not None and await self._recorder.has_other(before)
 
     async def _claim_usage(self, call: CallKey, execution_id: str) -> bool:
         """Return whether this fork is to report the usage of a call: the first that asks is.
@@ -182,3 +200,14 @@ class ParentCallRecorder:
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Record a reply; see ``Recorder``."""
         await self._recorder.record(key, reply)
+        execution = self._executions.get(key.execution_id)
+        if execution is not None:
+            execution.count_stored(size_of(reply))
+
+
+def _call_of_parent(reuse: Reuse, key: CallKey) -> CallKey | None:
+    """Return the key under which the parent of a fork may have recorded a call, if it may be lent."""
+    attempt = reuse.continued_attempt(key.path, key.attempt)
+    if attempt is None:
+        return None
+    return key._replace(execution_id=reuse.execution_id, attempt=attempt)

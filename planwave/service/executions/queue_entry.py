@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planwave.graph.model import Graph, Json
 
 if TYPE_CHECKING:
+    from planwave.events.types import SupersededDocument
     from planwave.executor.options import RunOptions
     from planwave.executor.program import Program
     from planwave.executor.recovery.history import History
@@ -38,7 +39,12 @@ class RunSpec(QueuedExecution):
     Attributes:
         last_seq: The last event that is stored.
         history: All that is stored, where it was started before.
+        stored_bytes: The size of its recorded calls, where a limit needs it.
         parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
+        approval: The approval that its plan needs; see ``executions/plan_approval.py``.
+        policies: The node policies of the request, which ``graph`` has already.
+        supersedes: The request that its edited plan answers; see ``executions/plan_edits.py``.
+        trace_context: The headers of the caller's trace; empty without one.
         program: The graph made ready to run, where it was just now.
         is_checked: The graph was checked against the providers there are just now.
     """
@@ -50,6 +56,11 @@ class RunSpec(QueuedExecution):
     trigger: Json = None
     last_seq: int = 1
     history: History | None = None
+    stored_bytes: int = 0
     parent: Json = None
+    approval: Mapping[str, Json] | None = None
+    policies: Mapping[str, Mapping[str, Json]] | None = None
+    supersedes: SupersededDocument | None = None
+    trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     program: Program | None = None
     is_checked: bool = True

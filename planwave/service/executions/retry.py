@@ -6,7 +6,7 @@ from typing import Final
 
 from planwave.errors import Conflict
 from planwave.events import ENDED_NODE, ExecutionState
-from planwave.events.paths import ancestor_paths
+from planwave.events.paths import ancestor_paths, outermost_path
 from planwave.service.executions.fork import require_settled
 
 _FAILED: Final = frozenset({"failed", "cancelled"})
@@ -37,19 +37,25 @@ def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
         raise Conflict(
             f"nothing to retry: {why}",
             code="nothing-to-retry",
-            hint=f"to run steps again: planwave fork {parent.execution_id} --rerun NODE",
+            hint="to run steps again, fork it and name them in `rerun`",
         )
     return again
 
 
 def _completed_around_failures(parent: ExecutionState) -> set[str]:
-    """Return the nodes that contain a node that completed although a node directly in it failed."""
-    return {
-        around[0]
+    """Return the nodes of the graph that completed, or contain a node that did, despite a failure inside.
+
+    The nodes inside a reused result belong to the execution that it was taken from.
+    """
+    around = {
+        outermost_path(path)
         for path, node in parent.nodes.items()
-        if node.status in _FAILED
-        and not node.handled
-        and (around := ancestor_paths(path))
-        and (outer := parent.nodes.get(around[-1])) is not None
-        and outer.status == "completed"
+        if (node.reused or {}).get("failed_inside")
     }
+    for path, node in parent.nodes.items():
+        outer = ancestor_paths(path)
+        if node.status in _FAILED and not node.handled and outer:
+            container = parent.nodes.get(outer[-1])
+            if container is not None and container.status == "completed":
+                around.add(outer[0])
+    return around

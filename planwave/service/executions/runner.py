@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import TERMINAL, Event
-from planwave.events.types import SET_ASIDE
 from planwave.events.unreadable import guard_stored
 from planwave.executor.driver.execution import Execution
 from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
+from planwave.planner.cost_estimate import forecast
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.document_writer import DocumentWriter
-from planwave.service.executions.loading import claim, load_run_spec
+from planwave.service.executions.loading import claim, load_run_spec, set_aside_data
 from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
+from planwave.service.executions.plan_approval import approval_request, hash_to_approve
 from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.plans.documents import raise_for_run
@@ -27,6 +28,7 @@ from planwave.service.streaming.live_execution import LiveExecution
 if TYPE_CHECKING:
     from planwave.executor.ports import Journal
     from planwave.executor.reuse.reuse import Reuse
+    from planwave.graph.model import Json
 
 Command = Callable[["Execution"], "asyncio.Future[None] | None"]
 """Gives an execution a command; what comes of it is done once that is durable."""
@@ -127,8 +129,7 @@ class ExecutionRunner:
             raise QueueFull(
                 f"{len(self._queue)} executions wait to be started, as many as may",
                 retry_after_s=_RETRY_AFTER_S,
-                hint=f"try again in {_RETRY_AFTER_S:.0f} s, "
-                "or raise PLANWAVE_LIMIT_QUEUED_EXECUTIONS",
+                hint=f"try again in {_RETRY_AFTER_S:.0f} s, or raise the limit queued_executions",
             )
 
     @contextmanager
@@ -278,6 +279,8 @@ class ExecutionRunner:
             live.error = error
         if self.observer is not None:
             self.observer.execution_left(live.execution_id)
+        if self._dependencies.tracer is not None:
+            self._dependencies.tracer.execution_left(live.execution_id)
         is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
         self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
         # Without an await, so that no command comes in between.
@@ -313,9 +316,10 @@ class ExecutionRunner:
             await self._store_refusal(live, live.queue_entry, error)
             return live.state.status == "paused"
         finally:
-            live.held_bytes, links = execution.result_bytes, execution.host.links
+            live.held_bytes, host = execution.result_bytes, execution.host
             if self.observer is not None:
-                self.observer.link_cache_used(links.hits, links.misses)
+                hits, misses = host.links.hits, host.links.misses
+                self.observer.link_cache_used(hits, misses, host.open_links.fan_out)
             live.execution = None
 
     async def _prepare(self, live: LiveExecution, entry: QueuedExecution) -> Execution | None:
@@ -330,9 +334,13 @@ class ExecutionRunner:
                 order = live.queue_entry = await load_run_spec(
                     store, live.execution_id, entry, limits
                 )
+            if self._dependencies.tracer is not None:
+                self._dependencies.tracer.started(live.state, order.trace_context)
             self._check(order)
             reuse = await load_reuse(self._reuse, live.execution_id, order.parent)
             made = self._build_execution(live, order, self._journal, reuse)
+            if self._dependencies.parent_calls is not None:
+                self._dependencies.parent_calls.count_for(made, order.stored_bytes)
         except PlanwaveError as error:
             if not live.is_over:
                 await self._store_refusal(live, order or entry, error)
@@ -354,10 +362,7 @@ class ExecutionRunner:
             data: dict[str, Any] = {"error": error.as_json(), "failures": []}
             kind = "execution.failed"
         else:
-            data, kind = (
-                {"reason": f"set aside: {error.message}", "kind": SET_ASIDE},
-                "execution.paused",
-            )
+            data, kind = set_aside_data(error), "execution.paused"
         epoch = await store.claim(live.execution_id) if entry.epoch is None else entry.epoch
         event = Event(live.execution_id, seq, at, kind, None, None, data)
         await store.append(live.execution_id, epoch, [event])
@@ -386,14 +391,35 @@ class ExecutionRunner:
                 on_events=lambda events: self.publish(live, events),
                 history=spec.history,
                 is_recovery=spec.is_recovery,
-                parks=True,
+                parks="replayable",
                 reuse=reuse,
+                approval=self._approval_request(live, spec),
             )
+
+    def _approval_request(self, live: LiveExecution, spec: RunSpec) -> Json | None:
+        """Return the request before the first node of an execution starts; None if there is none."""
+        if spec.history is not None and spec.history.is_started:
+            return None
+        dependencies = self._dependencies
+        plan_hash = hash_to_approve(
+            spec.approval, spec.graph, required=dependencies.require_approval
+        )
+        if plan_hash is None:
+            return None
+        return approval_request(
+            plan_hash,
+            title=live.state.title,
+            goal=spec.goal,
+            plan_id=live.state.plan_id,
+            forecast=forecast(spec.graph, dependencies.catalogue, dependencies.providers),
+        )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
         """Publish durable events to the watchers and the observer."""
         live.publish(events)
         if self.observer is not None:
             self.observer.published(events)
+        if self._dependencies.tracer is not None:
+            self._dependencies.tracer.published(events)
         if any(event.type in _DOCUMENTED for event in events):
             self._document_writer.schedule(live.execution_id)

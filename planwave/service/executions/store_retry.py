@@ -125,6 +125,10 @@ class RetryingRecorder:
         """Return the recorded reply, or None."""
         return await self._recorder.recorded(key)
 
+    async def has_other(self, key: CallKey) -> bool:
+        """Return whether another request is recorded under the number of a call."""
+        return await self._recorder.has_other(key)
+
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Keep a reply; see ``Recorder``."""
         await self._store_retry.write(lambda: self._recorder.record(key, reply))

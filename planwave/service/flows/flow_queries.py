@@ -16,7 +16,7 @@ from planwave.storage.records import PageCursor
 if TYPE_CHECKING:
     from planwave.storage.records import FlowRecord, FlowVersion, Store
 
-_LIST_HINT: Final = "`planwave flow ls` shows what is kept"
+_LIST_HINT: Final = "list the flows"
 
 
 class FlowRef(NamedTuple):
@@ -120,7 +120,7 @@ class FlowQueries:
 def _version_not_found(flow_id: str, version: str) -> NotFound:
     return NotFound(
         f"flow {flow_id} has no version {short_repr(version)}",
-        hint=f"`planwave flow show {flow_id}` lists its versions",
+        hint="list its versions",
     )
 
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, PreconditionFailed
 from planwave.graph.checking.checker import check
+from planwave.graph.editing.editor import PlanContent, apply_operations
+from planwave.graph.editing.forms import check_operations
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import Flow, FlowQueries
-from planwave.service.plans.documents import load_plan, plan_of, raise_for_graph, raise_for_run
+from planwave.service.plans.documents import load_plan, raise_for_graph, raise_for_run
 from planwave.service.plans.planner_service import PlannerService
 from planwave.storage.records import FlowRecord
 
 if TYPE_CHECKING:
     from planwave.graph.model import Graph, Json
+    from planwave.graph.operations import Operation
     from planwave.graph.protocols import Catalogue
     from planwave.settings import Limits
     from planwave.storage.records import Store
@@ -39,7 +42,7 @@ class _Content(NamedTuple):
 
 
 class FlowService:
-    """The use cases that change flows: create, update and delete them."""
+    """The use cases that change flows: create, update, edit and delete them."""
 
     def __init__(
         self, dependencies: ServiceDependencies, plans: PlannerService, queries: FlowQueries
@@ -123,24 +126,55 @@ class FlowService:
             GraphInvalid, InputError, LimitExceeded: As in :meth:`create_flow`.
         """
         content = await self._read_content(graph, plan_id)
-        while True:
-            present = await self._queries.flow(flow_id)
-            if expected is not None and present.version not in expected:
-                raise _outdated_error(present)
+        new_name = None if name is None else _validate_name(name)
+
+        def change(present: Flow) -> Flow:
             wanted = replace(
                 present,
-                name=present.name if name is None else _validate_name(name),
+                name=present.name if new_name is None else new_name,
                 description=present.description
                 if description is None
                 else self._validate_description(description),
             )
-            if content is not None:
-                document = content.graph.to_document()
-                wanted = replace(wanted, graph=document, version=graph_hash(content.graph))
-            if canonical_json(wanted.as_json()) == canonical_json(present.as_json()):
-                return present
-            if await self._save_next(present, wanted):
-                return await self._queries.flow(flow_id)
+            return wanted if content is None else _with_graph(wanted, content.graph)
+
+        return await self._save(flow_id, change, expected)
+
+    async def edit_flow(
+        self,
+        flow_id: str,
+        operations: Sequence[Operation],
+        *,
+        expected: Collection[str] | None,
+    ) -> Flow:
+        """Apply operations of plans to the name and the graph of a flow, all or none.
+
+        The result is durable when this returns. A flow has no drafts: a graph with errors is refused.
+
+        Args:
+            flow_id: The flow.
+            operations: The changes, in order; ``SetTitle`` changes the name.
+            expected: Versions of which it has to have one at present; None accepts any.
+
+        Raises:
+            NotFound: There is no such flow.
+            PreconditionFailed: Its version is none of those expected; nothing was changed.
+            InvalidOperation: An operation has a wrong form, whatever the flow's version, or cannot be
+                applied.
+            GraphInvalid: The changed graph can run nowhere.
+            LimitExceeded: ``plan_operations``.
+        """
+        most = self._dependencies.limits.plan_operations
+        if len(operations) > most:
+            raise LimitExceeded("plan_operations", most, len(operations))
+        await asyncio.to_thread(check_operations, operations)
+
+        def change(present: Flow) -> Flow:
+            content = PlanContent(present.name, present.graph)
+            name, graph = apply_operations(content, operations, self._dependencies.catalogue)
+            return _with_graph(replace(present, name=name), self._read_sound(graph).graph)
+
+        return await self._save(flow_id, change, expected)
 
     async def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions. Its executions stay: they carry their graph.
@@ -150,6 +184,20 @@ class FlowService:
             Conflict: ``flow-in-use``: an execution of it has not ended.
         """
         await self._store.flows.delete(flow_id)
+
+    async def _save(
+        self, flow_id: str, change: Callable[[Flow], Flow], expected: Collection[str] | None
+    ) -> Flow:
+        """Save the change of a flow; compute it again as long as others save theirs meanwhile."""
+        while True:
+            present = await self._queries.flow(flow_id)
+            if expected is not None and present.version not in expected:
+                raise _outdated_error(present)
+            wanted = await asyncio.to_thread(change, present)
+            if canonical_json(wanted.as_json()) == canonical_json(present.as_json()):
+                return present
+            if await self._save_next(present, wanted):
+                return await self._queries.flow(flow_id)
 
     async def _save_next(self, present: Flow, wanted: Flow) -> bool:
         """Save the next revision, unless another caller saved it first."""
@@ -174,11 +222,12 @@ class FlowService:
         if source is not None and plan_id is not None:
             raise InputError("a flow has one graph", hint="give either a graph or a plan")
         if plan_id is not None:
-            plan = plan_of(await load_plan(self._store, plan_id), self._dependencies.limits)
+            plan = self._plans.readable_plan(await load_plan(self._store, plan_id))
             raise_for_graph(self._plans.check_graph(plan.graph))
             return _Content(plan.graph, plan.user_prompt)
-        if source is None:
-            return None
+        return None if source is None else self._read_sound(source)
+
+    def _read_sound(self, source: str | bytes | Mapping[str, Json]) -> _Content:
         report = self._plans.check_document(source)
         raise_for_graph(report.diagnostics)
         if report.graph is None:
@@ -250,9 +299,14 @@ def _validate_name(name: str) -> str:
     return name
 
 
+def _with_graph(flow: Flow, graph: Graph) -> Flow:
+    return replace(flow, graph=graph.to_document(), version=graph_hash(graph))
+
+
 def _outdated_error(present: Flow) -> PreconditionFailed:
     return PreconditionFailed(
         f"flow {present.name!r} has moved on: it is at version {present.version} now",
         code="flow-changed",
         hint="look at it as it is now, and save again with that version",
+        current=present.version,
     )

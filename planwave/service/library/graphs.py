@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Final
 
 from planwave.errors import GraphInvalid, InputError
@@ -41,14 +42,15 @@ class BuiltGraph:
     title: str = ""
 
 
-def calls_model(program: Program) -> bool:
-    """Return whether a node of a program, or of a graph inside one, calls a language model."""
+def uses_services(program: Program) -> bool:
+    """Return whether a node of a program, or of a graph inside one, needs ``context.services``."""
     types, catalogue = program.types.values(), program.catalogue
     used = [each.implementation for each in types]
     if any(each.facts.graph_fields for each in types):
         names = {placed.node.type for placed in all_nodes(program.graph, catalogue)}
         used += [catalogue.implementation(name) for name in names]
-    return any(getattr(each, "calls_model", False) for each in used)
+    marks = ("calls_model", "uses_services")
+    return any(getattr(each, mark, False) for each in used for mark in marks)
 
 
 def build_graph(
@@ -77,16 +79,22 @@ def _source_of(spec: Any) -> tuple[Any, Plan | None]:
         return spec.document(), None
     if isinstance(spec, Plan):
         return spec.graph, spec
-    is_goal = isinstance(spec, str) and not spec.lstrip().startswith(("{", "["))
-    if not is_goal and isinstance(spec, str | bytes | Mapping | Graph):
+    is_json = not isinstance(spec, str) or spec.lstrip().startswith(("{", "["))
+    if is_json and isinstance(spec, str | bytes | Mapping | Graph):
         return spec, None  # pyright: ignore[reportUnknownVariableType]
     raise InputError(
-        f"{_short(spec)} is not a graph",
-        code="not-a-graph",
-        hint="to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
-        if is_goal
-        else 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan',
+        f"{_short(spec)} is not a graph", code="not-a-graph", hint=_hint_for_other(spec)
     )
+
+
+def _hint_for_other(spec: object) -> str:
+    """Return what to call with, or in place of, a value that is not a graph."""
+    is_text = isinstance(spec, str)
+    if isinstance(spec, PurePath) or (is_text and spec.strip().lower().endswith(".json")):
+        return f"pass the text of the file: Path({str(spec)!r}).read_text('utf-8')"
+    if is_text:
+        return "to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
+    return 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
 
 
 def _short(spec: object) -> str:

@@ -33,7 +33,8 @@ class Failure(NamedTuple):
         message: The error in one sentence.
         hint: How to correct it, or None.
         attempt: The number of the last attempt.
-        handled: Whether the policy of the node handled the failure, so that the run continued.
+        handled: Whether the run continued: the policy of the node handled the failure, or the node
+            around a nested node completed, such as a loop that skips failed items.
     """
 
     path: str
@@ -96,7 +97,7 @@ class RunResult:
                 node.error["message"],
                 node.error.get("hint"),
                 node.attempt,
-                node.handled,
+                self._state.is_handled(node),
             )
             for node in self._state.nodes.values()
             if node.status == "failed" and node.error is not None
@@ -115,7 +116,7 @@ class RunResult:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The run as the JSON document that a service writes to ``{execution_id}.json``."""
-        return build_document(self._events, self._loaded.record)
+        return build_document(self._events, self._loaded.record, self._loaded.calls)
 
     def raise_for_status(self) -> RunResult:
         """Return this result, unless the run failed.
@@ -131,7 +132,11 @@ class RunResult:
         if len(failed) > _FAILURES_SHOWN:
             lines.append(f"and {len(failed) - _FAILURES_SHOWN} more")
         message = "; ".join(lines) or str(error.get("message", "the execution failed"))
-        raise ExecutionFailed(message, hint=error.get("hint"), result=self)
+        failure = ExecutionFailed(message, hint=error.get("hint"), result=self)
+        for each in failed[:_FAILURES_SHOWN]:
+            if each.hint:
+                failure.add_note(f"{each.path}: {each.hint}")  # a traceback shows it
+        raise failure
 
 
 def stored_outputs(state: ExecutionState, graph: Graph) -> dict[str, Mapping[str, DataValue]]:

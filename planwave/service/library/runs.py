@@ -3,41 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+import threading
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from planwave.errors import Conflict
+from planwave.errors import Conflict, PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.request_text import is_timer
 from planwave.events.types import WAITING
 from planwave.executor.driver.execution import Execution
-from planwave.executor.driver.subscription import Subscription
+from planwave.executor.driver.publisher import Subscription
 from planwave.executor.recovery.history import History
 from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue, Suspension
+from planwave.nodes.services import with_recorder
 from planwave.providers.protocols import Recorder
-from planwave.service.executions.answers import open_request, validate_answer
+from planwave.service.executions.answers import (
+    open_request,
+    request_answered,
+    validate_answer,
+)
 from planwave.service.executions.fork import ForkRequest, NodeChanges, changes_of_fields
+from planwave.service.executions.loading import recorded_bytes
 from planwave.service.executions.parent_results import (
     ParentCallRecorder,
     ReuseDependencies,
     load_reuse,
 )
 from planwave.service.executions.retry import failed_nodes
-from planwave.service.library.graphs import calls_model
+from planwave.service.library.arguments import known_arguments
+from planwave.service.library.event_loops import require_no_loop, running_loop
+from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
 from planwave.service.library.sources import LoadedRun, RunJournal, create_fork
 from planwave.service.library.stores import RunStore, StoreSource, open_store
+from planwave.source_locations import hides_inner_frames, shortened
 
 _STOPPED: Final = "the caller stopped listening"
 
 
 class ServicesFactory(Protocol):
-    """Opens what nodes that call models find as ``context.services``, for a goal."""
+    """Opens what nodes find as ``context.services``, for a goal."""
 
     def __call__(self, goal: str, recorder: Recorder) -> AbstractAsyncContextManager[Any]:
         """Return a context manager, which is left when the run has ended or is paused."""
@@ -52,7 +70,7 @@ class RunEnvironment:
         catalogue: The node types.
         store: Where events are stored.
         services: What nodes find as ``context.services``; None to open them with the factory.
-        services_factory: Opens the configured providers for nodes that call models.
+        services_factory: Opens the configured services for nodes that need them.
         renderer: Resolves expressions; its process ends with each run.
         check: Whether awaiting a failed run raises.
     """
@@ -70,7 +88,15 @@ Loader = Callable[[RunStore], Awaitable[LoadedRun]]
 
 _Subscribed = asyncio.Future[tuple[Sequence[Event], Subscription]]
 """The events that are not stored yet, and all later ones; set once the run can be driven."""
-_Command = Callable[[Execution, ExecutionState], "asyncio.Future[None] | None"]
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A command for a run that is not driven; ``check`` raises if its state does not allow it."""
+
+    send: Callable[[Execution, ExecutionState], asyncio.Future[None] | None]
+    check: Callable[[ExecutionState], object]
+    request_id: str | None = None
 
 
 class Run:
@@ -84,7 +110,7 @@ class Run:
     it or iterate over it again. A run that only waits for a time continues by itself.
 
     Args:
-        environment: What it shares with its retries and forks.
+        environment: The store and settings that it shares with its retries and forks.
         source: The execution, or how to load it from the store.
         is_due: Whether awaiting it drives it; otherwise only :meth:`resume` and commands do.
     """
@@ -94,10 +120,25 @@ class Run:
     ) -> None:
         self.environment, self._is_due = environment, is_due
         self._source = source
-        self._is_owner = self._waits_for_time_limits = False
+        self._is_owner = self._waits_for_time_limits = self._may_end_before = False
         self._commands: list[_Command] = []
         self._execution: Execution | None = None
         self._task: asyncio.Task[None] | None = None
+        self._starting = threading.Lock()
+
+    if not TYPE_CHECKING:  # a type checker knows what is missing
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name not in {*dir(RunResult), *RunResult.__annotations__}:
+                raise AttributeError(f"a run has no {name!r}")
+            raise AttributeError(
+                f"{name!r} is of the result: (await run).{name}, run.wait().{name}"
+            )
+
+        def __iter__(self) -> Any:
+            raise TypeError(
+                "a run is iterated over with 'async for'; run.wait() returns its result"
+            )
 
     def __repr__(self) -> str:
         if not isinstance(self._source, LoadedRun):
@@ -111,8 +152,12 @@ class Run:
         if (execution := self._running_execution) is not None:
             self._send(partial(execution.cancel, cause))
         elif not self._is_over:
-            self._commands.append(lambda execution, _: execution.cancel(cause))
+            self._commands.append(
+                _Command(lambda execution, _: execution.cancel(cause), _require_not_over)
+            )
 
+    @hides_inner_frames
+    @known_arguments
     def answer(self, request_id: str, answer: Json) -> Run:
         """Answer an open request; the run continues when it is awaited or iterated over again.
 
@@ -131,14 +176,20 @@ class Run:
             NotFound, Conflict, Gone: The run has no such request, or it is closed. For a stored run
                 that is not loaded yet, all of these are raised when it is awaited.
         """
+        if any(each.request_id == request_id for each in self._commands):
+            raise request_answered(request_id)
         if isinstance(self._source, LoadedRun):
             checked = _checked_answer(self._source.state(), request_id, answer)
             if (execution := self._running_execution) is not None:
                 self._send(partial(execution.answer, request_id, checked))
                 return self
         self._commands.append(
-            lambda execution, state: execution.answer(
-                request_id, _checked_answer(state, request_id, answer)
+            _Command(
+                lambda execution, state: execution.answer(
+                    request_id, _checked_answer(state, request_id, answer)
+                ),
+                lambda state: _checked_answer(state, request_id, answer),
+                request_id,
             )
         )
         return self
@@ -147,6 +198,7 @@ class Run:
         """Continue a run that was interrupted or paused; await it or iterate over it.
 
         If all its open requests have a time limit, it waits for these instead of ending as ``paused``.
+        A run that is awaited just now continues anyway, and may end before it could be resumed.
 
         Returns:
             This run.
@@ -155,6 +207,7 @@ class Run:
             Conflict: When it is awaited: it has ended, or waits for an answer without a time limit.
         """
         self._is_due = self._waits_for_time_limits = True
+        self._may_end_before = self._running_execution is not None
         return self
 
     def retry(self) -> Run:
@@ -165,6 +218,7 @@ class Run:
         """
         return self._fork(lambda state: ForkRequest(failed_nodes(state), is_retry=True))
 
+    @known_arguments
     def fork(
         self,
         *,
@@ -175,17 +229,17 @@ class Run:
         """Return a new run of the changed graph that reuses every result that is still valid.
 
         Args:
-            set: ``{"node.field": value}``: new values in the data of nodes.
-            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            set: ``{"node.field": value}``: new values in the data of nodes; ``node.description`` is
+                the node's task.
+            changes: ``{node_id: {"description"?, "data"?: merge patch} | {"outputs": {…}}}``.
             rerun: Ids of nodes that run in any case, with all nested runs.
 
         Raises:
             GraphInvalid, InputError, Conflict: When it is awaited: the changes are invalid, or this
                 run has not ended and is not paused.
-            TypeError: ``rerun`` is a text.
+            TypeError: An argument is of another type.
         """
-        if isinstance(rerun, str):
-            raise TypeError(f"rerun must be a list of node ids: write rerun=[{rerun!r}]")
+        _check_fork_arguments(set, changes, rerun)
 
         def request(state: ExecutionState) -> ForkRequest:
             ids = [node["id"] for node in (state.graph or {}).get("nodes", ())]
@@ -195,13 +249,21 @@ class Run:
 
     def _fork(self, request: Callable[[ExecutionState], ForkRequest]) -> Run:
         async def load(store: RunStore) -> LoadedRun:
-            parent_id = (await self._load(store)).record.execution_id
+            parent = await self._load(store)
+            if not parent.is_stored:
+                raise Conflict(
+                    "the run has not started yet",
+                    code="not-started",
+                    hint="await it first, then retry or fork it",
+                )
+            parent_id = parent.record.execution_id
             return await create_fork(store, self.environment.catalogue, parent_id, request)
 
         return Run(self.environment, load)
 
     # -- results -----------------------------------------------------------------------------------
 
+    @hides_inner_frames
     def wait(self) -> RunResult:
         """Run to the end, or until an answer is needed, from code without an event loop.
 
@@ -209,7 +271,7 @@ class Run:
             ExecutionFailed: The run failed, unless it was made with ``check=False``.
             RuntimeError: Called inside a running event loop: await the run there.
         """
-        require_no_loop("planwave.run_sync", "planwave.run(…)")
+        require_no_loop("run.wait()", "run")
         return asyncio.run(self._finish())
 
     def __await__(self) -> Generator[Any, None, RunResult]:
@@ -223,6 +285,8 @@ class Run:
         except asyncio.CancelledError:
             await self._stop("the caller was cancelled")
             raise
+        except PlanwaveError as error:
+            raise shortened(error) from None
         result = self.result()
         return result.raise_for_status() if self.environment.check else result
 
@@ -230,9 +294,11 @@ class Run:
         """Return the result so far; the whole result once the run has ended.
 
         Raises:
-            RuntimeError: It is a stored run, or a fork, and was not awaited yet.
+            RuntimeError: It was not awaited yet.
         """
         loaded, execution = self._loaded, self._execution
+        if self._task is None and not loaded.is_stored:
+            raise RuntimeError("the run has not started yet; await it, or call run.wait()")
         if execution is not None:
             status, outputs, error = execution.status, execution.outputs, execution.error
         else:
@@ -310,23 +376,35 @@ class Run:
 
     @property
     def _has_work(self) -> bool:
-        return self._is_due or bool(self._commands)
+        is_due = self._is_due and not (self._may_end_before and self._is_over)
+        return is_due or bool(self._commands)
 
     def _send(self, command: Callable[[], object]) -> None:
         """Call a command of the running execution in the thread of its event loop."""
         loop = None if self._task is None else self._task.get_loop()
-        if loop is None or loop is _running_loop():
+        if loop is None or loop is running_loop():
             command()
         else:
             loop.call_soon_threadsafe(command)
 
     def _start(self, subscribed: _Subscribed | None = None) -> asyncio.Task[None]:
-        """Return the task that drives the run; start it if there is something to drive."""
-        if self._task is None or (self._task.done() and self._has_work):
-            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, and a
-            # group would wrap it in an ExceptionGroup.
-            self._task = asyncio.get_running_loop().create_task(self._drive(subscribed))
-        return self._task
+        """Return the task that drives the run; start it if there is something to drive.
+
+        Raises:
+            RuntimeError: It runs in another event loop.
+        """
+        loop = asyncio.get_running_loop()
+        with self._starting:
+            if self._task is None or (self._task.done() and self._has_work):
+                # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, and a
+                # group would wrap it in an ExceptionGroup.
+                self._task = loop.create_task(self._drive(subscribed))
+            elif not self._task.done() and self._task.get_loop() is not loop:
+                raise RuntimeError(
+                    "another thread or event loop awaits the run already, so it cannot be awaited "
+                    "here; answer() and cancel() can be called from any thread"
+                )
+            return self._task
 
     async def _stop(self, cause: str) -> None:
         """Cancel the run, and wait until its end is published and durable."""
@@ -349,8 +427,10 @@ class Run:
                 return
             resources.push_async_callback(environment.renderer.close)
             recorder = ParentCallRecorder(store)
-            services = environment.services
-            if services is None and calls_model(loaded.program):
+            services = with_recorder(environment.services, recorder)
+            with self._rejected_once():  # before the run is claimed
+                program = loaded.program
+            if services is None and uses_services(program):
                 services = await resources.enter_async_context(
                     environment.services_factory(loaded.goal, recorder)
                 )
@@ -361,9 +441,21 @@ class Run:
                 subscribed.set_result((earlier, execution.events()))
             self._execution = execution
             await execution.run()
+            of_run = execution.execution_id
+            loaded.calls = (await store.calls([of_run])).get(of_run, ())
         for reply in replies:
             if reply.done() and not reply.cancelled():
-                reply.result()
+                with self._rejected_once():
+                    reply.result()
+
+    @contextmanager
+    def _rejected_once(self) -> Generator[None]:
+        """Raise the error of a rejected command once; the run can be awaited again then."""
+        try:
+            yield
+        except PlanwaveError:
+            self._commands, self._is_due, self._task = [], False, None
+            raise
 
     async def _load(self, store: RunStore) -> LoadedRun:
         if not isinstance(self._source, LoadedRun):
@@ -380,14 +472,15 @@ class Run:
         """Return the execution, ready to be driven from where its events end."""
         environment, is_started = self.environment, len(loaded.events) > 1
         if is_started and not self._is_owner:
-            loaded.epoch = await store.claim(loaded.record.execution_id)
+            await self._claim(store, loaded)
         self._is_owner = True
         dependencies = ReuseDependencies(
             store, environment.catalogue, environment.renderer, lambda _: services, recorder
         )
-        return Execution(
+        execution_id = loaded.record.execution_id
+        execution = Execution(
             loaded.program,
-            execution_id=loaded.record.execution_id,
+            execution_id=execution_id,
             inputs=loaded.inputs,
             options=loaded.options,
             journal=RunJournal(store, loaded),
@@ -398,10 +491,32 @@ class Run:
             renderer=environment.renderer,
             history=History(loaded.events) if is_started else None,
             is_recovery=loaded.state().status == "executing" if is_started else False,
-            reuse=await load_reuse(dependencies, loaded.record.execution_id, loaded.parent),
-            parks=True,
+            reuse=await load_reuse(dependencies, execution_id, loaded.parent),
+            parks="always",
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
+            approval=None if is_started else loaded.approval_request(),
         )
+        stored_bytes = await recorded_bytes(store, execution_id, loaded.options)
+        return recorder.count_for(execution, stored_bytes)
+
+    async def _claim(self, store: RunStore, loaded: LoadedRun) -> None:
+        """Take over the execution, from where another run may have brought it meanwhile.
+
+        Raises:
+            Conflict, Gone, NotFound, InvalidAnswer: There is nothing to do then; its owner keeps it.
+        """
+        execution_id = loaded.record.execution_id
+        loaded.events.extend(await store.events(execution_id, after=len(loaded.events)))
+        with self._rejected_once():
+            self._check_commands(loaded.state())
+        loaded.epoch = await store.claim(execution_id)
+        loaded.events.extend(await store.events(execution_id, after=len(loaded.events)))
+
+    def _check_commands(self, state: ExecutionState) -> None:
+        for command in self._commands:
+            command.check(state)
+        if state.is_over or (self._is_due and not self._commands and state.last_seq > 1):
+            _require_resumable(state)
 
     def _apply_commands(self, execution: Execution) -> list[asyncio.Future[None]]:
         """Send the commands that were given while nothing ran; return what they reply.
@@ -409,16 +524,40 @@ class Run:
         Raises:
             Conflict: The run cannot be resumed: it has ended, or waits for an answer.
         """
+        state = self._loaded.state()
+        with self._rejected_once():
+            self._check_commands(state)
         commands, self._commands = self._commands, []
         is_resumed, self._is_due = self._is_due, False
-        loaded = self._loaded
-        state = loaded.state()
-        replies = [command(execution, state) for command in commands]
-        if state.is_over or (is_resumed and not commands and state.last_seq > 1):
-            _require_resumable(state)
-            if state.pause not in (None, WAITING):
-                replies.append(execution.resume())
+        replies = [command.send(execution, state) for command in commands]
+        if is_resumed and not commands and state.pause not in (None, WAITING):
+            replies.append(execution.resume())
         return [reply for reply in replies if reply is not None]
+
+
+def _check_fork_arguments(fields: object, changes: object, rerun: object) -> None:
+    if isinstance(rerun, str):
+        raise TypeError(f"rerun must be a list of node ids: write rerun=[{rerun!r}]")
+    if not isinstance(rerun, Collection) or isinstance(rerun, Mapping):
+        raise TypeError(f"rerun must be a list of node ids, not {rerun!r}")
+    forms = {
+        "set": (fields, '{"node.field": value}'),
+        "changes": (changes, '{node_id: {"description": …, "data": {…}} or {"outputs": {…}}}'),
+    }
+    for name, (value, form) in forms.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{name} must be {form}, not {value!r}")
+        keys = cast("Mapping[object, object]", value or {})
+        if (key := next((k for k in keys if not isinstance(k, str)), None)) is not None:
+            raise TypeError(f"{name} must be {form}; the key {key!r} is not text")
+
+
+def _require_not_over(state: ExecutionState) -> None:
+    """Raise ``Conflict`` if an execution has ended, so that it cannot be cancelled."""
+    if state.is_over:
+        raise Conflict(
+            f"the run is {state.status}, so it cannot be cancelled", code="already-ended"
+        )
 
 
 def _require_resumable(state: ExecutionState) -> None:
@@ -448,22 +587,3 @@ def _has_time_limit(request: Suspension) -> bool:
 
 def _checked_answer(state: ExecutionState, request_id: str, answer: Json) -> Json:
     return validate_answer(open_request(state, request_id).request, answer)
-
-
-def require_no_loop(function: str, instead: str) -> None:
-    """Refuse to block a running event loop.
-
-    Raises:
-        RuntimeError: An event loop runs in this thread.
-    """
-    if _running_loop() is not None:
-        raise RuntimeError(
-            f"{function} cannot wait inside a running event loop; write: await {instead}"
-        )
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

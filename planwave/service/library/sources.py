@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from planwave.errors import NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.executor.driver.execution import utc_now
 from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
@@ -13,16 +14,22 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
 from planwave.graph.model import Graph, Json
+from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import Catalogue
 from planwave.ids import new_id
 from planwave.service.executions.fork import ForkRequest, build_fork
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.parent_results import parent_data
+from planwave.service.executions.plan_approval import (
+    approval_of_fork,
+    approval_request,
+    hash_to_approve,
+)
 from planwave.service.library.graphs import BuiltGraph
 from planwave.service.library.stores import RunStore
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.streaming.stored_execution import load_events, load_record
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, StoredCall
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,16 +37,20 @@ class LoadedRun:
     """One execution in memory.
 
     Attributes:
-        program: Its graph, bound to the node types.
+        graph: The graph that is run.
+        catalogue: The node types.
         record: Its record.
         events: Its durable events; the driver appends to them.
         inputs: ``{node_id: {handle: value}}``.
         parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
+        approval: The approval that the graph needs; see ``executions/plan_approval.py``.
         is_stored: Whether ``record`` and the first event are in the store.
         epoch: The owner's epoch.
+        calls: What was recorded of its calls when it was last driven.
     """
 
-    program: Program
+    graph: Graph
+    catalogue: Catalogue
     record: ExecutionRecord
     events: list[Event]
     inputs: Mapping[str, Mapping[str, Json]]
@@ -47,17 +58,36 @@ class LoadedRun:
     goal: str = ""
     trigger: Json = None
     parent: Json = None
+    approval: Mapping[str, Json] | None = None
     is_stored: bool = False
     epoch: int = 1
+    calls: Sequence[StoredCall] = ()
+    _program: Program | None = None
 
     @property
-    def graph(self) -> Graph:
-        """The graph that is run."""
-        return self.program.graph
+    def program(self) -> Program:
+        """The graph bound to its node types; reading a stored run does not need it.
+
+        Raises:
+            GraphInvalid: The graph does not fit the node types that are registered here.
+        """
+        if self._program is None:
+            raise_for_run(check(self.graph, self.catalogue))
+            self._program = Program(self.graph, self.catalogue)
+        return self._program
 
     def state(self) -> ExecutionState:
         """Return the state of the execution after its durable events."""
         return fold(self.events)
+
+    def approval_request(self) -> Json | None:
+        """Return the request before the first node starts; None if there is none."""
+        plan_hash = hash_to_approve(self.approval, self.graph)
+        if plan_hash is None:
+            return None
+        title = self.record.title
+        # Another graph is another run here: there is no execution that a changed plan could replace.
+        return approval_request(plan_hash, title=title, goal=self.goal, is_editable=False)
 
 
 def new_run(
@@ -65,6 +95,8 @@ def new_run(
     inputs: Mapping[str, Mapping[str, Json]] | None,
     options: RunOptions,
     goal: str,
+    *,
+    require_approval: bool = False,
 ) -> LoadedRun:
     """Return a new execution of a graph.
 
@@ -74,7 +106,9 @@ def new_run(
     program = built.program
     values = validate_inputs(program, built.inputs if inputs is None else inputs)
     goal = goal or built.goal
-    return _create(program, values, options, goal=goal, title=built.title or goal)
+    approval = {"plan_hash": graph_hash(program.graph)} if require_approval else None
+    title = built.title or goal
+    return _create(program, values, options, goal=goal, title=title, approval=approval)
 
 
 def _create(
@@ -86,20 +120,28 @@ def _create(
     title: str,
     trigger: Json = None,
     parent: Mapping[str, Json] | None = None,
+    approval: Mapping[str, Json] | None = None,
 ) -> LoadedRun:
     waves = wave_count(program, plan_inputs(program, inputs, options))
     execution_id, at = new_id(), utc_now()
     facts: dict[str, Any] = {"goal": goal, "title": title, "options": options.as_json()}
     facts |= {
         name: value
-        for name, value in (("inputs", inputs), ("trigger", trigger), ("parent", parent))
+        for name, value in (
+            ("inputs", inputs),
+            ("trigger", trigger),
+            ("parent", parent),
+            ("approval", approval),
+        )
         if value
     }
     facts |= {"graph": program.graph.document, "waves": waves}
     record = ExecutionRecord(execution_id, None, goal, title, "starting", at)
     created = Event(execution_id, 1, at, "execution.created", None, None, facts)
     return LoadedRun(
-        program=program,
+        graph=program.graph,
+        catalogue=program.catalogue,
+        _program=program,
         record=record,
         events=[created],
         inputs=inputs,
@@ -107,6 +149,7 @@ def _create(
         goal=goal,
         trigger=trigger,
         parent=parent,
+        approval=approval,
     )
 
 
@@ -116,14 +159,17 @@ async def load_stored(store: RunStore, catalogue: Catalogue, execution_id: str) 
     Raises:
         NotFound: No execution has this id.
         Conflict: ``unreadable``: the stored events were changed from outside.
-        GraphInvalid: Its graph does not fit the node types that are registered here.
     """
-    record = await load_record(store, execution_id)
+    try:
+        record = await load_record(store, execution_id)
+    except NotFound as error:
+        error.hint = "pass the whole id, which RunResult.execution_id has"
+        raise
     events = await load_events(store, execution_id)
     spec = run_spec_from_events(execution_id, events, None)
-    raise_for_run(check(spec.graph, catalogue))
     return LoadedRun(
-        program=Program(spec.graph, catalogue),
+        graph=spec.graph,
+        catalogue=catalogue,
         record=record,
         events=list(events),
         inputs=spec.inputs,
@@ -131,6 +177,7 @@ async def load_stored(store: RunStore, catalogue: Catalogue, execution_id: str) 
         goal=spec.goal,
         trigger=spec.trigger,
         parent=spec.parent,
+        approval=spec.approval,
         is_stored=True,
         epoch=record.epoch,
     )
@@ -168,13 +215,14 @@ async def create_fork(
         title=before.record.title,
         trigger=before.trigger,
         parent=parent_data(parent_id, fork.rerun, preset, is_retry=wanted.is_retry),
+        approval=approval_of_fork(state, graph_hash(fork.graph), required=False),
     )
 
 
 class RunJournal:
     """The journal of a run: appends to its store and to :attr:`LoadedRun.events`.
 
-    The first batch also stores a new execution, in the same commit: nobody knows its id earlier.
+    The first batch also stores a new execution, in the same commit: no caller has its id earlier.
     """
 
     def __init__(self, store: RunStore, run: LoadedRun) -> None:

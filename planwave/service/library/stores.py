@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, RecordedCalls, StoredCall
 
 
 class RunStore(Protocol):
@@ -26,10 +26,14 @@ class RunStore(Protocol):
     ) -> Sequence[Event]: ...
     async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
     async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
+    async def has_other(self, key: CallKey) -> bool: ...
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
 
 
 StoreSource = RunStore | str | Path
+
+_OBJECTS: Final = "a store is for example planwave.MemoryStore()"
 
 
 class EventLog:
@@ -41,7 +45,7 @@ class EventLog:
     def __init__(self) -> None:
         self._records: dict[str, ExecutionRecord] = {}
         self._events: dict[str, list[Event]] = {}
-        self._calls: dict[CallKey, dict[str, Any]] = {}
+        self._calls = RecordedCalls[dict[str, Any]]()
 
     async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
         """Store a new execution and its first events."""
@@ -68,12 +72,23 @@ class EventLog:
         return self._records.get(execution_id)
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        """Return the recorded reply of a model call, or None."""
-        return self._calls.get(key)
+        """Return the recorded reply of a call, or None."""
+        return self._calls.find(key)
+
+    async def has_other(self, key: CallKey) -> bool:
+        """Return whether another request is recorded under the number of a call."""
+        return self._calls.has_other(key)
+
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
+        """Return what is recorded of the calls of some executions, by id."""
+        found: dict[str, list[StoredCall]] = {}
+        for key, reply in self._calls.of(execution_ids):
+            found.setdefault(key.execution_id, []).append(StoredCall(key, reply))
+        return found
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        """Record the reply of a model call."""
-        self._calls.setdefault(key, reply)
+        """Record the reply of a call."""
+        self._calls.add(key, reply)
 
 
 def check_source(source: object) -> None:
@@ -85,10 +100,11 @@ def check_source(source: object) -> None:
     """
     if source == "":
         raise ValueError('the store is an empty path; write "." for the current directory')
+    if isinstance(source, type):
+        raise TypeError(f"the store is the class {source.__name__}, not an object; {_OBJECTS}")
     if not isinstance(source, str | Path) and not hasattr(source, "create_execution"):
         raise TypeError(
-            f"the store must be the path of a directory or a store, not {source!r}; "
-            "a store is for example planwave.MemoryStore()"
+            f"the store must be the path of a directory or a store, not {source!r}; {_OBJECTS}"
         )
 
 
@@ -98,12 +114,19 @@ def require_directory(source: StoreSource) -> None:
     Raises:
         StoreError: ``store-unusable``: nothing, or something else, is there.
     """
-    if isinstance(source, str | Path) and not _directory(source).is_dir():
+    if isinstance(source, str | Path) and not _is_directory(source):
         raise StoreError(
             f"there is no directory {str(source)!r}, so no stored execution either",
             code="store-unusable",
             hint="pass the path that planwave.run(…, store=…) got",
         )
+
+
+def _is_directory(path: str | Path) -> bool:
+    try:
+        return _directory(path).is_dir()
+    except OSError:  # a name that is too long, a directory that cannot be read
+        return False
 
 
 def _directory(path: str | Path) -> Path:
@@ -129,7 +152,7 @@ async def open_store(source: StoreSource) -> AsyncGenerator[RunStore]:
         if error.code == "storage-locked":
             error.hint = (
                 "for several runs at once in this process, open it once and pass that to each: "
-                f"store = planwave.SqliteStore.open(pathlib.Path({str(source)!r})); "
+                f"store = planwave.SqliteStore.open({str(source)!r}); "
                 "if another process uses it, wait until that ends"
             )
         raise

@@ -61,6 +61,11 @@ class CheckReport:
         """Whether nothing found stops it from running here."""
         return self.graph is not None and not errors_in(self.diagnostics)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing stops it from running but this machine's providers."""
+        return self.graph is not None and all(map(is_provider_error, errors_in(self.diagnostics)))
+
     def graph_document(self) -> dict[str, Json] | None:
         """Return the graph as it would be stored: with every handle and channel filled in."""
         return None if self.graph is None else self.graph.to_document()
@@ -148,7 +153,7 @@ def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
     Raises:
         GraphInvalid: With all diagnostics.
     """
-    if any(not is_provider_error(found) for found in errors_in(diagnostics)):
+    if not all(map(is_provider_error, errors_in(diagnostics))):
         raise GraphInvalid(diagnostics)
 
 
@@ -246,5 +251,5 @@ async def load_plan(store: Store, plan_id: str) -> PlanRecord:
     """
     record = await store.plan(plan_id)
     if record is None:
-        raise NotFound(f"there is no plan {plan_id!r}", hint="`planwave ls` shows what is kept")
+        raise NotFound(f"there is no plan {plan_id!r}", hint="list the plans")
     return record

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
@@ -21,8 +22,10 @@ from planwave.service.plans.documents import (
     load_plan,
     plan_from_graph,
     plan_of,
+    raise_for_graph,
     record_of,
 )
+from planwave.storage.records import PlanRecord
 
 
 class PlannerService:
@@ -102,7 +105,7 @@ class PlannerService:
             report,
             plan_id=new_id(),
             created_at=self._dependencies.timestamp(),
-            forecast=self._forecast,
+            forecast=self.forecast_graph,
         )
         named = report.envelope.get("plan_id")
         stored = await self._store.plan(named) if isinstance(named, str) else None
@@ -124,6 +127,18 @@ class PlannerService:
             self._dependencies.limits,
         )
 
+    def readable_plan(self, record: PlanRecord) -> Plan:
+        """Return the plan of a record.
+
+        Raises:
+            GraphInvalid: Its graph cannot be read; with everything that the check finds.
+        """
+        try:
+            return plan_of(record, self._dependencies.limits)
+        except GraphInvalid as error:
+            document = canonical_json(record.document)
+            raise GraphInvalid(self.check_document(document).diagnostics) from error
+
     async def forecast(self, plan_id: str) -> dict[str, Any]:
         """Forecast a stored plan with the providers and prices there are now.
 
@@ -131,12 +146,15 @@ class PlannerService:
 
         Raises:
             NotFound: There is none of that id.
-            GraphInvalid: The stored graph cannot be read (any more).
+            GraphInvalid: The stored graph has errors.
         """
         record = await load_plan(self._store, plan_id)
-        return await asyncio.to_thread(
-            lambda: self._forecast(plan_of(record, self._dependencies.limits).graph)
-        )
+        return await asyncio.to_thread(self._forecast_record, record)
+
+    def _forecast_record(self, record: PlanRecord) -> dict[str, Any]:
+        graph = self.readable_plan(record).graph
+        raise_for_graph(self.check_graph(graph))
+        return self.forecast_graph(graph)
 
     async def delete_plan(self, plan_id: str) -> None:
         """Delete a plan. Its executions stay: they carry their graph.
@@ -147,8 +165,15 @@ class PlannerService:
         """
         await self._store.delete_plan(plan_id)
 
-    def _forecast(self, graph: Graph) -> dict[str, Any]:
+    def forecast_graph(self, graph: Graph) -> dict[str, Any]:
+        """Return the forecast of a graph without errors."""
         return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
+
+    def forecast_report(self, report: CheckReport) -> dict[str, Any] | None:
+        """Return the forecast of a checked graph, or None if it can run nowhere."""
+        if report.graph is None or not report.is_sound:
+            return None
+        return self.forecast_graph(report.graph)
 
     def check_graph(self, graph: Graph) -> list[Diagnostic]:
         """Return the diagnostics of a graph that is about to run."""

@@ -61,7 +61,7 @@ def _apply_policy(
 ) -> tuple[Node, list[Diagnostic]]:
     both: dict[str, Any] = {**(node.policy_document or {}), **wanted}
     document = {name: value for name, value in both.items() if value is not None}
-    policy, faults = read_policy(document, pointer)
+    policy, faults = read_policy(document, pointer, node.id)
     return node._replace(policy=policy, policy_document=document or None), faults
 
 

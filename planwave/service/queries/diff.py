@@ -1,6 +1,6 @@
 """What differs between two executions: status, time, tokens, cost, and what each node gave.
 
-Pure, and of bounded size: long values are cut, and told apart by their hash.
+Pure, and of bounded size: long values are cut, and compared by their hash.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from planwave.graph.plan import canonical_json
 Change = Literal["same", "changed", "only_a", "only_b"]
 
 MAX_NODES: Final = 200
-"""Nodes told in detail; the others that differ are counted."""
+"""Nodes described in detail; the others that differ are counted."""
 MAX_HANDLES: Final = 10
 VALUE_CHARS: Final = 300
 """A value whose JSON is longer is shown by its beginning."""
@@ -32,7 +32,7 @@ TEXT_LINES: Final = 500
 LINE_CHARS: Final = 200
 """Longer lines, as models write them, are compared sentence by sentence."""
 DIFF_CHARS: Final = 4_000
-"""So much is told of how two texts differ."""
+"""The length limit of the difference between two texts, in characters."""
 
 _GRAPH_FIELDS: Final = ("type", "name", "description", "data", "policy")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:]) +")
@@ -101,7 +101,7 @@ def _change_of(a: NodeState | None, b: NodeState | None, written: list[str]) -> 
 def _node(
     path: str, change: Change, a: NodeState | None, b: NodeState | None, written: list[str]
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "path": path,
         "change": change,
         "status": [each and each.status for each in (a, b)],
@@ -110,20 +110,20 @@ def _node(
     }
     errors = [each and _error(each.error) for each in (a, b)]
     if errors[0] != errors[1]:
-        told["error"] = errors
+        found["error"] = errors
     if written and change == "changed":
-        told["written"] = written
+        found["written"] = written
     of_a, of_b = (dict[str, Any]((each and each.outputs) or {}) for each in (a, b))
     changed = (h for h in dict.fromkeys([*of_a, *of_b]) if not _is_same(of_a.get(h), of_b.get(h)))
     outputs = {
         h: [_preview(of_a.get(h)), _preview(of_b.get(h))] for h in islice(changed, MAX_HANDLES)
     }
     if outputs:
-        told["outputs"] = outputs
+        found["outputs"] = outputs
     texts = _main_output_text(of_a), _main_output_text(of_b)
     if texts[0] is not None and texts[1] is not None and texts[0] != texts[1]:
-        told["result"] = text_diff(texts[0], texts[1])
-    return told
+        found["result"] = text_diff(texts[0], texts[1])
+    return found
 
 
 def text_diff(a: str, b: str) -> str:

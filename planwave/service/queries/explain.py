@@ -11,15 +11,28 @@ from typing import Any, Final, NamedTuple
 
 from planwave.errors import NotFound
 from planwave.events import Event, NodeState
-from planwave.events.request_text import TIMEOUT, answer_text, end_of_timer, is_decision, is_timer
+from planwave.events.paths import is_inside
+from planwave.events.request_text import (
+    TIMEOUT,
+    answer_text,
+    end_of_timer,
+    is_decision,
+    is_plan_approval,
+    is_timer,
+)
 from planwave.events.timeline import TimelineEntry, reentries
 from planwave.expressions.json_text import to_text
 from planwave.graph.inputs import Inputs
+from planwave.graph.model import FLOW, LINK
 from planwave.nodes.authoring.field_wires import INLINE, WIRED
 from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.service.queries.dependency_view import Dependency, DependencyView
 
-_OVERRIDDEN_TEXT: Final = {INLINE: "what is written in it"}
+_OVERRIDDEN_TEXT: Final = {
+    LINK: "the link edge",
+    FLOW: "the flow edge",
+    INLINE: "the value in its data",
+}
 
 
 def wired_parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, Any]]:
@@ -27,8 +40,8 @@ def wired_parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, 
 
     Returns:
         ``{name: {"channel", "edge", "source", "handle"?, "over"}}``. ``handle`` is where the wire
-        leads, where that is not the parameter's own. ``over`` is what lost: ``reply_edge``, ``link``,
-        ``inline``.
+        leads, where that is not the parameter's own. ``over`` is what it replaces: ``link``,
+        ``flow``, ``inline``.
     """
     for event in reversed(events):
         if event.path == path and event.type in ("node.event", "node.started"):
@@ -40,17 +53,13 @@ def wired_parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, 
 
 
 def describe_sources(wired: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Tell each wired parameter in a sentence."""
+    """Yield a sentence for each wired parameter."""
     for name, each in wired.items():
         into = f" into {each['handle']!r}" if "handle" in each else ""
-        beaten = list(_overridden(each["over"]))
-        over = f", which beats {' and '.join(beaten)}" if beaten else ""
-        yield f"Its {name!r} came by the {each['channel']} from {each['source']!r}{into}{over}."
-
-
-def _overridden(over: Iterable[str]) -> Iterator[str]:
-    for each in over:
-        yield _OVERRIDDEN_TEXT.get(each, f"the {each}")
+        replaced = [_OVERRIDDEN_TEXT[source] for source in each["over"]]
+        over = f", instead of {join_words(replaced)}" if replaced else ""
+        edge = f"the {each['channel']} edge from {each['source']!r}"
+        yield f"Its field {name!r} was set by {edge}{into}{over}."
 
 
 class Reason(NamedTuple):
@@ -73,7 +82,7 @@ def explain_status(picture: DependencyView, node: NodeState) -> Reason:
     if origin is not None:
         return _reused(picture, node, origin)
     if picture.was_changed(node.path):
-        return Reason("changed", "The fork was asked to change its result, so it was not run.")
+        return Reason("changed", "The fork set its result, so it did not run.")
     found = _NOT_RUN.get(node.status)
     if found is not None and (node.started_at is None or node.status == "cancelled"):
         return found(picture, node)
@@ -85,30 +94,30 @@ def explain_status(picture: DependencyView, node: NodeState) -> Reason:
     if node.status == "retrying":
         return ran._replace(
             code="waits-to-retry",
-            reason=f"Attempt {node.attempt} failed: {error_text(node.error)}. It is tried again. "
+            reason=f"Attempt {node.attempt} failed: {error_text(node.error)}. Another attempt follows. "
             + ran.reason,
         )
     if node.status == "failed":
-        caught = "Its policy caught that it failed" if node.handled else "It failed"
-        return ran._replace(reason=f"{ran.reason} {caught}: {error_text(node.error)}.")
+        handled = ", and its policy handled the failure" if node.handled else ""
+        return ran._replace(reason=f"{ran.reason} It failed{handled}: {error_text(node.error)}.")
     return ran
 
 
 def _preset(picture: DependencyView, node: NodeState) -> Reason:
     asker = picture.location_of(node.path).parent
     if asker is None:
-        reason = "Its result was given with the execution's inputs, so it was not run."
+        reason = "The inputs of the execution set its result, so it did not run."
         return Reason("given", reason)
     because = [{"node": asker, "status": picture.node(asker).status}]
-    return Reason("given", f"Its result was given by {asker!r}, so it was not run.", because)
+    return Reason("given", f"{asker!r} set its result, so it did not run.", because)
 
 
 def _reused(picture: DependencyView, node: NodeState, origin: Mapping[str, Any]) -> Reason:
     because = [need.as_json() for need in picture.dependencies(node.path)]
     return Reason(
         "reused",
-        f"It did not run: its result was reused from execution {origin.get('execution_id')}, as "
-        "nothing it depends on has changed.",
+        f"It did not run: its result was reused from execution {origin.get('execution_id')}, "
+        "because nothing it depends on has changed.",
         because,
     )
 
@@ -119,8 +128,8 @@ def _waiting(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
         return _waiting_inside(picture, node, ran)
     if any(is_decision(each.request) for each in requests):
         asked = (
-            "It was cut off while it ran and may act only once, so somebody has to say what is to "
-            "become of it."
+            "It was interrupted while it ran and may act only once, so a person must decide how to "
+            "proceed."
         )
         return ran._replace(code="waits-for-decision", reason=f"{asked} {ran.reason}".strip())
     if all(is_timer(each.request) for each in requests):
@@ -129,15 +138,19 @@ def _waiting(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
         return ran._replace(code="waits-for-time", reason=reason)
     ends = [end for each in requests if (end := deadline_of(each)) is not None]
     until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
-    asked = f"It asked for something and waits for the answer{until}."
+    asked = f"It waits for the answer to its request{until}."
     return ran._replace(code="waits-for-answer", reason=f"{asked} {ran.reason}".strip())
 
 
 def _waiting_inside(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
-    inside = [r for r in picture.state.requests.values() if r.path.startswith(f"{node.path}[")]
-    paths = list(dict.fromkeys(each.path for each in inside))
-    code = "waits-for-time" if all(is_timer(r.request) for r in inside) else "waits-for-answer"
-    reason = f"What runs inside it waits: {quoted_list(paths)}. {ran.reason}".strip()
+    inside = {
+        r.path: r.request
+        for r in picture.state.requests.values()
+        if r.path is not None and is_inside(r.path, node.path)
+    }
+    paths = list(inside)
+    code = "waits-for-time" if all(map(is_timer, inside.values())) else "waits-for-answer"
+    reason = f"It waits for nodes inside it: {quoted_list(paths)}. {ran.reason}".strip()
     statuses = picture.state.nodes
     because = [{"node": path, "status": statuses[path].status} for path in paths]
     return Reason(code, reason, because)
@@ -147,16 +160,16 @@ def _started(picture: DependencyView, node: NodeState) -> Reason:
     needs = picture.dependencies(node.path)
     because = [need.as_json() for need in needs]
     if not needs and node.path not in picture.own_nodes:
-        return _nested(picture, node, "started it as part of its own work.")
+        return _nested(picture, node, "started it in a nested run.")
     if not needs:
-        return Reason("root", "It needs nothing from other nodes, so it could start at once.")
+        return Reason("root", "It depends on no other node, so it could start at once.")
     if node.via is not None:
         winner = [need for need in needs if need.edge == node.via]
         first = f", which came from {_node_names(winner)}" if winner else ""
-        return Reason(
-            "first-input", f"It starts with the first input that arrives{first}.", because
-        )
-    return Reason("inputs-arrived", f"All it needs was settled: {_edges_text(needs)}.", because)
+        reason = f"Its join is 'any', so it started with the first input{first}."
+        return Reason("first-input", reason, because)
+    reason = f"All nodes it depends on had ended: {_edges_text(needs)}."
+    return Reason("inputs-arrived", reason, because)
 
 
 def _nested(picture: DependencyView, node: NodeState, what: str) -> Reason:
@@ -171,27 +184,25 @@ def _skipped(picture: DependencyView, node: NodeState) -> Reason:
     needs = [need for need in picture.dependencies(node.path) if need.through is None]
     if node.handle is not None:
         starved = [need for need in needs if need.handle == node.handle]
-        told = f": {_edges_text(starved)}" if starved else ""
+        edges = f": {_edges_text(starved)}" if starved else ""
         return Reason(
             "required-input-skipped",
-            f"Nothing arrived on its required input {node.handle!r}{told}.",
+            f"No value arrived at its required input {node.handle!r}{edges}.",
             [need.as_json() for need in starved],
         )
     is_known = picture.location_of(node.path).is_known
     if not is_known or (needs and all(need.settled == "skipped" for need in needs)):
-        told = f": {_edges_text(needs)}" if needs else ""
+        edges = f": {_edges_text(needs)}" if needs else ""
         because = [need.as_json() for need in needs]
-        return Reason("no-input", f"Nothing arrived on any of its inputs{told}.", because)
+        return Reason("no-input", f"No value arrived at any of its inputs{edges}.", because)
     asker = picture.location_of(node.path).parent
     if asker is not None:
         because = [{"node": asker, "status": picture.node(asker).status}]
-        return Reason(
-            "other-entry", f"{asker!r} entered the graph it is part of elsewhere.", because
-        )
+        return Reason("other-entry", f"{asker!r} started its graph at other nodes.", because)
     chosen = list(picture.state.inputs or {})
     return Reason(
         "other-entry",
-        f"The execution was entered elsewhere: its inputs are for {quoted_list(chosen)}.",
+        f"The execution started at other nodes: its inputs are for {quoted_list(chosen)}.",
         [{"node": each, "status": picture.node(each).status} for each in chosen],
     )
 
@@ -202,32 +213,29 @@ def _blocked(picture: DependencyView, node: NodeState) -> Reason:
     broken = [need for need in picture.dependencies(node.path) if need.settled == "failed"]
     because: list[Mapping[str, Any]] = [need.as_json() for need in broken]
     if first is None:
-        return Reason(
-            "blocked", f"What it needs failed: {error_text(cause.get('error'))}.", because
-        )
+        reason = f"A node it depends on failed: {error_text(cause.get('error'))}."
+        return Reason("blocked", reason, because)
     status = picture.node(first).status
     how = "was cancelled" if status == "cancelled" else "failed"
-    told = f"{first!r} {how}: {error_text(cause.get('error'))}."
+    ended = f"{how}: {error_text(cause.get('error'))}."
     direct = any(need.node.path == first for need in broken)
     if not direct:
         because.append({"node": first, "status": status, "error": cause.get("error")})
     if broken and not direct:
-        told = f"It needs {_node_names(broken)}, which did not run because {told}"
+        reason = f"It depends on {_node_names(broken)}, which did not run because {first!r} {ended}"
     else:
-        told = f"It needs {first!r}, and {told}"
-    return Reason("blocked", told, because)
+        reason = f"It depends on {first!r}, which {ended}"
+    return Reason("blocked", reason, because)
 
 
 def _cancelled(picture: DependencyView, node: NodeState) -> Reason:
     state = picture.state
-    ran = " while it ran" if node.started_at is not None else " before it could start"
+    ran = " while it ran" if node.started_at is not None else " before it started"
     ended_by = state.cause if state.status == "cancelled" else (state.error or {}).get("message")
     if node.cause != ended_by and node.path in picture.own_nodes:
         if picture.was_cancelled_at_work(node.path):
-            others = "alone, the rest of the execution was not"
-            return Reason(
-                "node-cancelled", f"It was cancelled{ran}, {others}: {error_text(node.cause)}."
-            )
+            reason = f"Only this node was cancelled{ran}: {error_text(node.cause)}."
+            return Reason("node-cancelled", reason)
         failed = picture.failures()
         if failed and (state.options or {}).get("on_failure") == "stop":
             return Reason(
@@ -243,36 +251,39 @@ def _pending(picture: DependencyView, node: NodeState) -> Reason:
     state = picture.state
     if state.is_over:
         why = f": {error_text(state.error)}" if state.error else ""
-        return Reason(
-            "execution-ended", f"The execution {state.status} before it could start{why}."
-        )
+        ended = "was cancelled" if state.status == "cancelled" else state.status
+        return Reason("execution-ended", f"The execution {ended} before this node started{why}.")
     if state.started_at is None:
         return Reason("not-started", "The execution has not started yet.")
+    asked = next((each for each in state.requests.values() if is_plan_approval(each.request)), None)
+    if asked is not None:
+        reason = "Its plan waits for approval: no node starts before request "
+        return Reason("waits-for-approval", f"{reason}{asked.request_id} is answered.")
     if node.path not in picture.own_nodes:
         return _nested(picture, node, "has not started it yet.")
     opened = [need for need in picture.dependencies(node.path) if need.settled == "open"]
     if not opened:
         if state.status == "paused":
             held = f"The execution is paused: {error_text(state.reason)}."
-            return Reason("paused", f"All it needs is there; it starts when that is over. {held}")
+            return Reason("paused", f"{held} This node is ready and starts when it is resumed.")
         if (state.options or {}).get("scheduling") == "waves":
-            return Reason("wave-closed", "All it needs is there; it starts with its wave.")
-        return Reason("ready", "All it needs is there; it starts as soon as there is a free place.")
+            return Reason("wave-closed", "It is ready and starts with its wave.")
+        return Reason("ready", "It is ready and starts as soon as a slot is free.")
     direct = {need.node.path for need in opened}
     behind = [each for each in picture.blockers(node.path) if each.path not in direct]
-    told = f"It waits for {_statuses_text(need.node for need in opened)}"
+    reason = f"It waits for {_statuses_text(need.node for need in opened)}"
     if behind:
-        told += f", which hangs on {_statuses_text(behind)}"
+        reason += f", which waits for {_statuses_text(behind)}"
     because: list[Mapping[str, Any]] = [need.as_json() for need in opened]
     because += [{"node": each.path, "status": each.status} for each in behind]
-    return Reason("sources-open", f"{told}.", because)
+    return Reason("sources-open", f"{reason}.", because)
 
 
 def _linked(picture: DependencyView, node: NodeState) -> Reason:
     users = picture.consumers(node.path)
-    told = quoted_list(user["node"] for user in users)
-    by = f"{told} may call on it while working" if users else "nothing is linked to it"
-    return Reason("linked", f"It is never run by itself: {by}.", users)
+    names = quoted_list(user["node"] for user in users)
+    use = f"{names} can use it" if users else "no node uses it"
+    return Reason("linked", f"It does not run by itself: {use}.", users)
 
 
 def _not_reached(picture: DependencyView, node: NodeState) -> Reason:
@@ -282,11 +293,11 @@ def _not_reached(picture: DependencyView, node: NodeState) -> Reason:
         for name in ("run_from", "run_to")
         if (ids := options.get(name))
     ]:
-        return Reason("not-reached", f"{' and '.join(narrowed)} left it out of what runs.")
+        return Reason("not-reached", f"{' and '.join(narrowed)} excluded it.")
     chosen = list(picture.state.inputs or {})
     return Reason(
         "not-reached",
-        f"The execution was entered at {quoted_list(chosen)}, and nothing leads from there to it.",
+        f"The execution started at {quoted_list(chosen)}, and no edge leads from there to it.",
         [{"node": each, "status": picture.node(each).status} for each in chosen],
     )
 
@@ -302,22 +313,30 @@ _NOT_RUN: Final[Mapping[str, Callable[[DependencyView, NodeState], Reason]]] = {
 
 
 def _edges_text(needs: Sequence[Dependency]) -> str:
-    """Describe the outcomes of edges: ``'a' and 'b' delivered; 'c' gave 'true', not 'false'``."""
-    told: list[str] = []
-    for settled in ("delivered", "failed", "skipped", "open"):
-        alike = [need for need in needs if need.settled == settled]
-        chose = [n for n in alike if n.settled == "skipped" and n.node.outputs is not None]
-        plain = [need for need in alike if need not in chose]
-        verb = "" if settled in ("delivered", "failed") else "were " if plain[1:] else "was "
-        told += [f"{_node_names(plain)} {verb}{settled}"] if plain else []
-        told += [
-            f"{n.node.path!r} gave {_output_handles(n)}, not {n.source_handle!r}" for n in chose
-        ]
-    return "; ".join(told)
+    """Describe the outcomes of edges: ``'a' and 'b' delivered a value; 'c' was skipped``."""
+    alike: dict[str, list[Dependency]] = {outcome: [] for outcome in _OUTCOMES}
+    for need in needs:
+        alike.setdefault(_outcome(need), []).append(need)
+    return "; ".join(f"{_node_names(same)} {how}" for how, same in alike.items() if same)
 
 
-def _output_handles(need: Dependency) -> str:
-    return quoted_list(need.node.outputs or ()) or "nothing"
+_OUTCOMES: Final = ("delivered a value", "failed")
+"""The outcomes of edges that are named first."""
+
+
+def _outcome(need: Dependency) -> str:
+    match need.settled:
+        case "delivered":
+            return _OUTCOMES[0]
+        case "failed":
+            return "failed" if need.node.status == "failed" else f"was {need.node.status}"
+        case "open":
+            return "has not ended"
+        case "skipped" if need.node.outputs is None:
+            return "was skipped" if need.node.status == "skipped" else "was not reached"
+        case "skipped":
+            chosen = f", but on {quoted_list(need.node.outputs)}" if need.node.outputs else ""
+            return f"delivered no value on {need.source_handle!r}{chosen}"
 
 
 def _statuses_text(nodes: Iterable[NodeState]) -> str:
@@ -433,20 +452,23 @@ def _history_sentences(course: Sequence[TimelineEntry]) -> Iterator[str]:
     """Describe a node's history: failed attempts, answers, ends of its process."""
     failed = [error_text(step.details["error"]) for step in course if step.what == "tried-again"]
     if failed and course[-1].what != "tried-again":
-        yield f"Tried again after it failed: {'; '.join(failed)}."
+        yield f"It ran again after failed attempts: {'; '.join(failed)}."
     again = reentries(course)
     if again:
         times = "once" if again == 1 else f"{again} times"
-        yield f"It was cut off {times} by the end of its process, and entered again."
+        yield f"It was interrupted {times} by the end of its process, and ran again."
+    requests = {s.details["request_id"]: s.details["request"] for s in course if s.what == "asked"}
     for step in course:
         if step.what == "answered":
-            yield _answer_sentence(step)
+            yield _answer_sentence(step, requests.get(step.details["request_id"]))
 
 
-def _answer_sentence(step: TimelineEntry) -> str:
+def _answer_sentence(step: TimelineEntry, request: Any) -> str:
     answer = answer_text(step.details["answer"])
     if len(answer) > _MAX_NOTE_CHARS:
         answer = answer[:_MAX_NOTE_CHARS] + "…"
-    if step.details["by"] == TIMEOUT:
-        return f"Nobody answered it in time, so it went on with: {answer}."
-    return f"It was answered: {answer}."
+    if step.details["by"] != TIMEOUT:
+        return f"The answer was: {answer}."
+    if is_timer(request):
+        return "The time that it waited for was reached."
+    return f"Nobody answered in time, so it continued with: {answer}."

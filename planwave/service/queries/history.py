@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from planwave.errors import InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.plans.documents import load_plan
+from planwave.service.plans.revisions import RevisionQueries
+from planwave.service.queries.answered import AnsweredRequests
 from planwave.service.queries.diff import diff
+from planwave.service.queries.digest import (
+    DigestCache,
+    ExecutionDigest,
+    PendingRequest,
+    pending_requests,
+)
 from planwave.service.queries.explain import explain
 from planwave.service.streaming.stored_execution import load_events, load_record, load_state
 from planwave.storage.backup import back_up
-from planwave.storage.documents import build_document
-from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store
+from planwave.storage.documents import build_document, build_node_document
+from planwave.storage.event_codec import ACTIVE_STATUSES
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store, StoredCall
 
 if TYPE_CHECKING:
     from planwave.storage.backup import Backup
+
+_PAGE: Final = 500
+"""Executions read at once."""
 
 
 class QueryService:
@@ -29,15 +42,27 @@ class QueryService:
     Args:
         store: Where they are kept; closed together with this.
         directory: Where JSON documents lie, or None where none are written.
+        live_state: Returns the state of an execution that this process runs or watches, or None.
     """
 
-    def __init__(self, store: Store, directory: Path | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        directory: Path | None,
+        live_state: Callable[[str], ExecutionState | None] = lambda _: None,
+    ) -> None:
         self._store = store
         self.directory = directory
+        self.digests = DigestCache(store, live_state).of
+        self.answered_requests = AnsweredRequests(store).page
         flows = FlowQueries(store)
         self.flow = flows.flow
         self.flows = flows.flows
         self.flow_versions = flows.flow_versions
+        revisions = RevisionQueries(store)
+        self.plan_revisions = revisions.plan_revisions
+        self.plan_revision = revisions.plan_revision
+        self.diff_revisions = revisions.diff_revisions
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,6 +106,7 @@ class QueryService:
         limit: int = 50,
         plan_id: str | None = None,
         flow_id: str | None = None,
+        waiting: bool = False,
     ) -> list[ExecutionRecord]:
         """Return executions, newest first.
 
@@ -92,20 +118,77 @@ class QueryService:
             limit: How many at most.
             plan_id: Only those of this plan.
             flow_id: Only those of this flow.
+            waiting: Only those with an open request to people; they are executing or paused.
 
         Raises:
             InputError: ``invalid-time``.
             NotFound: No execution has the id ``before``.
         """
-        return await self._store.executions(
-            status=status,
-            text=text,
-            since=None if since is None else utc_time(since),
-            before=before,
-            limit=limit,
-            plan_id=plan_id,
-            flow_id=flow_id,
-        )
+        filters = _filters(text, since, plan_id, flow_id)
+        if not waiting:
+            return await self._store.executions(
+                status=status, before=before, limit=limit, **filters
+            )
+        statuses = [each for each in ACTIVE_STATUSES if status in (None, each)]
+        found = await self._waiting_executions(statuses, before, filters)
+        found.sort(key=lambda each: (each.created_at, each.execution_id), reverse=True)
+        return found[:limit]
+
+    async def count_executions(
+        self,
+        *,
+        text: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        flow_id: str | None = None,
+    ) -> dict[str, int]:
+        """Return the number of executions: ``total``, by status, and of those ``waiting``.
+
+        The filters are those of :meth:`executions`.
+
+        Raises:
+            InputError: ``invalid-time``.
+        """
+        filters = _filters(text, since, plan_id, flow_id)
+        counts = await self._store.count_executions(**filters)
+        waiting = await self._waiting_executions(ACTIVE_STATUSES, None, filters)
+        return {"total": sum(counts.values()), "waiting": len(waiting), **counts}
+
+    async def _waiting_executions(
+        self,
+        statuses: Sequence[str],
+        before: str | PageCursor | None,
+        filters: Mapping[str, str | None],
+    ) -> list[ExecutionRecord]:
+        """Return the executions of these statuses that wait for a person."""
+        records = await self._all_executions(statuses, before, filters)
+        digests = await self.digests(records, most_events=inf)
+        return [each for each in records if _is_waiting(digests.get(each.execution_id))]
+
+    async def pending_requests(self) -> list[PendingRequest]:
+        """Return the open requests to people of all executions, the soonest deadline first."""
+        records = await self._all_executions(ACTIVE_STATUSES, None, {})
+        return pending_requests(records, await self.digests(records, most_events=inf))
+
+    async def _all_executions(
+        self,
+        statuses: Sequence[str],
+        before: str | PageCursor | None,
+        filters: Mapping[str, str | None],
+    ) -> list[ExecutionRecord]:
+        """Return all executions of these statuses, page by page from the store.
+
+        The status of one may change between two reads: it is returned once, as it was read last.
+        """
+        records: dict[str, ExecutionRecord] = {}
+        for status in statuses:
+            last = before
+            while page := await self._store.executions(
+                status=status, before=last, limit=_PAGE, **filters
+            ):
+                records.update((each.execution_id, each) for each in page)
+                last = PageCursor(page[-1].created_at, page[-1].execution_id)
+        return list(records.values())
 
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
@@ -149,7 +232,27 @@ class QueryService:
         """Return the JSON document of an execution, projected from its present events."""
         record = await self.execution(execution_id)
         events = await self._store.events(execution_id)
-        return await asyncio.to_thread(build_document, events, record)
+        calls = await self._calls_of(execution_id)
+        return await asyncio.to_thread(build_document, events, record, calls)
+
+    async def _calls_of(self, execution_id: str) -> Sequence[StoredCall]:
+        return (await self._store.calls([execution_id])).get(execution_id, ())
+
+    async def node_document(self, execution_id: str, path: str) -> dict[str, Any]:
+        """Return the part of the document of an execution that is about one node.
+
+        Raises:
+            NotFound: There is no execution of that id, or no node of that path in it.
+        """
+        events = await self.events(execution_id)
+        calls = await self._calls_of(execution_id)
+        document = await asyncio.to_thread(build_node_document, events, path, calls)
+        if document is None:
+            raise NotFound(
+                f"execution {execution_id!r} has no node {path!r}",
+                hint="name a node of the execution; one that is nested is there once it started",
+            )
+        return document
 
     def document_path(self, execution_id: str) -> Path | None:
         """Return the path of an execution's document, written once it has paused or ended."""
@@ -175,6 +278,18 @@ class QueryService:
             plan_id: status_of_plan(newest[plan_id]) if plan_id in newest else "draft"
             for plan_id in plan_ids
         }
+
+
+def _filters(
+    text: str | None, since: str | None, plan_id: str | None, flow_id: str | None
+) -> dict[str, str | None]:
+    """Return the filters of a list of executions as the store takes them."""
+    time = None if since is None else utc_time(since)
+    return {"text": text, "since": time, "plan_id": plan_id, "flow_id": flow_id}
+
+
+def _is_waiting(digest: ExecutionDigest | None) -> bool:
+    return digest is not None and bool(digest.requests)
 
 
 def utc_time(text: str) -> str:

@@ -22,9 +22,7 @@ class ExecutionReader(Protocol):
 
 def execution_not_found(execution_id: str) -> NotFound:
     """Return the error for an id that no execution has."""
-    return NotFound(
-        f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
-    )
+    return NotFound(f"there is no execution {execution_id!r}", hint="list the executions")
 
 
 async def load_record(store: ExecutionReader, execution_id: str) -> ExecutionRecord:

@@ -177,6 +177,11 @@ class LiveExecutions:
         """Return the projection of an execution, or None."""
         return self._by_id.get(execution_id)
 
+    def state_of(self, execution_id: str) -> ExecutionState | None:
+        """Return the present state of an execution, or None; the caller must not change it."""
+        live = self._by_id.get(execution_id)
+        return None if live is None else live.state
+
     def create(self, created: Event) -> LiveExecution:
         """Return the projection of a new execution."""
         live = LiveExecution(created.execution_id, self._observer)

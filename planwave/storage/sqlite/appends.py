@@ -20,8 +20,10 @@ from typing import Any, Final, NamedTuple
 from planwave.storage.errors import append_to_unknown, stale_epoch, unexpected_seq
 from planwave.storage.event_codec import (
     NO_CHANGE,
+    BatchAnswer,
     EncodedBatch,
     StatusChange,
+    asks_person,
     search_key,
     storable_text,
 )
@@ -113,6 +115,13 @@ _LOOK_UP: Final = (
     "(SELECT last FROM batches WHERE execution = key ORDER BY first DESC LIMIT 1) "
     "FROM executions WHERE execution_id = ?"
 )
+_BATCH_OF: Final = (
+    "SELECT first, events FROM batches WHERE execution = ? AND first <= ? "
+    "ORDER BY first DESC LIMIT 1"
+)
+_ADD_ANSWER: Final = (
+    "INSERT INTO answered_requests (execution, answer, request, at) VALUES (?, ?, ?, ?)"
+)
 _LAST_KEY: Final = "SELECT coalesce(max(key), 0) FROM executions"
 
 
@@ -145,10 +154,11 @@ class ExecutionPositions:
         positions = self._positions_for(steps)
         rows: list[Any] = []
         changes: dict[int, StatusChange] = {}
+        answered: list[tuple[int, Sequence[BatchAnswer]]] = []
         for position, (execution_id, epoch, batch, record, _) in zip(positions, steps, strict=True):
             if batch is None:
                 continue
-            first, last, text, change = batch
+            first, last, text, change, answers = batch
             if epoch < position.epoch:
                 raise stale_epoch(execution_id, epoch, position.epoch)
             if first != position.last + 1:
@@ -158,9 +168,13 @@ class ExecutionPositions:
             if record is None and change is not NO_CHANGE:
                 before = changes.get(position.key, NO_CHANGE)
                 changes[position.key] = _merge_changes(before, change)
+            if answers:
+                answered.append((position.key, answers))
             if change.completed_at is not None:
                 self.forget(execution_id)
         _ADD_BATCHES.run(self._raw, rows)
+        for key, answers in answered:
+            add_answers(self._raw, key, answers)
         if changes:
             values = [value for key, change in changes.items() for value in (*change, key)]
             _SET_STATUS.run(self._raw, values)
@@ -213,6 +227,14 @@ class ExecutionPositions:
         key, epoch, last = row
         position = self._positions[execution_id] = _Position(key, epoch, last or 0)
         return position
+
+
+def add_answers(raw: sqlite3.Connection, key: int, answers: Sequence[BatchAnswer]) -> None:
+    """Insert the answers to people's requests of an execution whose events are stored."""
+    for request, answer, at in answers:
+        found = raw.execute(_BATCH_OF, (key, request)).fetchone()
+        if found is not None and asks_person(found[1], found[0], request):
+            raw.execute(_ADD_ANSWER, (key, answer, request, at))
 
 
 def _merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:

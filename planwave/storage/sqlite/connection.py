@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, StaticPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from planwave.errors import StoreError
+from planwave.errors import StoreError, reason_of
 from planwave.storage.files import MIGRATION_BACKUP_DIR, sync_directory
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.sqlite import migrations
@@ -100,9 +100,9 @@ def database_unusable(path: Path, error: Exception) -> StoreError:
     elif isinstance(cause, OSError):
         hint = "check the owner and permissions of its directory"
     return StoreError(
-        f"{str(path)!r} cannot be opened as a database: {cause}",
+        f"{str(path)!r} cannot be opened as a database: {reason_of(cause)}",
         code="store-unusable",
-        hint=f"{hint}, or set PLANWAVE_STORAGE_DIR to another directory",
+        hint=f"{hint}, or choose another directory",
     )
 
 

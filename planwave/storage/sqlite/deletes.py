@@ -18,6 +18,8 @@ from planwave.storage.errors import (
 )
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.sqlite.schema import (
+    DELETED,
+    answered_requests,
     artifact_uses,
     batches,
     calls,
@@ -25,11 +27,10 @@ from planwave.storage.sqlite.schema import (
     executions,
     flow_versions,
     flows,
+    plan_revisions,
     plans,
 )
 
-_DELETED: Final = "deleted"
-"""The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 _ROWS: Final = 200
 """Rows of events removed in one part: about 10 ms."""
 
@@ -47,12 +48,13 @@ class PurgeResult(NamedTuple):
 
 
 def delete_plan(connection: Connection, plan_id: str) -> None:
-    """Delete a plan; all its executions must have ended.
+    """Delete a plan with its revisions; all its executions must have ended.
 
     Raises:
         NotFound, Conflict: See ``Store.delete_plan``.
     """
     _require_unused(connection, "plan", executions.c.plan_id, plan_id)
+    connection.execute(delete(plan_revisions).where(plan_revisions.c.plan_id == plan_id))
     if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
         raise not_found("plan", plan_id)
 
@@ -124,12 +126,13 @@ def soft_delete(connection: Connection, keys: list[tuple[int, str]]) -> None:
         update(executions)
         .where(executions.c.key == bindparam("hidden"))
         .values(
-            status=_DELETED,
+            status=DELETED,
             plan_id=None,
             flow_id=None,
             execution_id=func.printf("deleted %d", executions.c.key),
         ),
         delete(execution_texts).where(execution_texts.c.execution == bindparam("hidden")),
+        delete(answered_requests).where(answered_requests.c.execution == bindparam("hidden")),
         delete(calls).where(calls.c.execution_id == bindparam("name")),
     ):  # fmt: skip
         connection.execute(statement, rows)
@@ -140,7 +143,7 @@ def purge(connection: Connection) -> PurgeResult:
     remaining, digests = _ROWS, set[str]()
     while remaining > 0:
         key = connection.execute(
-            select(executions.c.key).where(executions.c.status == _DELETED).limit(1)
+            select(executions.c.key).where(executions.c.status == DELETED).limit(1)
         ).scalar()
         if key is None:
             return PurgeResult(digests, is_done=True)

@@ -7,7 +7,7 @@ import sqlite3
 
 from sqlalchemy.exc import DBAPIError
 
-from planwave.errors import PlanwaveError, StoreError
+from planwave.errors import PlanwaveError, StoreError, reason_of
 from planwave.storage.records import DISK_FULL, READ_ONLY, STORE_BUSY
 
 _ROW_ERRORS = (
@@ -52,7 +52,7 @@ def as_transient(error: BaseException) -> StoreError | None:
     if code not in _RECOVERABLE:
         return None
     name, hint = _RECOVERABLE[code]
-    return StoreError(f"the store cannot write now: {error}", code=name, hint=hint)
+    return StoreError(f"the store cannot write now: {reason_of(error)}", code=name, hint=hint)
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -72,16 +72,16 @@ def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
         code = "duplicate-seq" if "batches.execution" in str(error) else "duplicate"
         return StoreError(f"the store already holds this: {error}", code=code)
     if is_store_failure(error):
-        return StoreError(f"the store cannot write: {error}", code="store-failed")
+        return StoreError(f"the store cannot write: {reason_of(error)}", code="store-failed")
     return StoreError(f"this cannot be stored: {error}", code="not-storable")
 
 
 def store_read_only(cause: BaseException) -> StoreError:
     """Return the error for a write after the disk failed."""
     return StoreError(
-        f"the store is read-only until restart, because a write failed: {cause}",
+        f"the store is read-only until restart, because a write failed: {reason_of(cause)}",
         code=READ_ONLY,
-        hint="check the disk, then start planwave again",
+        hint="check the disk, then start this process again",
     )
 
 

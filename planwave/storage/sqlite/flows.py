@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -13,9 +13,8 @@ from planwave.storage.event_codec import encode_document, search_key, storable_t
 from planwave.storage.records import FlowRecord, FlowVersion, PageCursor
 from planwave.storage.sqlite.deletes import delete_flow
 from planwave.storage.sqlite.lists import ListQuery, contains, query_parameter, search_text
+from planwave.storage.sqlite.readers import Read
 from planwave.storage.sqlite.schema import flow_versions, flows
-
-_T = TypeVar("_T")
 
 FLOWS: Final = ListQuery(
     [
@@ -52,10 +51,6 @@ VERSIONS: Final = ListQuery(
 )
 
 
-class _Read(Protocol):
-    def __call__(self, query: Callable[[Connection], _T]) -> Coroutine[Any, Any, _T]: ...
-
-
 class SqliteFlows:
     """The ``FlowStore`` port over the tables ``flows`` and ``flow_versions``.
 
@@ -66,7 +61,7 @@ class SqliteFlows:
 
     def __init__(
         self,
-        read: _Read,
+        read: Read,
         write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
     ) -> None:
         self._read = read

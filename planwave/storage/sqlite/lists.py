@@ -28,8 +28,15 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from planwave.storage.errors import unknown_cursor
 from planwave.storage.event_codec import ACTIVE_STATUSES, storable_text
-from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
-from planwave.storage.sqlite.schema import batches, execution_texts, executions, plans
+from planwave.storage.records import AnsweredRequest, ExecutionRecord, PageCursor, PlanRecord
+from planwave.storage.sqlite.schema import (
+    DELETED,
+    answered_requests,
+    batches,
+    execution_texts,
+    executions,
+    plans,
+)
 
 LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
     select(batches.c.last)
@@ -135,6 +142,10 @@ PLANS: Final = ListQuery(
         plans.c.title,
         plans.c.hash,
         plans.c.document,
+        plans.c.edits,
+        plans.c.author,
+        plans.c.note,
+        plans.c.updated_at,
     ],
     plans,
     plans.c.created_at,
@@ -160,18 +171,19 @@ _EXECUTION: Final = (
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
 )
+_EXECUTION_FILTERS: Final = {
+    "status": executions.c.status == query_parameter("status"),
+    "since": executions.c.created_at >= query_parameter("since"),
+    "plan_id": executions.c.plan_id == query_parameter("plan_id"),
+    "flow_id": executions.c.flow_id == query_parameter("flow_id"),
+    "text": contains(execution_texts.c.search),
+}
 EXECUTIONS: Final = ListQuery(
     _EXECUTION,
     _WITH_TEXTS,
     executions.c.created_at,
     executions.c.execution_id,
-    {
-        "status": executions.c.status == query_parameter("status"),
-        "since": executions.c.created_at >= query_parameter("since"),
-        "plan_id": executions.c.plan_id == query_parameter("plan_id"),
-        "flow_id": executions.c.flow_id == query_parameter("flow_id"),
-        "text": contains(execution_texts.c.search),
-    },
+    _EXECUTION_FILTERS,
 )
 
 OPEN_EXECUTIONS: Final = (
@@ -186,6 +198,49 @@ OPEN_EXECUTIONS: Final = (
 """Rows like those of ``EXECUTIONS``: the executions to recover at a start, oldest first."""
 
 
+def count_by_status(connection: Connection, filters: Mapping[str, str | None]) -> dict[str, int]:
+    """Count executions; without ``text`` an index has all that is needed."""
+    chosen = {name: storable_text(value) for name, value in filters.items() if value is not None}
+    statement = (
+        select(executions.c.status, func.count())
+        .select_from(_WITH_TEXTS if "text" in chosen else executions)
+        .where(*(_EXECUTION_FILTERS[name] for name in chosen))
+        .group_by(executions.c.status)
+    )
+    found = connection.execute(statement, chosen)
+    return {status: count for status, count in found if status != DELETED}
+
+
+_ANSWER_PLACE: Final = (
+    answered_requests.c.at,
+    executions.c.execution_id,
+    answered_requests.c.answer,
+)
+
+
+def answered_page(
+    connection: Connection, before: tuple[str, str, int] | None, limit: int
+) -> list[AnsweredRequest]:
+    """Return one page of the answered requests, the newest answer first."""
+    statement = (
+        select(*_ANSWER_PLACE, answered_requests.c.request)
+        .join(executions, executions.c.key == answered_requests.c.execution)
+        .order_by(*(column.desc() for column in _ANSWER_PLACE))
+        .limit(max(limit, 0))
+    )
+    if before is not None:
+        # The first condition has an index.
+        statement = statement.where(
+            answered_requests.c.at <= before[0], tuple_(*_ANSWER_PLACE) < tuple_(*before)
+        )
+    return [AnsweredRequest(*row) for row in connection.execute(statement)]
+
+
+def count_answered(connection: Connection) -> int:
+    """Return how many requests were answered."""
+    return connection.execute(select(func.count()).select_from(answered_requests)).scalar_one()
+
+
 def search_text(text: str | None) -> str | None:
     """Return the form of a text that matches ``event_codec.search_key``; None for an empty text."""
     return storable_text(text).casefold() if text else None
@@ -193,8 +248,8 @@ def search_text(text: str | None) -> str | None:
 
 def plan_from_row(row: Any) -> PlanRecord:
     """Return the plan of a row."""
-    plan_id, created_at, user_prompt, title, digest, document = row
-    return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document))
+    plan_id, created_at, user_prompt, title, digest, document, *more = row
+    return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document), *more)
 
 
 def execution_from_row(row: Any) -> ExecutionRecord:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, insert, or_, select
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import SchemaTooNew
+from planwave.storage.event_codec import answers_of, stored_rows
 from planwave.storage.files import artifact_digests
+from planwave.storage.sqlite.appends import add_answers
 from planwave.storage.sqlite.schema import (
+    answered_requests,
     answers,
     artifact_uses,
     batches,
@@ -18,6 +21,7 @@ from planwave.storage.sqlite.schema import (
     flow_versions,
     flows,
     metadata,
+    plan_revisions,
 )
 
 
@@ -68,7 +72,37 @@ def _add_flows(connection: Connection) -> None:
             index.create(connection)
 
 
-MIGRATIONS: Final = (_batch_events, _index_lists, _note_queued, _add_flows)
+def _add_revisions(connection: Connection) -> None:
+    """Up to version 5 a plan could not be changed."""
+    plan_revisions.create(connection)
+    for column in (
+        "edits INTEGER DEFAULT 0 NOT NULL",
+        "author TEXT",
+        "note TEXT DEFAULT '' NOT NULL",
+        "updated_at TEXT",
+    ):
+        connection.exec_driver_sql(f"ALTER TABLE plans ADD COLUMN {column}")
+
+
+def _index_answers(connection: Connection) -> None:
+    """Up to version 6 answered requests could not be listed."""
+    answered_requests.create(connection)
+    found = connection.execute(
+        select(batches.c.execution, batches.c.first, batches.c.events).where(
+            or_(
+                func.instr(batches.c.events, '"node.answered"') > 0,
+                func.instr(batches.c.events, '"execution.resumed"') > 0,
+            )
+        )
+    )
+    raw: Any = connection.connection.driver_connection
+    for execution, first, text in found.all():
+        add_answers(raw, execution, answers_of(stored_rows(text), first))
+
+
+MIGRATIONS: Final = (
+    _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
+)  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS) + 1

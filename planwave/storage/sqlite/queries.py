@@ -140,6 +140,22 @@ def select_call(key: CallKey) -> Rows:
     return select(calls.c.reply).where(*same)
 
 
+def select_other_call(key: CallKey) -> Rows:
+    """Select one of the calls that are recorded under the number of a call, with another request."""
+    same = [calls.c[name] == value for name, value in key._asdict().items()][:-1]
+    other = ~calls.c.request_hash.startswith(key.request_hash, autoescape=True)
+    return select(calls.c.ordinal).where(*same, other).limit(1)
+
+
+def select_calls(execution_ids: Sequence[str]) -> Rows:
+    """Select what is recorded of the calls of some executions."""
+    return (
+        select(*(calls.c[name] for name in CallKey._fields), calls.c.reply)
+        .where(calls.c.execution_id.in_(execution_ids))
+        .order_by(*(calls.c[name] for name in CallKey._fields))
+    )
+
+
 def insert_call(key: CallKey, reply: dict[str, Any]) -> Insert:
     """Return the insertion of a reply; an existing one is kept."""
     row = {**key._asdict(), "reply": encode_document(reply, "a recorded reply")}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -19,6 +19,12 @@ _T = TypeVar("_T")
 _THREADS: Final = 4
 """Several, so that one long query does not block the others."""
 _SHARED: Final = 8
+
+
+class Read(Protocol):
+    """Runs a query in a reader thread."""
+
+    def __call__(self, query: Callable[[Connection], _T]) -> Coroutine[Any, Any, _T]: ...
 
 
 class _SharedResult(NamedTuple):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
+
+DELETED: Final = "deleted"
+"""The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
 metadata = MetaData()
 
@@ -16,8 +21,28 @@ plans = Table(
     Column("hash", Text, nullable=False),
     Column("search", Text, nullable=False),
     Column("document", Text, nullable=False),
+    Column("edits", Integer, nullable=False, server_default=text("0")),
+    Column("author", Text),
+    Column("note", Text, nullable=False, server_default=text("''")),
+    Column("updated_at", Text),
     Index("plans_by_age", "created_at", "plan_id"),
 )
+
+plan_revisions = Table(
+    "plan_revisions",
+    metadata,
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("node_count", Integer, nullable=False),
+    Column("error_count", Integer, nullable=False),
+    Column("document", Text, nullable=False),
+)
+"""The revisions of plans before the current one, which is in ``plans``."""
 
 flows = Table(
     "flows",
@@ -99,6 +124,17 @@ batches = Table(
 A batch is written, read and made durable as one, and a row for each event would cost more than all
 else that is done to keep it. A rowid table on purpose: long rows cost four times as much in a
 WITHOUT ROWID table."""
+
+answered_requests = Table(
+    "answered_requests",
+    metadata,
+    Column("execution", Integer, ForeignKey("executions.key"), primary_key=True),
+    Column("answer", Integer, primary_key=True),
+    Column("request", Integer, nullable=False),
+    Column("at", Text, nullable=False),
+    Index("answered_requests_by_age", "at"),
+)
+"""Which events answer a request to a person; ``answer`` and ``request`` are their ``seq``."""
 
 calls = Table(
     "calls",

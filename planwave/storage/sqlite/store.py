@@ -28,12 +28,14 @@ from planwave.storage.files import (
 )
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.records import (
+    AnsweredRequest,
     ExecutionRecord,
     IdempotencyRecord,
     PageCursor,
     PlanRecord,
     Projected,
     Projection,
+    StoredCall,
     StoreStats,
 )
 from planwave.storage.sqlite import deletes, idempotency, queries
@@ -52,11 +54,15 @@ from planwave.storage.sqlite.lists import (
     EXECUTIONS,
     OPEN_EXECUTIONS,
     PLANS,
+    answered_page,
+    count_answered,
+    count_by_status,
     execution_from_row,
     plan_from_row,
     search_text,
 )
 from planwave.storage.sqlite.readers import ReaderPool
+from planwave.storage.sqlite.revisions import SqliteRevisions
 from planwave.storage.sqlite.writer import GroupCommitWriter, WriteJob
 
 _T = TypeVar("_T")
@@ -75,12 +81,14 @@ class SqliteStore:
     def __init__(
         self,
         directory: Path,
-        readers: ReaderPool,
-        writer: GroupCommitWriter | None,
+        readers: ReaderPool | None = None,
+        writer: GroupCommitWriter | None = None,
         *,
         lock: DirectoryLock | None = None,
         artifact_bytes: int = ARTIFACT_BYTES,
     ) -> None:
+        if readers is None:
+            raise TypeError(f"a store is opened: planwave.SqliteStore.open({str(directory)!r})")
         self._directory = directory
         self._readers = readers
         self._writer = writer
@@ -90,10 +98,15 @@ class SqliteStore:
         self._connection: Connection | None = None
         self._instance_id = new_id()
         self._flows = SqliteFlows(self._read, self._write)
+        self._revisions = SqliteRevisions(self._read, self._write)
 
     @classmethod
     def open(
-        cls, directory: Path, read_only: bool = False, *, artifact_bytes: int = ARTIFACT_BYTES
+        cls,
+        directory: Path | str,
+        read_only: bool = False,
+        *,
+        artifact_bytes: int = ARTIFACT_BYTES,
     ) -> Self:
         """Open the store of a directory; blocks for some milliseconds.
 
@@ -104,6 +117,7 @@ class SqliteStore:
             StoreError: ``storage-locked`` (another process writes here), ``store-unusable``.
             SchemaTooNew: A newer planwave wrote the database.
         """
+        directory = Path(directory)
         require_directory(directory)
         path = directory / DATABASE_NAME
         try:
@@ -144,6 +158,10 @@ class SqliteStore:
     @property
     def flows(self) -> SqliteFlows:
         return self._flows
+
+    @property
+    def revisions(self) -> SqliteRevisions:
+        return self._revisions
 
     async def save_plan(self, plan: PlanRecord) -> None:
         row = queries.plan_row(plan)
@@ -254,8 +272,35 @@ class SqliteStore:
         self._check_open()
         return list(await self._readers.read_shared(question, read))
 
+    async def count_executions(
+        self,
+        *,
+        text: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        flow_id: str | None = None,
+    ) -> dict[str, int]:
+        chosen = {
+            "text": search_text(text),
+            "since": since,
+            "plan_id": plan_id,
+            "flow_id": flow_id,
+        }
+        self._check_open()
+        question = ("counts", *chosen.values())
+        counted = self._readers.read_shared(question, lambda c: count_by_status(c, chosen))
+        return dict(await counted)
+
     async def open_executions(self) -> list[ExecutionRecord]:
         return [execution_from_row(row) for row in await self._rows(OPEN_EXECUTIONS)]
+
+    async def answered_requests(
+        self, *, before: tuple[str, str, int] | None = None, limit: int = 50
+    ) -> list[AnsweredRequest]:
+        return await self._read(lambda connection: answered_page(connection, before, limit))
+
+    async def count_answered_requests(self) -> int:
+        return await self._read(count_answered)
 
     async def delete_execution(self, execution_id: str) -> None:
         writer = self._require_writer()
@@ -316,6 +361,16 @@ class SqliteStore:
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         found = await self._rows(queries.select_call(key))
         return json.loads(found[0][0]) if found else None
+
+    async def has_other(self, key: CallKey) -> bool:
+        return bool(await self._rows(queries.select_other_call(key)))
+
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
+        found: dict[str, list[StoredCall]] = {}
+        for *key, reply in await self._rows(queries.select_calls(execution_ids)):
+            call = StoredCall(CallKey(*key), json.loads(reply))
+            found.setdefault(call.key.execution_id, []).append(call)
+        return found
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         statement = queries.insert_call(key, reply)

@@ -59,7 +59,7 @@ def written(*nodes: Node, edges: Any = ()) -> Graph:
     return make_graph(*nodes, edges=edges)
 
 
-class Rig(NamedTuple):
+class Harness(NamedTuple):
     """A service over a real store, a real client and a real render worker, and its provider."""
 
     service: Service
@@ -113,8 +113,8 @@ class Stalls:
 
 
 @asynccontextmanager
-async def rig_of(directory: Path, *steps: ReplyStep, **limits: Any) -> AsyncIterator[Rig]:
-    """Open a rig; at its end no process that it started is left."""
+async def harness_of(directory: Path, *steps: ReplyStep, **limits: Any) -> AsyncIterator[Harness]:
+    """Open a harness; at its end no process that it started is left."""
     load_sdk("openai")  # takes seconds, which no cancel should have to cover
     before = children()
     async with FakeLLMServer(*steps) as llm:
@@ -130,7 +130,7 @@ async def rig_of(directory: Path, *steps: ReplyStep, **limits: Any) -> AsyncIter
         for kind in (held, Busy(), Nests(), Stalls()):
             catalogue.register(kind)
         async with Service(replace(parts, catalogue=catalogue)) as service:
-            yield Rig(service, llm, held)
+            yield Harness(service, llm, held)
     assert children() <= before
 
 
@@ -158,22 +158,22 @@ async def hold_renders(service: Service) -> int:
 
 
 async def test_f14_a_render_worker_killed_for_memory_fails_its_node_alone(tmp_path: Path) -> None:
-    async with rig_of(tmp_path) as rig:
-        worker = await hold_renders(rig.service)
+    async with harness_of(tmp_path) as harness:
+        worker = await hold_renders(harness.service)
         greedy = written(
             Node("greedy", "text", "Greedy", data={"text": "{{ 1 + 1 }}"}),
             text_node("after", "{{ input }}"), text_node("aside"), edges=[("greedy", "after")],
         )  # fmt: skip
-        execution_id = await rig.execute(greedy)
-        await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.completed", "aside"))
-        other = await rig.execute(written(Node("t", "text", "T", data={"text": "{{ 2 + 2 }}"})))
-        await rig.seen(other, lambda e: e.type == "node.started")
+        execution_id = await harness.execute(greedy)
+        await harness.seen(execution_id, lambda e: (e.type, e.path) == ("node.completed", "aside"))
+        other = await harness.execute(written(Node("t", "text", "T", data={"text": "{{ 2 + 2 }}"})))
+        await harness.seen(other, lambda e: e.type == "node.started")
         os.kill(worker, signal.SIGKILL)
-        assert (await rig.service.wait(execution_id)).status == "failed"
-        nodes = (await rig.service.state(execution_id)).nodes
+        assert (await harness.service.wait(execution_id)).status == "failed"
+        nodes = (await harness.service.state(execution_id)).nodes
         assert (nodes["greedy"].error or {})["code"] == "template-memory"
         assert (nodes["after"].status, nodes["aside"].status) == ("blocked", "completed")
-        assert (await rig.service.wait(other)).status == "completed"
+        assert (await harness.service.wait(other)).status == "completed"
 
 
 # -- F55, F56: answers
@@ -278,7 +278,7 @@ class Phase(NamedTuple):
     """What is cancelled when: ``node`` is what is at work or waits then, None where nothing is."""
 
     graph: Graph
-    reached: Callable[[Rig, str], Awaitable[object]]
+    reached: Callable[[Harness, str], Awaitable[object]]
     node: str | None = None
     steps: Callable[[], tuple[ReplyStep, ...]] = tuple
     limits: dict[str, Any] = {}  # noqa: RUF012 - read only
@@ -294,43 +294,43 @@ def follows(node: Node) -> Graph:
     return written(node, AFTER, edges=[(node.id, "after")])
 
 
-async def calls_provider(rig: Rig, _: str) -> None:
-    await until(lambda: rig.llm.open_requests)
+async def calls_provider(harness: Harness, _: str) -> None:
+    await until(lambda: harness.llm.open_requests)
 
 
-async def streams(rig: Rig, execution_id: str) -> None:
-    await rig.seen(execution_id, lambda e: e.type == "node.delta")
+async def streams(harness: Harness, execution_id: str) -> None:
+    await harness.seen(execution_id, lambda e: e.type == "node.delta")
 
 
-async def provider_waits(rig: Rig, _: str) -> None:
-    await until(lambda: rig.llm.requests and not rig.llm.open_requests)
+async def provider_waits(harness: Harness, _: str) -> None:
+    await until(lambda: harness.llm.requests and not harness.llm.open_requests)
 
 
-async def renders(rig: Rig, execution_id: str) -> None:
-    await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "t"))
+async def renders(harness: Harness, execution_id: str) -> None:
+    await harness.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "t"))
 
 
-async def retries(rig: Rig, execution_id: str) -> None:
-    await rig.seen(execution_id, lambda e: e.type == "node.retrying")
+async def retries(harness: Harness, execution_id: str) -> None:
+    await harness.seen(execution_id, lambda e: e.type == "node.retrying")
 
 
-async def waits(rig: Rig, execution_id: str) -> None:
-    assert (await rig.service.wait(execution_id)).status == "paused"
+async def waits(harness: Harness, execution_id: str) -> None:
+    assert (await harness.service.wait(execution_id)).status == "paused"
 
 
-async def nests(rig: Rig, execution_id: str) -> None:
-    await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "n[1]/h"))
+async def nests(harness: Harness, execution_id: str) -> None:
+    await harness.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "n[1]/h"))
 
 
-async def is_between(rig: Rig, execution_id: str) -> None:
-    await rig.held.started.wait()
-    await rig.service.pause(execution_id)
-    rig.held.release.set()
-    assert (await rig.service.wait(execution_id)).status == "paused"
+async def is_between(harness: Harness, execution_id: str) -> None:
+    await harness.held.started.wait()
+    await harness.service.pause(execution_id)
+    harness.held.release.set()
+    assert (await harness.service.wait(execution_id)).status == "paused"
 
 
-async def is_queued(rig: Rig, execution_id: str) -> None:
-    assert rig.service.position(execution_id) == 1
+async def is_queued(harness: Harness, execution_id: str) -> None:
+    assert harness.service.position(execution_id) == 1
 
 
 def hangs() -> tuple[ReplyStep, ...]:
@@ -346,8 +346,8 @@ def is_limited() -> tuple[ReplyStep, ...]:
     return (ErrorReply(429, "rate_limit_error", headers={"retry-after": "300"}),)
 
 
-async def loops(rig: Rig, execution_id: str) -> None:
-    await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "l[7]/s"))
+async def loops(harness: Harness, execution_id: str) -> None:
+    await harness.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "l[7]/s"))
 
 
 ASKS = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
@@ -402,22 +402,22 @@ async def is_quick(cancels: Callable[[Path], Awaitable[float]], directory: Path)
 
 
 @asynccontextmanager
-async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, str]]:
+async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Harness, str]]:
     """Bring an execution into a phase; at the end, check that none of its tasks is left."""
     queues = phase.reached is is_queued
-    async with rig_of(directory, *phase.steps(), **phase.limits) as rig:
+    async with harness_of(directory, *phase.steps(), **phase.limits) as harness:
         asks = written(Node("a", "agent", "A", data=AGENT)).to_document()
-        await rig.service.create_flow("asks", graph=asks, flow_id=STORED)
+        await harness.service.create_flow("asks", graph=asks, flow_id=STORED)
         if queues:
-            await rig.execute(written(HELD))
+            await harness.execute(written(HELD))
         if phase.reached is renders:
-            await hold_renders(rig.service)
-        execution_id = await rig.execute(phase.graph)
-        await phase.reached(rig, execution_id)
-        yield rig, execution_id
+            await hold_renders(harness.service)
+        execution_id = await harness.execute(phase.graph)
+        await phase.reached(harness, execution_id)
+        yield harness, execution_id
         with pytest.raises(Conflict, match="is already"):
-            await rig.service.cancel(execution_id, "again", node=phase.node)
-        await until(lambda: not rig.llm.open_requests)
+            await harness.service.cancel(execution_id, "again", node=phase.node)
+        await until(lambda: not harness.llm.open_requests)
         attempts = [
             t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "AttemptTasks._run"
         ]
@@ -429,15 +429,15 @@ async def test_f57_a_cancel_takes_effect_within_two_seconds_in_every_phase(
     tmp_path: Path, phase: str
 ) -> None:
     async def cancels(directory: Path) -> float:
-        async with in_phase(directory, PHASES[phase]) as (rig, execution_id):
+        async with in_phase(directory, PHASES[phase]) as (harness, execution_id):
             began = time.monotonic()
-            await rig.service.cancel(execution_id, "enough")
+            await harness.service.cancel(execution_id, "enough")
             took = time.monotonic() - began
-            state = await rig.service.state(execution_id)
+            state = await harness.service.state(execution_id)
             assert (state.status, state.cause) == ("cancelled", "enough")
             assert "after" not in state.nodes or state.nodes["after"].status == "cancelled"
             assert {node.status for node in state.nodes.values()} <= {"completed", "cancelled"}
-            assert await rig.terminals(execution_id) == ["execution.cancelled"]
+            assert await harness.terminals(execution_id) == ["execution.cancelled"]
         return took
 
     assert await is_quick(cancels, tmp_path)
@@ -450,16 +450,16 @@ async def test_f57_one_node_is_cancelled_within_two_seconds_in_every_phase(
     path = PHASES[phase].node or ""
 
     async def cancels(directory: Path) -> float:
-        async with in_phase(directory, PHASES[phase]) as (rig, execution_id):
+        async with in_phase(directory, PHASES[phase]) as (harness, execution_id):
             began = time.monotonic()
-            await rig.service.cancel(execution_id, "enough", node=path)
+            await harness.service.cancel(execution_id, "enough", node=path)
             took = time.monotonic() - began
-            assert (await rig.service.wait(execution_id)).status == "failed"
-            nodes = (await rig.service.state(execution_id)).nodes
+            assert (await harness.service.wait(execution_id)).status == "failed"
+            nodes = (await harness.service.state(execution_id)).nodes
             assert (nodes[path].status, nodes["after"].status) == ("cancelled", "blocked")
             inside = {node.status for name, node in nodes.items() if name.startswith(f"{path}[")}
             assert inside <= {"completed", "cancelled"}
-            assert await rig.terminals(execution_id) == ["execution.failed"]
+            assert await harness.terminals(execution_id) == ["execution.failed"]
         return took
 
     assert await is_quick(cancels, tmp_path)
@@ -503,16 +503,16 @@ async def test_f57_a_cancelled_planning_closes_its_model_call_and_stores_no_plan
 
 async def planning_cancelled(directory: Path) -> float:
     """Cancel a planning during its model call; return the seconds that took."""
-    async with rig_of(directory, NoReply(), **PATIENT) as rig:
-        planning = asyncio.get_running_loop().create_task(rig.service.create_plan("Compare"))
-        await until(lambda: rig.llm.open_requests)
+    async with harness_of(directory, NoReply(), **PATIENT) as harness:
+        planning = asyncio.get_running_loop().create_task(harness.service.create_plan("Compare"))
+        await until(lambda: harness.llm.open_requests)
         began = time.monotonic()
         planning.cancel()
         with pytest.raises(asyncio.CancelledError):
             await planning
-        await until(lambda: not rig.llm.open_requests)
+        await until(lambda: not harness.llm.open_requests)
         took = time.monotonic() - began
-        assert await rig.service.plans() == []
+        assert await harness.service.plans() == []
     return took
 
 
@@ -604,13 +604,13 @@ def late(found: MetricsScrape) -> float:
 
 
 async def test_f60_a_slow_template_does_not_delay_other_executions(tmp_path: Path) -> None:
-    async with rig_of(tmp_path) as rig:
+    async with harness_of(tmp_path) as harness:
         loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
-        execution_id = await rig.execute(written(text_node("t", loops)))
-        other = await rig.execute(written(text_node("o")))
-        assert (await rig.service.wait(other)).status == "completed"
-        assert (await rig.service.wait(execution_id)).status == "failed"
-        error = (await rig.service.state(execution_id)).nodes["t"].error
+        execution_id = await harness.execute(written(text_node("t", loops)))
+        other = await harness.execute(written(text_node("o")))
+        assert (await harness.service.wait(other)).status == "completed"
+        assert (await harness.service.wait(execution_id)).status == "failed"
+        error = (await harness.service.state(execution_id)).nodes["t"].error
         assert (error or {})["code"] in ("template-timeout", "template-fuel")
 
 

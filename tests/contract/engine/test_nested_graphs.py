@@ -260,6 +260,9 @@ class Notebook:
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         return self.kept.get(key)
 
+    async def has_other(self, key: CallKey) -> bool:
+        return any(each[:4] == key[:4] and each != key for each in self.kept)
+
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         self.kept[key] = reply
 
@@ -268,8 +271,8 @@ async def test_an_interrupted_planning_gets_the_recorded_replies_of_its_calls() 
     good = planner_reply(step("a"), step("b"))
     async with model_client_harness(
         TextReply("no plan at all"), TextReply(good), recorder=Notebook()
-    ) as rig:
-        planner = Planner(rig.client, FakeProviders(), library_registry())
+    ) as harness:
+        planner = Planner(harness.client, FakeProviders(), library_registry())
 
         async def planned() -> Plan:
             scope = CallScope("execution", "n", 1)
@@ -277,7 +280,9 @@ async def test_an_interrupted_planning_gets_the_recorded_replies_of_its_calls() 
 
         first = await planned()
         again = await planned()
-        assert len(rig.llm.requests) == 2, "the faulty reply and its repair, each asked for once"
+        assert len(harness.llm.requests) == 2, (
+            "the faulty reply and its repair, each asked for once"
+        )
     assert again.graph == first.graph
     assert [attempt["usage"].get("recorded") for attempt in first.attempts] == [None, None]
     assert [attempt["usage"].get("recorded") for attempt in again.attempts] == [True, True]

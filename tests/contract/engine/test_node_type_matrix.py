@@ -30,6 +30,7 @@ from tests.support.engine.node_type_matrix import (
     type_name,
 )
 from tests.support.engine.random_schedules import ByteChoices
+from tests.support.examples import examples
 from tests.support.graph.builders import make_edge
 from tests.support.virtual_loop import VirtualLoop, virtual_time
 
@@ -99,7 +100,7 @@ def run_alone(work: Any) -> Any:
 
 
 @given(st.binary(min_size=150, max_size=200))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_every_mix_of_types_and_edges_gives_the_expected_results(source: bytes) -> None:
     choices = ByteChoices(source)
     graph, answers = random_graph(choices)
@@ -290,7 +291,7 @@ def test_the_check_finds_every_link_cycle_with_its_whole_path(source: bytes) -> 
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_graph_of_flows_and_links_is_rejected_for_a_cycle_or_completes(
     source: bytes,
 ) -> None:

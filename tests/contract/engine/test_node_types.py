@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jsonschema_rs
@@ -18,18 +20,27 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, Channel, DataValue, Graph, Json, Node, Port
 from planwave.graph.ports import find_output, find_port, has_output
 from planwave.graph.protocols import NodeTypeInfo
+from planwave.nodes.agents.tool_function import tool
 from planwave.nodes.authoring.data_fields import DataField, coerce, fields_of, is_open
 from planwave.nodes.authoring.field_wires import FieldBundle
 from planwave.nodes.authoring.function import node
 from planwave.nodes.authoring.node_type import BaseNode, stringify
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from planwave.providers.protocols import ModelRequest
+from planwave.nodes.services import NodeServices
+from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall
 from tests.support.graph.bad_inputs import bad_inputs
 from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import ListedProviders
-from tests.support.nodes.nested_graphs import with_long_render_time
+from tests.support.mcp.servers import servers_of, ticket_server
+from tests.support.nodes.nested_graphs import (
+    FakeFlowStore,
+    graph_document,
+    node_document,
+    with_long_render_time,
+)
 from tests.support.nodes.node_context import context_for, make_inputs, services_with
+from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, response
 
 REGISTRY = Registry(LIBRARY, providers=ListedProviders({"openai": ["m", "n"]}))
 
@@ -47,6 +58,31 @@ async def _stream(input: str) -> Any:
     yield input[1:]
 
 
+@tool(effect="read", registry=REGISTRY)
+def look_up_order(number: str) -> str:
+    """Return the state of an order."""
+    return f"The order {number} is on its way."
+
+
+@tool(effect="write", registry=REGISTRY)
+def cancel_order(number: str) -> str:
+    """Cancel an order."""
+    return f"The order {number} is cancelled."
+
+
+FLOWS = FakeFlowStore(
+    **{
+        "refund-order": [
+            graph_document(
+                node_document("start", "start"),
+                node_document("refund", "text", text="{{ input.number }} is refunded."),
+                edges=[("start", "refund")],
+            )
+        ]
+    }
+)
+
+
 def _after_hello(node_type: str, data: dict[str, Any]) -> dict[str, Any]:
     nodes = [
         {"id": "hello", "type": "text", "data": {"text": "hello"}},
@@ -62,6 +98,12 @@ OWN_EXAMPLES: Mapping[str, Mapping[str, Json]] = {
 }
 """Graphs for the types that are made of functions, which bring none."""
 
+
+def socket_fields_of(data: Any) -> list[DataField]:
+    """Return the data fields that wires can feed."""
+    return [field for field in fields_of(data) if field.extra.get("socket", True)]
+
+
 EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "agent": {"facts.output": "[m t=None] Tell me three facts about otters."},
     "approval": {
@@ -75,11 +117,15 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "contract_function": {"n.output": "hello!"},
     "contract_stream": {"n.output": "hello"},
     "end": {"result.output": "It is 42.", "check.output": "9 characters"},
+    "fetch": {"city.status": 200, "say.output": "Oslo is at 59.9°."},
+    "flow_tool": {"clerk.output": "[m t=None] 1042 is refunded."},
+    "http_tool": {"clerk.output": '[m t=None] {"state":"sent"}'},
     "if": {"large.condition-0": {"total": 120}, "review.output": "Somebody looks at it."},
     "inner": {"greet.output": "Hello Ada, welcome!", "greet.short": "Hello Ada"},
     "json": {"person.output": {"name": "Ada", "tags": ["new"]}},
     "llm": {"person.output": {"name": "Ada", "city": "London"}},
     "loop": {"shout.output": ["0: ONE!", "1: TWO!", "2: THREE!"]},
+    "mcp_server": {"triage.output": '[m t=None] {"result":[]}'},
     "merge": {"both.output": {"pro": "It is fast.", "con": "It is dear."}},
     "model": {"haiku.output": "[m t=0.0] Write a haiku on rivers."},
     "number": {"price.output": 12.5, "total.output": 37.5},
@@ -89,14 +135,17 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "start": {"start.output": "Ada", "hello.output": "Hello, Ada!"},
     "switch": {"kind.case-1": {"kind": "refund"}, "repay.output": "To accounting."},
     "text": {"greeting.output": "Hello, Ada!"},
+    "tool": {"clerk.output": "[m t=None] The order 1042 is on its way."},
+    "toolset": {"clerk.output": "[m t=None] The order 1042 is on its way."},
+    "tool_approval": {"create_ticket.output": {"decision": "approve", "note": ""}},
     "transform": {"order.output": {"who": "ADA", "total": 12}},
     "user_input": {"ask.message": "What is a monad?", "said.output": "What is a monad?"},
     "void": {"said.output": "Nobody has to read this."},
     "wait": {"cool_down.output": "Dear all", "sent.output": "Dear all"},
     "while": {"grow.output": "abababababababab", "grow.iterations": 3},
 }
-"""The outputs of the example of each type, by node and handle, with a model that repeats its
-prompt: ``[model t=temperature] prompt``, or one JSON object if JSON is requested."""
+"""The outputs of the example of each type, by node and handle, with a model that calls its first tool
+and repeats its prompt: ``[model t=temperature] prompt``, or one JSON object if JSON is requested."""
 
 names = pytest.mark.parametrize("name", REGISTRY.names())
 
@@ -126,6 +175,17 @@ def test_a_type_has_a_purpose_of_one_line(name: str) -> None:
     assert facts.purpose
     assert "\n" not in facts.purpose
     assert len(facts.purpose) <= 200
+
+
+@names
+def test_a_type_has_a_short_summary_in_the_words_of_people(name: str) -> None:
+    facts = facts_of(name)
+    if REGISTRY.origin(name).kind != "library":
+        assert facts.summary == facts.purpose
+        return
+    assert 0 < len(facts.summary) <= 50
+    assert facts.summary.endswith(".")
+    assert not set("{}`_") & set(facts.summary), "it speaks of no template and no field"
 
 
 @names
@@ -163,7 +223,7 @@ def test_the_schema_is_json_schema_and_describes_the_data(name: str) -> None:
 
 @names
 def test_every_data_field_is_a_socket_on_both_channels(name: str) -> None:
-    for field in fields_of(REGISTRY.implementation(name).Data):
+    for field in socket_fields_of(REGISTRY.implementation(name).Data):
         for channel in (FLOW, LINK):
             port = find_port(facts_of(name).inputs, field.json_name, channel)
             assert port is not None
@@ -175,8 +235,10 @@ def test_every_data_field_is_a_socket_on_both_channels(name: str) -> None:
 def test_the_description_of_a_type_survives_json(name: str) -> None:
     described = json.loads(json.dumps(REGISTRY.describe(name)))
     facts = facts_of(name)
-    assert [Port(**port) for port in described.pop("inputs")] == list(facts.inputs)
-    assert [Port(**port) for port in described.pop("outputs")] == list(facts.outputs)
+    shown = {"label": "", "side": "", "color": "", "shape": ""}
+    for direction, ports in (("inputs", facts.inputs), ("outputs", facts.outputs)):
+        described_ports = [Port(**(port | shown)) for port in described.pop(direction)]
+        assert described_ports == [port._replace(**shown) for port in ports]
     assert tuple(described.pop("template_fields")) == facts.template_fields
     assert described.pop("schema") == REGISTRY.schema(name)
     assert described.pop("example") == REGISTRY.describe(name)["example"]
@@ -196,7 +258,10 @@ def test_the_data_of_the_example_are_valid_and_unknown_fields_are_not(name: str)
     assert not jsonschema_rs.is_valid(REGISTRY.schema(name), dict(faulty.data))
 
 
-def answer(request: ModelRequest) -> list[str]:
+def answer(request: ModelRequest) -> list[str] | list[ModelReply]:
+    if request.tools and not any(each.role == "tool" for each in request.messages):
+        call = ToolCall("call_1", request.tools[0].name, '{"number": "1042"}')
+        return [ModelReply("", request.provider, request.model, "tool_calls", tool_calls=(call,))]
     asked = request.prompt or request.messages[-1].text
     if "JSON" in asked:
         return ['{"name": "Ada", ', '"city": "London"}']
@@ -205,7 +270,20 @@ def answer(request: ModelRequest) -> list[str]:
 
 async def run_of(document: Mapping[str, Json]) -> tuple[planwave.RunResult, list[Event]]:
     """Run a graph; answer each approval with its first action."""
-    services, _ = services_with(answer)
+    found = response(b'{"name": "Oslo", "latitude": 59.9}', kind="application/json")
+    if "http_tool" in str(document):
+        found = response(b'{"state": "sent"}', kind="application/json")
+    names = {"geo.example.com": [PUBLIC], "shop.example.com": [PUBLIC]}
+    network = FakeNetwork(names, found)
+    with TemporaryDirectory() as directory:
+        servers = servers_of(tickets=ticket_server(Path(directory)))
+        services, _ = services_with(answer, outbound=network.client(), flows=FLOWS, mcp=servers)
+        return await _run_with(services, document)
+
+
+async def _run_with(
+    services: NodeServices, document: Mapping[str, Json]
+) -> tuple[planwave.RunResult, list[Event]]:
     built = planwave.build(dict(document), registry=REGISTRY)
     run = with_long_render_time(planwave.run(built, services=services))
     events: list[Event] = []
@@ -308,7 +386,7 @@ async def test_a_wire_into_any_field_has_the_effect_of_the_same_value_in_the_dat
     kind: BaseNode = REGISTRY.implementation(name)
     written = dict(sample_of(name)[1].data)
     properties = REGISTRY.schema(name).get("properties", {})
-    for field in fields_of(kind.Data):
+    for field in socket_fields_of(kind.Data):
         plain = {k: v for k, v in written.items() if k not in (field.json_name, *field.aliases)}
         accepted = 0
         for value in (*WIRED_VALUES, *choices_in(properties[field.json_name])):

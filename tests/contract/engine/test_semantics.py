@@ -315,10 +315,10 @@ def test_a_waiting_node_delays_only_its_descendants_and_the_run_pauses() -> None
 # -- entry, order, explain
 
 
-def test_preset_results_settle_nodes_and_their_consumers_are_the_first_wave() -> None:
+def test_preset_results_settle_nodes_which_stay_in_their_wave() -> None:
     script = ScheduleScript(parse_graph("a b c", "a>b", "b>c"), given={"a": ["output"]})
     assert script.start() == "start b"
-    assert script.schedule.waves.number == [0, 1, 2]
+    assert script.schedule.waves.number == [1, 2, 3]
 
 
 def test_entries_that_were_not_chosen_are_skipped_and_unreached_nodes_are_reported() -> None:
@@ -327,31 +327,31 @@ def test_entries_that_were_not_chosen_are_skipped_and_unreached_nodes_are_report
     assert script.start() == "start k, skip e"
     assert script.reason("e") == "another entry was chosen"
     assert [script.ids[n] for n in script.schedule.not_reached] == ["y"]
-    assert script.schedule.waves.number == [0, 0, 1, 2, 0]
+    assert script.schedule.waves.number == [1, 0, 1, 2, 0]
     assert script("k") == "start x, over 1"
     assert script("x") == "over 2, completed"
 
 
-async def started_in(rig: ExecutionHarness) -> tuple[str, list[str], list[str]]:
+async def started_in(harness: ExecutionHarness) -> tuple[str, list[str], list[str]]:
     """How a run ends, the nodes that were started, and those that were not reached."""
-    ended = await rig.run()
-    started = [event.path for event in rig.published if event.type == "node.started"]
-    return ended, sorted(started), rig.data_of("execution.started")[0].get("not_reached", [])
+    ended = await harness.run()
+    started = [event.path for event in harness.published if event.type == "node.started"]
+    return ended, sorted(started), harness.data_of("execution.started")[0].get("not_reached", [])
 
 
 @virtual_time
 async def test_run_to_runs_the_named_nodes_and_their_ancestors() -> None:
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b c d", "a>b", "b>c", "a>d"), {}, RunOptions(run_to=("b",))
     )
-    assert await started_in(rig) == ("completed", ["a", "b"], ["c", "d"])
+    assert await started_in(harness) == ("completed", ["a", "b"], ["c", "d"])
 
 
 @virtual_time
 async def test_run_from_runs_the_named_nodes_their_descendants_and_what_these_need() -> None:
     graph = parse_graph("a b c d k", "a>b", "b>c", "a>d", "k>c")
-    rig = ExecutionHarness(graph, {}, RunOptions(run_from=("b",)))
-    assert await started_in(rig) == ("completed", ["a", "b", "c", "k"], ["d"])
+    harness = ExecutionHarness(graph, {}, RunOptions(run_from=("b",)))
+    assert await started_in(harness) == ("completed", ["a", "b", "c", "k"], ["d"])
 
 
 def test_without_inputs_every_root_starts_in_graph_order() -> None:
@@ -400,9 +400,9 @@ async def test_both_schedulings_give_the_same_results(scheduling: Any) -> None:
     graph = parse_graph(
         "a b c d e f", "a.yes>b", "a.no>c", "b>d", "c>d", "c>e", "f>e", "b>f"
     )  # fmt: skip
-    rig = ExecutionHarness(graph, {"a": picks}, RunOptions(scheduling=scheduling))
-    assert await rig.run() == "completed"
-    assert sorted(rig.event_names("node.completed", "node.skipped")) == [
+    harness = ExecutionHarness(graph, {"a": picks}, RunOptions(scheduling=scheduling))
+    assert await harness.run() == "completed"
+    assert sorted(harness.event_names("node.completed", "node.skipped")) == [
         "node.completed a", "node.completed b", "node.completed d", "node.completed e",
         "node.completed f", "node.skipped c",
     ]  # fmt: skip

@@ -16,12 +16,16 @@ from pydantic import ValidationError
 from planwave.errors import InputError, PlanwaveError
 from planwave.settings import Limits, load_settings
 from tests.contract.http.limit_cases import (
+    agents,
     executions,
     graphs,
+    mcp_servers,
     model_calls,
+    outbound,
     requests,
     streams,
     templates,
+    tools,
 )
 from tests.contract.http.limit_cases.registry import (
     CASES,
@@ -32,7 +36,18 @@ from tests.contract.http.limit_cases.registry import (
 from tests.support.server.running_server import NO_RATE_LIMITS
 from tests.support.virtual_loop import VirtualLoop
 
-__all__ = ["executions", "graphs", "model_calls", "requests", "streams", "templates"]
+__all__ = [
+    "agents",
+    "executions",
+    "graphs",
+    "mcp_servers",
+    "model_calls",
+    "outbound",
+    "requests",
+    "streams",
+    "templates",
+    "tools",
+]
 
 
 def attempt(case: Case, name: str, amount: Any) -> Refusal | None:

@@ -55,13 +55,13 @@ def graph_of(asker: str, provider: str) -> dict[str, Any]:
     }
 
 
-async def request_of(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
+async def request_of(harness: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
     """Run the graph; give the request that the provider got."""
-    services = NodeServices(rig.client, ListedProviders({provider: [MODELS[provider]]}))
+    services = NodeServices(harness.client, ListedProviders({provider: [MODELS[provider]]}))
     built = planwave.build(graph_of(asker, provider), registry=REGISTRY)
     result = await planwave.run(built, inputs={"ask": MESSAGE}, services=services)
     assert (result.status, result.text) == ("completed", "A pixel.")
-    (request,) = rig.llm.requests
+    (request,) = harness.llm.requests
     return request
 
 

@@ -14,13 +14,18 @@ from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.providers.protocols import ModelReply, ModelRequest
 from planwave.settings import Settings
+from tests.support.llm.fake_llm_protocols import SIGNATURE
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
     TextReply,
+    ToolCallReply,
     fake_llm_in_thread,
     prompt_of,
     schema_of,
+    tool_calls_of,
+    tool_results_of,
+    tools_of,
 )
 
 
@@ -68,6 +73,115 @@ async def test_scripted_steps_precede_computed_replies() -> None:
             await sdk.chat.completions.create(model="m", messages=ask)  # type: ignore[arg-type]
         whole = await sdk.chat.completions.create(model="m", messages=ask)  # type: ignore[arg-type]
         assert whole.choices[0].message.content == "later"
+
+
+CALLS = ToolCallReply([("add", {"a": 1}), ("now", {}, "mine")], "Let me see.", "Two calls.")
+ADD = {"name": "add", "description": "Add", "parameters": {"type": "object"}}
+
+
+async def test_openai_sdk_reads_tool_calls_of_a_chat() -> None:
+    from openai import AsyncOpenAI
+
+    ask = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "tool_calls": [call("a", "add", '{"a": 0}')]},
+            {"role": "tool", "tool_call_id": "a", "content": "7"},
+        ],
+        "tools": [{"type": "function", "function": ADD}],
+    }
+    async with (
+        FakeLLMServer(CALLS, CALLS) as llm,
+        AsyncOpenAI(base_url=llm.openai_url, api_key="k", max_retries=0) as sdk,
+    ):
+        whole = await sdk.chat.completions.create(**ask)  # type: ignore[call-overload]
+        (choice,) = whole.choices
+        assert choice.finish_reason == "tool_calls"
+        assert [each.id for each in choice.message.tool_calls] == ["call_2", "mine"]
+        async with sdk.chat.completions.stream(**ask) as stream:  # type: ignore[arg-type]
+            streamed = (await stream.get_final_completion()).choices[0].message
+    assert streamed.content == "Let me see."
+    called = [each.function for each in streamed.tool_calls or []]
+    assert [(each.name, each.arguments) for each in called] == [("add", '{"a": 1}'), ("now", "{}")]
+    body = llm.requests[0].body
+    assert tools_of(body) == {"add": {"type": "object"}}
+    assert tool_calls_of(body) == [("a", "add", {"a": 0})]
+    assert tool_results_of(body) == {"a": "7"}
+
+
+def call(call_id: str, name: str, arguments: str) -> dict[str, object]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+async def test_openai_sdk_reads_tool_calls_of_a_response() -> None:
+    from openai import AsyncOpenAI
+
+    asked = [
+        {"type": "function_call", "call_id": "a", "name": "add", "arguments": '{"a": 0}'},
+        {"type": "function_call_output", "call_id": "a", "output": "7"},
+    ]
+    found = TextReply("News.", sources=[("https://news.example/", "News")])
+    async with (
+        FakeLLMServer(CALLS, found) as llm,
+        AsyncOpenAI(base_url=llm.openai_url, api_key="k", max_retries=0) as sdk,
+    ):
+        tools = [{"type": "function", **ADD}, {"type": "web_search"}]
+        ask = {"model": "m", "input": asked, "tools": tools}
+        async with sdk.responses.stream(**ask) as stream:  # type: ignore[call-overload]
+            response = await stream.get_final_response()
+        thought, said, *called = response.output
+        assert (thought.type, thought.summary[0].text) == ("reasoning", "Two calls.")
+        assert said.content[0].text == response.output_text == "Let me see."
+        assert [(each.call_id, each.arguments) for each in called] == [
+            ("call_2", '{"a": 1}'),
+            ("mine", "{}"),
+        ]
+        whole = await sdk.responses.create(**ask)  # type: ignore[call-overload]
+        search, cited = whole.output
+        assert search.type == "web_search_call"
+        assert cited.content[0].annotations[0].url == "https://news.example/"
+    body = llm.requests[0].body
+    assert tools_of(body) == {"add": {"type": "object"}, "web_search": {}}
+    assert tool_calls_of(body) == [("a", "add", {"a": 0})]
+    assert tool_results_of(body) == {"a": "7"}
+
+
+async def test_anthropic_sdk_reads_tool_calls() -> None:
+    from anthropic import AsyncAnthropic
+
+    called = {"type": "tool_use", "id": "a", "name": "add", "input": {"a": 0}}
+    ask = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [called]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "a", "content": "7"}],
+            },
+        ],
+        "tools": [{"name": "add", "input_schema": {"type": "object"}}],
+    }
+    async with (
+        FakeLLMServer(CALLS, CALLS) as llm,
+        AsyncAnthropic(base_url=llm.anthropic_url, api_key="k", max_retries=0) as sdk,
+    ):
+        whole = await sdk.messages.create(**ask)  # type: ignore[call-overload]
+        async with sdk.messages.stream(**ask) as stream:
+            streamed = await stream.get_final_message()
+    for message in (whole, streamed):
+        assert message.stop_reason == "tool_use"
+        thought, said, add, now = message.content
+        assert (thought.thinking, thought.signature) == ("Two calls.", SIGNATURE)
+        assert said.text == "Let me see."
+        assert (add.id, add.name, add.input) == ("call_2", "add", {"a": 1})
+        assert (now.id, now.name, now.input) == ("mine", "now", {})
+    body = llm.requests[0].body
+    assert tools_of(body) == {"add": {"type": "object"}}
+    assert tool_calls_of(body) == [("a", "add", {"a": 0})]
+    assert tool_results_of(body) == {"a": "7"}
 
 
 def test_threaded_server_serves_other_loops() -> None:

@@ -15,7 +15,7 @@ from planwave.planner.planner import Planner
 from planwave.planner.small_models import read_small_reply
 from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
-from planwave.providers.protocols import ModelProfile
+from planwave.providers.protocols import ModelProfile, ModelRequest
 from planwave.settings import Settings
 from tests.support.llm.fake_llm_server import FakeLLMServer, TextReply
 from tests.support.server.running_server import running_server
@@ -45,6 +45,10 @@ class EmbeddedModel:
 
     async def endpoint(self, model: str) -> tuple[str, str]:
         return self._url, "key"
+
+    async def prepare(self, request: ModelRequest) -> None:
+        assert request.fixed_beginning
+        assert "Compare X and Y" not in request.fixed_beginning
 
     def profile(self, model: str) -> ModelProfile:
         return ModelProfile(small=True)

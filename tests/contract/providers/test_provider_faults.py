@@ -19,7 +19,7 @@ from planwave.errors import ProviderError
 from planwave.events import Event
 from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.nodes.services import NodeServices
-from planwave.providers.protocols import CallScope
+from planwave.providers.protocols import CallScope, Usage
 from planwave.service.service import Service
 from planwave.settings import Limits, ProviderSettings
 from tests.support.graph.builders import make_graph, make_plan, text_node
@@ -54,10 +54,17 @@ def asking(node_id: str, prompt: str = "hi", **more: Any) -> Node:
     return Node(node_id, "llm", node_id, data=data, **more)
 
 
-async def run_of(rig: ModelClientHarness, graph: Graph) -> list[Event]:
-    """Run a graph to its end with the models of a rig; give its events."""
-    providers = FakeProviders()
-    parts = dependencies(node_services=lambda goal: NodeServices(rig.client, providers, goal))
+class _Unpaid(FakeProviders):
+    """Providers that take no money, so that no budget is used up."""
+
+    def price(self, provider: str, model: str, usage: Usage) -> float | None:
+        return 0.0
+
+
+async def run_of(harness: ModelClientHarness, graph: Graph) -> list[Event]:
+    """Run a graph to its end with the models of a harness; give its events."""
+    providers = _Unpaid()
+    parts = dependencies(node_services=lambda goal: NodeServices(harness.client, providers, goal))
     async with Service(parts) as service:
         record = await service.execute(make_plan(graph))
         await service.wait(record.execution_id)
@@ -609,7 +616,7 @@ async def test_f44_token_limit_is_the_finish_reason(provider: str) -> None:
 @pytest.mark.parametrize("arguments", ['{"q": "x"}', '{"q": "x', "not JSON"])
 async def test_f45_unrequested_tool_call_is_an_error(provider: str, arguments: str) -> None:
     """No node offers tools to a model yet, so any call of one is unasked, well formed or not."""
-    called = TextReply("Let me look.", tool_call=("search", arguments), finish="tool_calls")
+    called = TextReply("Let me look.", calls=[("search", arguments)], finish="tool_calls")
     async with model_client_harness(called) as harness:
         error = await expect_provider_error(harness, provider)
         assert (error.code, error.retryable) == ("unasked-tool-call", True)
@@ -629,8 +636,8 @@ async def test_f45_structured_reply_is_returned_as_received(provider: str, cut: 
 
 
 async def test_f46_endless_tool_calls_are_requested_once() -> None:
-    """No node offers tools to a model yet: there is no loop to bound, and none comes to be."""
-    step = TextReply(None, tool_call=("search", '{"q": "x"}'), finish="tool_calls")
+    """A node that offers no tools has no loop to bound, and none comes to be."""
+    step = TextReply(None, calls=[("search", {"q": "x"})], finish="tool_calls")
     async with model_client_harness(reply_to=lambda _: step) as harness:
         events = await run_of(harness, make_graph(asking("a")))
         (failed,) = [event for event in events if event.type == "node.failed"]

@@ -23,6 +23,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.backup import back_up
 from planwave.storage.documents import build_document
 from planwave.storage.lock import DirectoryLock
+from planwave.storage.records import AnsweredRequest
 from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.connection import DATABASE_NAME
 from planwave.storage.sqlite.migrations import SCHEMA_VERSION
@@ -111,6 +112,17 @@ async def flows_of(store: SqliteStore) -> list[dict[str, Any]]:
     return found
 
 
+async def revisions_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give the revisions of all plans before the current ones."""
+    found: list[dict[str, Any]] = []
+    for plan in await store.plans():
+        for each in await store.revisions.page(plan.plan_id):
+            revision = await store.revisions.get(plan.plan_id, each.revision)
+            assert revision is not None
+            found.append(asdict(revision))
+    return found
+
+
 def test_every_schema_version_has_its_golden_database() -> None:
     assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
 
@@ -128,6 +140,7 @@ async def test_f30_data_of_every_version_is_read(
     assert differs(written["executions"], [asdict(record) for record in executions]) == []
     assert {record.status for record in executions} >= {"completed", "failed", "executing"}
     assert differs(written.get("flows", []), await flows_of(store)) == []
+    assert differs(written.get("revisions", []), await revisions_of(store)) == []
     for record in executions:
         events = await store.events(record.execution_id)
         received = [event._asdict() for event in events]
@@ -168,6 +181,30 @@ async def test_f30_migrated_schema_equals_new_schema(tmp_path: Path, version: in
     await SqliteStore.open(placed(tmp_path / "old", version)).close()
     await SqliteStore.open(tmp_path / "new").close()
     assert shape(tmp_path / "old" / DATABASE_NAME) == shape(tmp_path / "new" / DATABASE_NAME)
+
+
+async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Path) -> None:
+    store = SqliteStore.open(placed(tmp_path, 6))
+    record = await store.execution("paused")
+    assert record is not None
+    epoch = await store.claim("paused")
+    seq = record.last_seq + 1
+    answer = {"request_id": "r4", "answer": "both"}
+    at, path = "2026-01-02T03:04:07.000000Z", "first"
+    await store.append(
+        "paused", epoch, [Event("paused", seq, at, "node.answered", path, 1, answer)]
+    )
+    listed = await store.answered_requests()
+    assert listed == [AnsweredRequest(at, "paused", seq, 4)]
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
+        raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
+        raw.execute("DROP TABLE answered_requests")
+        raw.execute("PRAGMA user_version = 6")
+        raw.commit()
+    store = SqliteStore.open(tmp_path)
+    assert await store.answered_requests() == listed
+    await store.close()
 
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])

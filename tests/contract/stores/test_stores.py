@@ -13,6 +13,7 @@ from planwave.errors import Conflict, NotFound, StaleEpoch, StoreError
 from planwave.events import Event, fold
 from planwave.providers.protocols import CallKey
 from planwave.storage.records import (
+    AnsweredRequest,
     ExecutionRecord,
     IdempotencyRecord,
     PageCursor,
@@ -276,8 +277,13 @@ async def test_stale_epoch_is_rejected(store: Store) -> None:
     await create(store)
     await store.append("x1", 1, [event(2)])
     assert await store.claim("x1") == 2
-    with pytest.raises(StaleEpoch):
+    with pytest.raises(StaleEpoch) as refused:
         await store.append("x1", 1, [event(3)])
+    assert refused.value.message == (
+        "execution 'x1' was taken over by another process or run: it is in epoch 2, and epoch 1 "
+        "can write no more"
+    )
+    assert refused.value.hint == "open the execution again and continue from its stored state"
     await store.append("x1", 2, [event(3)])
     record = await store.execution("x1")
     assert record is not None
@@ -689,6 +695,64 @@ async def test_stored_events_fold_to_the_same_state(store: Store) -> None:
     assert fold(await store.events("x1")).as_json() == fold(events).as_json()
 
 
+async def test_executions_are_counted_by_status(store: Store) -> None:
+    assert await store.count_executions() == {}
+    for second, name in enumerate(("x1", "x2", "x3", "x4")):
+        made = execution(name, second, plan_id="p1" if second else None, flow_id="f1")
+        await store.create_execution(made, [event(1, "execution.created", of=name)])
+        await store.append(name, 1, [event(2, "execution.started", of=name)])
+    for name in ("x2", "x3"):
+        await store.append(name, 1, [event(3, "execution.failed", of=name)])
+    assert await store.count_executions() == {"executing": 2, "failed": 2}
+    assert await store.count_executions(since=at(2)) == {"executing": 1, "failed": 1}
+    assert await store.count_executions(plan_id="p1") == {"executing": 1, "failed": 2}
+    assert await store.count_executions(flow_id="f2") == {}
+    assert await store.count_executions(text="GOAL OF X3", plan_id="p1") == {"failed": 1}
+    await store.delete_execution("x2")
+    assert await store.count_executions() == {"executing": 2, "failed": 1}
+
+
+def asked(seq: int, of: str, kind: str = "question") -> Event:
+    request = {"kind": kind, "prompt": "Which one?"}
+    return event(seq, "node.waiting", of=of, path="a", request_id=f"r{seq}", request=request)
+
+
+def answered(seq: int, request: int, of: str, **more: Any) -> Event:
+    return event(seq, "node.answered", of=of, path="a", request_id=f"r{request}", answer={}, **more)
+
+
+async def test_answered_requests_are_listed_newest_first_in_pages(store: Store) -> None:
+    await store.create_execution(execution("x1"), [event(1, "execution.created"), asked(2, "x1")])
+    await store.create_execution(
+        execution("x2"),
+        [
+            event(1, "execution.created", of="x2"),
+            event(2, "execution.paused", of="x2", request_id="r2", request={"kind": "plan"}),
+            event(3, "execution.resumed", of="x2", request_id="r2", answer={}),
+            asked(4, "x2", "timer"),
+            answered(5, 4, "x2", by="timeout"),
+            event(6, "execution.resumed", of="x2", reason="answered"),
+            asked(7, "x2"),
+            answered(8, 99, "x2"),
+        ],
+    )
+    assert await store.count_answered_requests() == 1, "neither the timer nor what nobody asked"
+    await store.append("x1", 1, [answered(3, 2, "x1", by="timeout")])
+    await store.append("x2", 1, [answered(9, 7, "x2")])
+    expected = [
+        AnsweredRequest(at(9), "x2", 9, 7),
+        AnsweredRequest(at(3), "x2", 3, 2),
+        AnsweredRequest(at(3), "x1", 3, 2),
+    ]
+    assert await store.answered_requests() == expected
+    assert await store.answered_requests(limit=2) == expected[:2]
+    assert await store.answered_requests(before=expected[1][:3], limit=2) == expected[2:]
+    await store.append("x2", 1, [event(10, "execution.completed", of="x2")])
+    await store.delete_execution("x2")
+    assert await store.answered_requests() == expected[2:]
+    assert await store.count_answered_requests() == 1
+
+
 async def test_closed_store_rejects_writes(store: Store) -> None:
     await create(store)
     await store.close()
@@ -696,3 +760,25 @@ async def test_closed_store_rejects_writes(store: Store) -> None:
     with pytest.raises(StoreError) as refused:
         await store.append("x1", 1, [event(2)])
     assert refused.value.code == "store-closed"
+
+
+async def test_other_requests_under_the_number_of_a_call_are_seen(store: Store) -> None:
+    key = CallKey("x1", "a", 1, 0, "h1")
+    assert not await store.has_other(key)
+    await store.record(key, {"text": "first"})
+    await store.record(key._replace(request_hash="h1/begun"), {})
+    assert not await store.has_other(key)
+    assert await store.has_other(key._replace(request_hash="h2"))
+    for field, value in {"execution_id": "x2", "path": "b", "attempt": 2, "ordinal": 1}.items():
+        assert not await store.has_other(key._replace(request_hash="h2", **{field: value}))
+
+
+async def test_all_that_is_recorded_of_executions_is_read_at_once(store: Store) -> None:
+    keys = [CallKey(x, p, 1, n, "h") for x in ("x1", "x2", "x3") for p in "ab" for n in (0, 1)]
+    for key in keys:
+        await store.record(key, {"text": str(key)})
+    found = await store.calls(["x1", "x3", "x4"])
+    assert found.keys() == {"x1", "x3"}
+    for execution_id, calls in found.items():
+        wanted = [(k, {"text": str(k)}) for k in keys if k.execution_id == execution_id]
+        assert sorted(calls) == wanted

@@ -122,6 +122,16 @@ def test_printed_plan_can_be_edited_and_run(llm: FakeLLMServer) -> None:
     assert llm.max_open_requests == 1
 
 
+def test_fork_warns_of_new_prompt_that_leaves_out_its_inputs(llm: FakeLLMServer) -> None:
+    assert invoke("run", "Compare two ways").exit_code == 0
+    done = invoke("fork", "last", "--set", "join.userPrompt=Pick one")
+    assert done.exit_code == 0, done.output
+    assert "what 'left', 'right' gives never reaches the model" in done.stderr
+    assert "add {{ input }} to data.userPrompt" in done.stderr
+    done = invoke("fork", "last", "--set", "join.userPrompt=Pick one of {{ input }}")
+    assert (done.exit_code, "warning" in done.stderr) == (0, False)
+
+
 def test_graph_runs_without_provider_and_takes_input() -> None:
     done = invoke("exec", written("g.json", TEXT_GRAPH), "--input", "hello")
     assert done.exit_code == 0, done.output
@@ -161,10 +171,12 @@ def test_empty_storage_is_reported_and_not_created() -> None:
     listed = invoke("ls")
     assert (listed.exit_code, listed.stderr) == (0, "")
     assert "Nothing has been planned or run in storage yet" in listed.stdout
+    assert "--storage DIR" in listed.stdout
     assert json.loads(invoke("ls", "--json").stdout) == {"executions": [], "plans": []}
     shown = invoke("show", "last")
     assert shown.exit_code == 2
     assert "nothing has run here yet" in shown.stderr
+    assert "--storage DIR" in shown.stderr
     assert not Path("storage").exists()
 
 
@@ -294,6 +306,12 @@ def heavy_libraries(*args: str, among: tuple[str, ...]) -> str:
 def test_quick_commands_load_no_heavy_library(args: list[str]) -> None:
     assert invoke("exec", written("g.json", TEXT_GRAPH)).exit_code == 0
     assert heavy_libraries(*args, among=(*HEAVY, "httpx2", "markdown_it")) == "LOADED []"
+
+
+def test_no_command_loads_the_opentelemetry_sdk_without_tracing() -> None:
+    among = ("opentelemetry.sdk", "opentelemetry.exporter", "planwave.service.tracing")
+    document = written("g.json", TEXT_GRAPH)
+    assert heavy_libraries("exec", document, among=among).endswith("LOADED []")
 
 
 @pytest.mark.parametrize("args", [["--help"], ["run", "--help"]])

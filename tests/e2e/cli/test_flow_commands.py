@@ -159,9 +159,23 @@ def test_plan_is_saved_as_flow_by_plan_or_execution_id(name: str) -> None:
         assert (created["version"], created["graph"]["nodes"]) == (plan["hash"], STARTS["nodes"])
     flow = invoke_ok("flow", "save", name, "-", stdin=saying("x"))
     of_a_flow = invoke_ok("flow", "run", name)["execution_id"]
-    assert "has no plan" in refused("flow", "save", name, "--plan", of_a_flow)["error"]["message"]
+    assert refused("flow", "save", name, "--plan", of_a_flow)["error"]["message"] == (
+        f"execution {of_a_flow} ran a flow, not a plan"
+    )
     again = invoke_ok("flow", "save", name, "--plan", run["plan_id"])
     assert (again["flow_id"], again["revision"]) == (flow["flow_id"], 2)
+
+
+def test_renamed_flow_keeps_its_id_and_versions(name: str) -> None:
+    first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    renamed = invoke_ok("flow", "rename", name, f"new {name}")
+    assert (renamed["name"], renamed["flow_id"]) == (f"new {name}", first["flow_id"])
+    assert renamed["version"] == first["version"]
+    assert invoke_ok("flow", "show", f"new {name}") == renamed
+    done = planwave("flow", "rename", f"new {name}", name)
+    assert f"Renamed new {name} to {name}" in done.stdout
+    assert "one line of text" in refused("flow", "rename", name, "a\nb")["error"]["message"]
+    assert refused("flow", "rename", f"new {name}", "x")["error"]["code"] == "not-found"
 
 
 def test_flow_commands_print_results_and_next_commands(name: str) -> None:

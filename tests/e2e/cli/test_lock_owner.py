@@ -78,11 +78,18 @@ def test_unresponsive_owner_allows_reads_and_rejects_writes(
         refused = invoke("exec", "graph.json", "--json")
         assert refused.exit_code == 1
         error = json.loads(refused.stdout)["error"]
-        assert error["code"] == "storage-locked"
-        assert unanswered in error["hint"]
+        assert (error["code"], error["hint"]) == (
+            "storage-locked",
+            f"`planwave serve` holds it and does not answer at {unanswered}: "
+            "read its log, or stop it",
+        )
         lock.write_owner({"pid": os.getpid()})
-        refused = invoke("exec", "graph.json", "--json")
-        assert "wait until it ends" in json.loads(refused.stdout)["error"]["hint"]
+        assert invoke("exec", "graph.json").output == (
+            f"✗ 'storage' is locked by pid {os.getpid()}: one process writes at a time\n"
+            "  → if it asks a question, answer it there, or leave it there with Ctrl-D and answer it "
+            "here; else wait until it ends, or stop it; with planwave serve, many commands can run at "
+            "a time\n"
+        )
     finally:
         lock.release()
 

@@ -19,7 +19,12 @@ from planwave.events import OpenRequest
 from planwave.events.request_text import end_of_timer
 from planwave.settings import Settings
 from tests.support.cli.command_process import isolated_directory
-from tests.support.cli.in_process_command import approval_graph, execute_graph, invoke
+from tests.support.cli.in_process_command import (
+    approval_graph,
+    execute_graph,
+    invoke,
+    invoke_json,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +115,18 @@ def test_resume_of_an_open_request_says_how_to_answer() -> None:
     )
 
 
+def test_watched_request_says_how_to_answer() -> None:
+    data = {"prompt": "Send it?", "actions": ["send later", "drop"]}
+    ask = {"id": "q", "type": "approval", "data": data}
+    edge = flow("q", "a", sourceHandle="drop")
+    shown = execute_graph({"nodes": [ask, TEXT_NODE], "edges": [edge]})
+    execution_id, (request,) = shown["execution_id"], shown["requests"]
+    command = f"planwave answer {execution_id} {request['request_id']} --decision 'send later'"
+    assert f"  answer with: {command}\n" in invoke("watch", "last").stdout
+    assert f"  answer with: {command}   (or drop)\n" in invoke("show", "last").stdout
+    assert invoke("resume", "last").output.endswith(f"  → {command}\n")
+
+
 def test_answer_without_terminal_names_the_option() -> None:
     shown = execute_graph(approval_graph(actions=["approve", "reject"]))
     done = invoke("answer", shown["execution_id"])
@@ -117,6 +134,33 @@ def test_answer_without_terminal_names_the_option() -> None:
         f"✗ {shown['requests'][0]['request_id']} asks: q: Send it?\n"
         "  → no terminal to ask on; pass --decision approve or --decision reject\n"
     )
+
+
+def test_answered_request_names_the_explanation() -> None:
+    shown = execute_graph(approval_graph())
+    execution_id, request_id = shown["execution_id"], shown["requests"][0]["request_id"]
+    assert invoke("answer", "last", "--decision", "approve").exit_code == 0
+    hint = f"  → see what it was answered: planwave explain {execution_id}\n"
+    assert invoke("answer", "last", request_id, "--decision", "approve").output == (
+        f"✗ request '{request_id}' was answered already\n{hint}"
+    )
+    assert invoke("answer", "last", "--decision", "approve").output == (
+        f"✗ execution {execution_id} has no open request\n{hint}"
+    )
+
+
+def test_node_that_cannot_be_cancelled_says_why() -> None:
+    execution_id = execute_graph(approval_graph())["execution_id"]
+    for node, shown in {
+        "draft": "✗ node 'draft' is already completed\n"
+        "  → only a node that runs or waits can be cancelled\n",
+        "sent": "✗ node 'sent' neither runs nor waits\n"
+        "  → cancel the whole execution, or wait until the node has started\n",
+        "send": f"✗ execution {execution_id} has no node 'send'\n  → did you mean 'sent'?\n",
+        "x": f"✗ execution {execution_id} has no node 'x'\n"
+        "  → its nodes are draft, q, sent, dropped\n",
+    }.items():
+        assert invoke("cancel", "last", "--node", node).output == shown
 
 
 def test_branch_not_taken_names_the_decision() -> None:
@@ -127,11 +171,42 @@ def test_branch_not_taken_names_the_decision() -> None:
     assert reasons["dropped"] == "not taken: q decided 'approve'"
 
 
+def test_branch_without_a_value_names_the_output() -> None:
+    Path("graph.json").write_text(json.dumps(approval_graph()))
+    assert invoke("exec", "graph.json", "--input", "q=yes").exit_code == 0
+    shown = invoke("show", "last").stdout
+    assert "sent     not taken: q has no value on 'approve'\n" in shown
+
+
+def test_given_result_is_shown_as_given() -> None:
+    name = written({"id": "in", "type": "start"}, TEXT_NODE, edges=(flow("in", "a"),))
+    assert "given      in\n" in invoke("exec", name, "--input", "tea").stdout
+    assert "  ✓ given                    in" in invoke("show", "last").stdout
+
+
+def test_input_of_a_wrong_shape_is_named_in_the_words_of_json() -> None:
+    name = written({"id": "in", "type": "start"})
+    assert invoke("exec", name, "--input", '{"in": 5}').output == (
+        "✗ inputs['in'] must be an object, got a number\n"
+        "  → inputs are {node_id: {handle: value}}; a start node's handle is 'output'\n"
+    )
+
+
+def test_revisions_of_a_flow_name_the_flow() -> None:
+    name = written(TEXT_NODE)
+    assert invoke("flow", "save", "texts", name).exit_code == 0
+    run = invoke_json("flow", "run", "texts")
+    assert invoke("revisions", "last").output == (
+        f"✗ execution {run['execution_id']} ran a flow, not a plan\n"
+        f"  → see the flow: planwave flow show {run['flow_id']}\n"
+    )
+
+
 def test_retry_of_a_completed_execution_names_the_fork() -> None:
     execution_id = execute_graph(TEXT_GRAPH)["execution_id"]
     assert invoke("retry", execution_id).output == (
         "✗ nothing to retry: it completed\n"
-        f"  → to run steps again: planwave fork {execution_id} --rerun NODE\n"
+        f"  → to run steps again: planwave fork {execution_id} --rerun STEP\n"
     )
 
 
@@ -139,7 +214,7 @@ def test_misspelt_provider_has_one_hint(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     assert invoke("plan", "Compare", "--provider", "opnai").output == (
         "✗ unknown provider 'opnai': did you mean 'openai'?\n"
-        "  → planwave doctor lists the providers, and how to enable each\n"
+        "  → the providers are openai, anthropic, local (planwave doctor)\n"
     )
 
 
@@ -200,5 +275,23 @@ def test_option_beyond_a_limit_is_an_error() -> None:
     assert (done.exit_code, done.stderr) == (
         2,
         "✗ the option max_parallel is 65, at most 64 is allowed (limit parallel_nodes)\n"
-        "  → ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES\n",
+        "  → ask for less, or raise the limit parallel_nodes (PLANWAVE_LIMIT_PARALLEL_NODES)\n",
     )
+
+
+def test_an_entry_node_without_an_input_is_a_note_that_says_how_to_give_it() -> None:
+    name = written(
+        {"id": "product", "type": "start"},
+        {"id": "b", "type": "text", "data": {"text": "Buy {{ input }}"}},
+        edges=(flow("product", "b"),),
+    )
+    done = invoke("exec", name)
+    assert done.exit_code == 0
+    assert done.stderr == (
+        "! the entry node 'product' has no input and begins with an empty value\n"
+        "  → give it one: --input product=TEXT\n"
+    )
+    for given in ("tea", "product=tea", "product:output=tea", '{"output": "tea"}'):
+        done = invoke("exec", name, "--input", given)
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert "Buy tea" in done.stdout

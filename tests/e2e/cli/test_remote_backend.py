@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,26 @@ def test_server_errors_are_reported_like_local_ones() -> None:
     chosen = invoke("exec", "-", "--provider", "openai", stdin=json.dumps(GRAPH))
     assert (chosen.exit_code, "with its own default" in chosen.stderr) == (2, True)
     assert invoke("show", "no-such-id").exit_code == 2
+
+
+def test_server_gives_forecasts_and_hints_like_a_local_run() -> None:
+    source = json.dumps(GRAPH)
+    forecast = ["Forecast  2 steps in 2 waves · 0 model calls · free", "Longest   a → b"]
+    Path("graph.json").write_text(source)
+    assert invoke("flow", "save", "texts", "graph.json").exit_code == 0
+    for command in (["exec", "graph.json"], ["flow", "run", "texts"]):
+        shown = invoke(*command).stdout.splitlines()
+        assert [line for line in shown if line.startswith(("Forecast", "Longest"))] == forecast
+    refused = invoke("exec", "graph.json", "--max-parallel", "65")
+    assert (refused.exit_code, refused.stderr.splitlines()[-1]) == (
+        2,
+        "  → ask for less, or raise the limit parallel_nodes (PLANWAVE_LIMIT_PARALLEL_NODES)",
+    )
+
+
+def test_chosen_model_is_named_with_the_server(server: RunningServer) -> None:
+    done = invoke("plan", "texts", "--model", "m")
+    assert f"planning with the service at {server.base_url}: m\n" in done.output
 
 
 def test_lists_longer_than_a_page_are_complete(server: RunningServer) -> None:
@@ -175,3 +196,17 @@ def test_ctrl_c_cancels_a_remote_run(server: RunningServer) -> None:
 def test_token_is_never_printed(server: RunningServer) -> None:
     for args in (["ls"], ["run", "texts"], ["show", "last"], ["cancel", "last"]):
         assert TOKEN not in invoke(*args).output
+
+
+def test_a_timer_of_the_server_needs_no_other_server() -> None:
+    node = {"id": "later", "type": "wait", "data": {"seconds": 7_200}}
+    waiting = invoke("exec", "-", stdin=json.dumps({"nodes": [node], "edges": []}))
+    assert "continue now with: planwave answer" in waiting.output
+    assert "while a server runs" not in waiting.output
+    execution_id = invoke_json("ls")["executions"][0]["execution_id"]
+    assert "while a server runs" not in invoke("show", execution_id).output
+    refused = invoke("resume", execution_id)
+    assert refused.exit_code == 2
+    message, hint = refused.stderr.splitlines()
+    assert message.startswith("✗ it waits for a timer until ")
+    assert re.fullmatch(rf"  → planwave answer {execution_id} r\d+ --decision continue", hint)

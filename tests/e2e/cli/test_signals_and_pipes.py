@@ -77,7 +77,7 @@ def written(name: str, document: Any) -> str:
     return name
 
 
-def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(
+def test_ctrl_c_while_running_stops_durably_and_says_how_to_go_on(
     llm: FakeLLMServer,
 ) -> None:
     llm.add(TextReply(json.dumps(PLAN)), TextReply("done"), NoReply())
@@ -92,6 +92,7 @@ def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(
     assert [n["status"] for n in document["nodes"]] == ["completed", "cancelled", "cancelled"]
     assert document["node_results"] == {"left": "done"}
     assert f"planwave show {document['execution_id']}" in err
+    assert f"planwave retry {document['execution_id']}" in err
     assert "cancelled · 1 of 3 steps completed" in out
     assert "Traceback" not in err
     assert "cancelled" in run_command("show", document["execution_id"]).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,15 @@ def test_the_end_of_an_id_names_an_execution() -> None:
 def test_explain_says_why_steps_ran() -> None:
     parent = execute_graph(TEXTS)["execution_id"]
     assert invoke("fork", "last", "--set", "b.text=c {{ input }}").exit_code == 0
-    reused = f"It did not run: its result was reused from execution {parent}, as nothing it depends"
+    reused = f"It did not run: its result was reused from execution {parent}, because nothing"
     assert invoke("explain", "last").stdout.splitlines() == [
-        f"✓ reused      a  {reused} on has changed.",
-        "✓ completed   b  All it needs was settled: 'a' delivered.",
+        f"✓ reused      a  {reused} it depends on has changed.",
+        "✓ completed   b  All nodes it depends on had ended: 'a' delivered a value.",
     ]
     shown = invoke("explain", "last", "b").stdout.splitlines()
     assert shown[:6] == [
         "✓ completed b",
-        "All it needs was settled: 'a' delivered.",
+        "All nodes it depends on had ended: 'a' delivered a value.",
         "",
         "Inputs",
         "  input from a: one",
@@ -71,6 +72,14 @@ def test_explain_says_why_steps_did_not_run() -> None:
     found = {each["path"]: each for each in invoke_json("explain", "last")["nodes"]}
     assert (found["dropped"]["status"], found["dropped"]["code"]) == ("skipped", "no-input")
     assert found["dropped"]["reason"] in invoke("explain", "last", "dropped").stdout
+
+
+def test_explain_of_a_failure_says_the_way_out() -> None:
+    node = {"id": "num", "type": "text", "data": {"text": "{{ goal.nope }}"}}
+    invoke_json("exec", "-", stdin=json.dumps({"nodes": [node], "edges": []}), code=1)
+    found = invoke_json("explain", "last", "num")
+    shown = invoke("explain", "last", "num").stdout.splitlines()
+    assert shown[2] == f"  → {found['error']['hint']}"
 
 
 def test_delete_removes_an_execution_and_then_its_plan() -> None:
@@ -99,8 +108,8 @@ def test_storage_that_is_no_directory_is_an_error(directory: str, command: list[
     reason = repr("file" if directory == "file" else str(Path("file").absolute()))
     assert refused.stderr.splitlines() == [
         f"✗ the storage directory {directory!r} cannot be used: {reason} is not a directory",
-        "  → check its owner and permissions, or name another directory with --storage or "
-        "PLANWAVE_STORAGE_DIR",
+        "  → check its owner and permissions, or choose another directory (--storage or "
+        "PLANWAVE_STORAGE_DIR)",
     ]
 
 

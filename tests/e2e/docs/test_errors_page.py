@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+import planwave
 from planwave.error_codes import ERROR_CODES
 from tests.support.paths import ROOT
 from tools.gen_error_docs import DOCUMENT, page
@@ -14,6 +16,13 @@ FACTORIES = {"Diagnostic", "NodeFinding", "EdgeFinding", "provider_error", "_ans
 LISTED = [each for codes in ERROR_CODES.values() for each in codes]
 INTERNAL = {"already-ended", "at-rest", "duplicate-seq", "not-json", "seq-gap", "wrong-execution"}
 """Codes that are caught inside the package."""
+NOT_ERRORS = {"explain.py", "examples.py"}
+"""Modules whose codes are those of reasons: why a node ran or did not."""
+MADE = {
+    "*-in-use": {"flow-in-use", "plan-in-use"},
+    "ambiguous-*": {"ambiguous-flow", "ambiguous-version"},
+}
+"""Codes that are made of the item's name."""
 
 
 def texts(node: ast.AST) -> Iterator[str]:
@@ -23,23 +32,38 @@ def texts(node: ast.AST) -> Iterator[str]:
             yield text
         case ast.IfExp():
             yield from (*texts(node.body), *texts(node.orelse))
+        case ast.JoinedStr(values=[*parts]):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "*" for part in parts)
         case _:
             return
 
 
 def codes_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            for keyword in node.keywords:
-                if keyword.arg == "code":
-                    yield from texts(keyword.value)
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if name in FACTORIES and node.args:
-                yield from texts(node.args[0])
-        elif isinstance(node, ast.ClassDef):
-            for line in node.body:
-                if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
-                    yield from texts(line.value)
+        match node:
+            case ast.Call():
+                yield from codes_of_call(node)
+            case ast.Dict():
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == "code":
+                        yield from texts(value)
+            case ast.ClassDef():
+                for line in node.body:
+                    if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
+                        yield from texts(line.value)
+            case _:
+                pass
+
+
+def codes_of_call(call: ast.Call) -> Iterator[str]:
+    for keyword in call.keywords:
+        if keyword.arg == "code":
+            yield from texts(keyword.value)
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    if name in FACTORIES and call.args:
+        yield from texts(call.args[0])
+    elif name == "ProblemError":
+        yield from texts(call.args[1])
 
 
 def test_page_is_current() -> None:
@@ -50,10 +74,11 @@ def test_every_code_of_the_package_is_listed() -> None:
     used = {
         code
         for path in (ROOT / "planwave").rglob("*.py")
-        if path.name != "explain.py"  # its codes are those of reasons, not of errors
+        if path.name not in NOT_ERRORS
         for code in codes_in(ast.parse(path.read_text("utf-8")))
     }
-    assert used - INTERNAL <= {each.code for each in LISTED}
+    assert used - INTERNAL - {""} - MADE.keys() <= {each.code for each in LISTED}
+    assert MADE.keys() <= used
 
 
 def test_every_listed_code_is_used() -> None:
@@ -62,11 +87,26 @@ def test_every_listed_code_is_used() -> None:
         for path in (ROOT / "planwave").rglob("*.py")
         if path.name != "error_codes.py"
     )
-    elsewhere = {"flow-in-use", "plan-in-use"}  # made of the item's name
-    assert {c.code for c in LISTED if f'"{c.code}"' not in sources} <= elsewhere
+    made = {each for codes in MADE.values() for each in codes}
+    assert {each.code for each in LISTED if f'"{each.code}"' not in sources} == made
 
 
 def test_each_code_is_explained_once() -> None:
     names = [each.code for each in LISTED]
     assert len(names) == len(set(names))
     assert all(each.cause.endswith(".") and each.way_out for each in LISTED)
+
+
+def test_the_page_lists_the_public_exceptions() -> None:
+    section = page().partition("## Exceptions in Python")[2].partition("\n## ")[0]
+    listed = [getattr(planwave, name) for name in re.findall(r"`planwave\.(\w+)`", section)]
+    public = {
+        found
+        for name in planwave.__all__
+        if isinstance(found := getattr(planwave, name), type) and issubclass(found, Exception)
+    }
+    assert {*listed} - {planwave.Failure} == public
+    last = listed.index(planwave.LimitExceeded)
+    assert [issubclass(each, planwave.InputError) for each in listed[1:]] == [
+        number <= last for number in range(1, len(listed))
+    ]

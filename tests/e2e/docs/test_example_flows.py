@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,21 @@ from typing import Any
 import pytest
 
 from tests.support.cli.command_process import isolated_directory
+from tests.support.cli.doc_page import blocks, commands
 from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
     ReplyStep,
+    TextReply,
+    ToolCallReply,
     fake_llm_in_thread,
     prompt_of,
     schema_of,
+    tool_results_of,
+    tools_of,
 )
+from tests.support.llm.planner_replies import reply_node
 from tests.support.paths import ROOT
 
 FLOWS = ROOT / "examples" / "flows"
@@ -28,7 +36,16 @@ NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))
 
 @pytest.fixture(autouse=True)
 def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin in a directory with a ticket system, whose tickets are in ``tickets.json``."""
     isolated_directory(tmp_path, monkeypatch)
+    server = {
+        "command": sys.executable,
+        "args": [str(ROOT / "examples" / "mcp" / "ticket_server.py")],
+        "env": {"TICKETS_FILE": str(tmp_path / "tickets.json")},
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in server.items() if name != "env"]
+    lines.append(f"env = {{TICKETS_FILE = {json.dumps(server['env']['TICKETS_FILE'])}}}")
+    (tmp_path / "planwave.toml").write_text("[mcp.tickets]\n" + "\n".join(lines), "utf-8")
 
 
 class Providers:
@@ -77,7 +94,98 @@ def test_flow_is_valid_and_in_the_readme(name: str, providers: Providers) -> Non
 def test_readme_names_existing_flows() -> None:
     received = (FLOWS / "README.md").read_text("utf-8")
     assert set(re.findall(r"examples/flows/(\w+)\.json", received)) == set(NAMES)
-    assert len(NAMES) == 5
+    assert len(NAMES) == 8
+
+
+def test_readme_commands_run(
+    providers: Providers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(body: dict[str, Any]) -> str | ReplyStep:
+        requested = prompt_of(body)
+        if "create_ticket" in tools_of(body):
+            return _opens_ticket(body)
+        if "delegate_Market" in tools_of(body):
+            return _delegates(body)
+        if "list the findings" in requested:
+            return json.dumps(CITED)
+        if schema_of(body) is not None:
+            return json.dumps({"nodes": [reply_node("a")], "edges": [], "title": "T"})
+        if "Answer with one word" in requested:
+            return "Complaint." if "broken" in requested else "Question."
+        return "Fine."
+
+    providers.answer = answer
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    page = (FLOWS / "README.md").read_text("utf-8")
+    shown = [command for block in blocks(page) for command in commands(block["text"])]
+    assert len(shown) == 13
+    for command in shown:
+        words = shlex.split(command.line, comments=True)
+        done = invoke(*words[1:])
+        assert (words[0], done.exit_code) == ("planwave", 0), done.output
+
+
+# -- agents with tools
+
+CITED = {"answer": "They do.", "findings": [{"claim": "It works.", "url": "https://a.test/heat"}]}
+TICKET = {"title": "Kettle leaks", "text": "It leaks since yesterday."}
+
+
+def _opens_ticket(body: dict[str, Any]) -> str | ReplyStep:
+    results = tool_results_of(body)
+    if not results:
+        return ToolCallReply([("search_tickets", {"text": "kettle"})])
+    if len(results) == 1:
+        return ToolCallReply([("create_ticket", TICKET)])
+    return "I have opened ticket 1 for you."
+
+
+def _delegates(body: dict[str, Any]) -> str | ReplyStep:
+    if tool_results_of(body):
+        return "Go: three reasons."
+    tasks = ("delegate_Market", "Who buys?"), ("delegate_Operations", "What does it take?")
+    return ToolCallReply([(name, {"task": task}) for name, task in tasks])
+
+
+def test_research_cites_what_it_found(providers: Providers) -> None:
+    def answer(body: dict[str, Any]) -> str | ReplyStep:
+        if "list the findings" in prompt_of(body):
+            return json.dumps(CITED)
+        return TextReply("It works.", sources=[("https://a.test/heat", "Heat")])
+
+    providers.answer = answer
+    document = executed("cited_research", "--input", "Do they?")
+    (report,) = (node for node in document["nodes"] if node["id"] == "report")
+    assert json.loads(document["node_results"]["report"]) == CITED
+    assert "https://a.test/heat" in providers.prompts()[-1]
+    assert report["status"] == "completed"
+
+
+def test_ticket_is_opened_once_a_person_approves(providers: Providers, tmp_path: Path) -> None:
+    providers.answer = _opens_ticket
+    waiting = executed("support_tickets", "--input", "My kettle leaks.")
+    (request,) = waiting["requests"]
+    assert request["request"]["value"] == TICKET
+    tickets = tmp_path / "tickets.json"
+    assert TICKET["text"] not in tickets.read_text("utf-8")
+    changed = json.dumps({**TICKET, "title": "Leaking kettle"})
+    done = invoke("answer", "last", "--decision", "approve", "--value", changed)
+    assert done.exit_code == 0, done.output
+    assert "I have opened ticket 1 for you." in done.stdout
+    assert tickets.read_text("utf-8").count("Leaking kettle") == 1
+
+
+def test_lead_asks_both_specialists(providers: Providers) -> None:
+    def answer(body: dict[str, Any]) -> str | ReplyStep:
+        if tools_of(body):
+            return _delegates(body)
+        return "Many people." if "Who buys?" in prompt_of(body) else "Two mechanics."
+
+    providers.answer = answer
+    document = executed("lead_and_specialists", "--input", "Repaired toasters")
+    assert document["node_results"]["lead"] == "Go: three reasons."
+    results = tool_results_of(providers.llm.requests[-1].body)
+    assert list(results.values()) == ["Many people.", "Two mechanics."]
 
 
 # -- research with review

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tests.support.cli.command_process import (
     run_command,
     start_command,
 )
+from tests.support.cli.doc_page import PageReader, blocks, commands
 from tests.support.llm.fake_llm_server import ErrorReply, fake_llm_in_thread, prompt_of
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import ForkedProcess
@@ -102,8 +103,17 @@ def test_settings_file_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "planwave.toml").write_text(block("toml"), "utf-8")
     settings = load_settings()
     assert (settings.retention_days, settings.limits.concurrent_executions) == (90, 20)
-    monkeypatch.setenv("PLANWAVE_ALLOWED_HOSTS", '["planwave.example.com"]')
+    (shown,) = re.findall(r"^\$ export (PLANWAVE_ALLOWED_HOSTS=.*)$", DOCUMENT, re.MULTILINE)
+    monkeypatch.setenv(*shlex.split(shown)[0].split("=", 1))
     assert load_settings().allowed_hosts == ["planwave.example.com"]
+
+
+def test_first_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as resources:
+        reader = PageReader(tmp_path, monkeypatch, resources)
+        serve, ready = commands(next(each["text"] for each in blocks(DOCUMENT)))
+        reader.run(serve.line)
+        assert json.loads(reader.run(ready.line)) == {"status": "ok"}
 
 
 def test_proxy_timeouts_exceed_pings_and_body_sizes_match() -> None:
@@ -162,7 +172,9 @@ def test_image_has_the_files_it_is_built_from() -> None:
 
 def test_image_uses_supported_python_and_unprivileged_user() -> None:
     least = PROJECT["requires-python"].removeprefix(">=")
-    assert {rest.split()[0] for rest in following("FROM")} == {f"python:{least}-slim"}
+    node, *stages = (rest.split()[0] for rest in following("FROM"))
+    assert node.startswith("node:")  # builds the web UI
+    assert set(stages) == {f"python:{least}-slim"}
     (user,) = following("USER")
     assert any(
         rest.startswith("useradd ") and rest.endswith(f" {user}") for rest in following("RUN")

@@ -188,3 +188,11 @@ def test_settings_block_is_valid(tmp_path: Path) -> None:
     )
     providers = {one["name"]: one for one in json.loads(done.stdout)["providers"]}
     assert providers["mine"]["available"] is True
+
+
+def test_pictures_are_there_and_small() -> None:
+    pictures = [ROOT / path for path in re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)]
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 300_000

@@ -60,14 +60,14 @@ def live_and_die(lives: CrashHistory, kills: int, seed: int) -> None:
 def is_mixed(lives: CrashHistory) -> bool:
     """Say whether something of everything has happened, else the loop shows nothing."""
     events = [event for _, each in lives.stored().values() for event in each]
-    said = {fact for life in lives.runs for fact, *_ in life.facts}
-    told = {event.data["event_type"] for event in events if event.type == "node.event"}
+    facts = {fact for life in lives.runs for fact, *_ in life.facts}
+    emitted = {event.data["event_type"] for event in events if event.type == "node.event"}
     return (
         {event.type for event in events} >= KINDS
-        and told >= {"run_graph", "once"}
+        and emitted >= {"run_graph", "once"}
         and {"[" in (event.path or "") for event in events if event.data.get("reused")}
         == {True, False}
-        and said >= {"accepted", "told", "ended", "answered"}
+        and facts >= {"accepted", "published", "ended", "answered"}
     )
 
 

@@ -7,13 +7,17 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
 from planwave.planner.small_models import read_small_reply, small_request
+from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.local.download import model_path
 from planwave.providers.local.models import SLOTS, LocalModelServers
+from planwave.providers.protocols import ModelRequest
 from planwave.settings import Settings
 
 ASKED = [{"role": "user", "content": "Say hello."}]
@@ -130,6 +134,31 @@ async def test_closing_a_stream_frees_its_slot(tiny: tuple[str, str]) -> None:
             assert looks < 2_000
         reply = await create(model="smollm2-135m", messages=ASKED, max_tokens=2)
         assert reply.choices[0].finish_reason in ("stop", "length")
+
+
+async def test_a_fixed_beginning_is_read_once_for_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = "smollm2-135m"
+    await started(model)  # or skip
+    file = model_path(MODEL_FILES[model], Settings().model_dir)
+    (tmp_path / file.name).symlink_to(file)
+    monkeypatch.setenv("PLANWAVE_MODEL_DIR", str(tmp_path))
+    beginning = "The plan of another goal has these steps. " * 10
+    known: list[int] = []
+    for goal in ("a trip", "a dinner"):
+        local = LocalModelServers(Settings(local_model=model, local_threads=1))
+        endpoint = await local.endpoint(model)
+        prompt = f"{beginning}\nGoal: {goal}"
+        await local.prepare(ModelRequest("local", model, prompt, fixed_chars=len(beginning)))
+        async with client_of(endpoint) as client:
+            create: Any = client.chat.completions.create
+            asked = [{"role": "user", "content": prompt}]
+            reply = await create(model=model, messages=asked, max_tokens=2)
+            known.append(reply.usage.prompt_tokens_details.cached_tokens)
+        await local.close()
+    assert min(known) >= 80, "of about 90 tokens"
+    assert len(list((tmp_path / "prompt-state").iterdir())) == 1
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,12 @@ import httpx2
 import pytest
 
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
-from tests.support.llm.fake_llm_server import fake_llm_in_thread, prompt_of, schema_of
+from tests.support.llm.fake_llm_server import (
+    ReplyStep,
+    fake_llm_in_thread,
+    prompt_of,
+    schema_of,
+)
 from tests.support.nodes.node_packages import PROGRAMS
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
@@ -57,6 +62,7 @@ class PageReader:
         resources: Ends the model server and the service.
         plan: The planner's reply of the scripted model server, whose address is that of OpenAI.
         replies: Its other replies, by a text of the prompt.
+        reply: The model instead, as a function of the request.
     """
 
     def __init__(
@@ -67,15 +73,16 @@ class PageReader:
         *,
         plan: str = "",
         replies: Mapping[str, str] | None = None,
+        reply: Callable[[dict[str, Any]], str | ReplyStep] | None = None,
     ) -> None:
-        def reply(body: dict[str, Any]) -> str:
+        def scripted(body: dict[str, Any]) -> str:
             if schema_of(body) is not None:
                 return plan
             prompt = prompt_of(body)
-            return next(said for task, said in (replies or {}).items() if task in prompt)
+            return next(reply for task, reply in (replies or {}).items() if task in prompt)
 
         isolated_directory(directory, monkeypatch)
-        llm = resources.enter_context(fake_llm_in_thread(reply_to=reply))
+        llm = resources.enter_context(fake_llm_in_thread(reply_to=reply or scripted))
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -97,8 +104,8 @@ class PageReader:
         for shown, real in self.ids.items():
             line = line.replace(shown, real)
         words = shlex.split(line, comments=True)
-        if words == ["planwave", "serve"]:
-            return self._serve()
+        if words[:2] == ["planwave", "serve"]:
+            return self._serve(words[2:])
         if words[0] == "curl":
             return self._curl(words[1:])
         return self._run(words)
@@ -113,11 +120,11 @@ class PageReader:
         (self._directory / file).write_text(done.stdout, "utf-8")
         return ""
 
-    def _serve(self) -> str:
-        process = self._resources.enter_context(start_command("serve", "--port", "0"))
+    def _serve(self, options: list[str]) -> str:
+        process = self._resources.enter_context(start_command("serve", "--port", "0", *options))
         self._resources.callback(process.kill)
-        first = read_until(process.stdout, "listens on")
-        self._address = first.split()[-1]
+        first = read_until(process.stdout, "web UI: ")
+        self._address = first.split()[3]
         return first.replace(self._address, _ADDRESS) + LEFT_OUT  # the rest is not read
 
     def _curl(self, words: list[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planwave.cli.options import Factories
+from planwave.mcp.servers import McpServers
 from planwave.service.queries.history import QueryService
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -25,8 +26,8 @@ class FakeEmbeddedModel:
         return self.missing
 
 
-async def _listen(settings: Settings, told: Callable[[str], object]) -> int:
-    told(f"http://{settings.host}:{settings.port}")
+async def _listen(settings: Settings, report_url: Callable[[str], object]) -> int:
+    report_url(f"http://{settings.host}:{settings.port}")
     return 0
 
 
@@ -48,4 +49,5 @@ def fake_factories(
         catalog=lambda _: library_registry(),
         providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
         serve=serve or _listen,
+        mcp_servers=lambda settings: McpServers(settings.mcp, settings.limits),
     )

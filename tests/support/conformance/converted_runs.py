@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,9 +13,11 @@ from planwave.events import Event, ExecutionState
 from planwave.events.logs.text_log import execution_logs
 from planwave.expressions.renderer import Renderer
 from planwave.graph.inputs import Inputs
+from planwave.graph.model import LINK, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.nodes.agents.tool import TOOL, Tool, ToolCallContext
 from planwave.nodes.services import NodeServices
-from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest
+from planwave.providers.protocols import CallScope, Delta, ModelProfile, ModelReply, ModelRequest
 from planwave.service.service import Service
 from tests.support.conformance.converters import ConvertedGraph
 from tests.support.llm.fake_providers import ListedProviders, library_registry
@@ -26,6 +28,7 @@ PROVIDERS = {
     "anthropic": ("claude", "gpt-4o-mini"),
     "x": ("y",),
 }
+_PROFILES = {"gpt-5": ModelProfile(web_search=True)}
 Rule = Callable[[ModelRequest, int], str]
 """The reply to a request, given how many there were by then."""
 
@@ -37,6 +40,21 @@ class RaisingNode:
 
     async def execute(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         raise ValueError("boom")
+
+
+class NamedTool:
+    """A node type that gives one tool, which a model may see, but never calls."""
+
+    node_type = "named_tool"
+    outputs = (Port("tools", TOOL, channel=LINK),)
+
+    async def materialize(
+        self, data: Mapping[str, Any], output_handle: str, context: FlowContext
+    ) -> Tool:
+        async def call(arguments: Mapping[str, Any], call_context: ToolCallContext) -> Any:
+            raise AssertionError(f"{data['tool']} was called")
+
+        return Tool(data["tool"], "A tool.", {"type": "object"}, call)
 
 
 @dataclass
@@ -59,8 +77,8 @@ class RuleModels:
         try:
             text = self.rule(request, len(self.calls))
         except ValueError as error:
-            told = {"provider": request.provider, "model": request.model}
-            raise ProviderError(str(error), **told) from error
+            source = {"provider": request.provider, "model": request.model}
+            raise ProviderError(str(error), **source) from error
         yield Delta(text)
         yield ModelReply(text, request.provider, request.model, "stop")
 
@@ -138,9 +156,10 @@ async def _answer_until_ended(
 
 
 def _dependencies(models: RuleModels, off: Sequence[str], renderer: Renderer | None) -> Any:
-    providers: Any = ListedProviders(PROVIDERS, off=off)
+    providers: Any = ListedProviders(PROVIDERS, off=off, profiles=_PROFILES)
     catalogue = library_registry(providers)
-    catalogue.register(RaisingNode())
+    for each in (RaisingNode(), NamedTool()):
+        catalogue.register(each)
     return replace(
         dependencies(),
         catalogue=catalogue,

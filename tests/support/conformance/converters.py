@@ -1,7 +1,7 @@
 """Graphs of three other engines rebuilt as planwave documents: small converters, for tests only.
 
-Each gives what can be run here. What the other engine said in its own words (legacy names of types
-and handles, its expressions, how it reads a message out of an object) is said in ours; nothing is
+Each gives what can be run here. The terms of the other engine (legacy names of types
+and handles, its expressions, how it reads a message out of an object) are translated to ours; nothing is
 left out silently, an unknown type or expression raises ``KeyError``.
 """
 
@@ -68,11 +68,11 @@ def task_description(task: Json) -> str:
 
 
 def _labelled(task: Json, label: str, field: str, legacy: tuple[str, str]) -> str:
-    said = task.get(field)
+    text = task.get(field)
     contract, word = legacy
-    if not said and task.get(contract):
-        said = f"{word}: " + ", ".join(f"{k} ({v})" for k, v in task[contract].items())
-    return f"{label}: {said}" if said else ""
+    if not text and task.get(contract):
+        text = f"{word}: " + ", ".join(f"{k} ({v})" for k, v in task[contract].items())
+    return f"{label}: {text}" if text else ""
 
 
 def _model(task: Json) -> Json:
@@ -86,32 +86,39 @@ def to_planner_reply(text: str) -> str:
     """
     start, end = text.find("{"), text.rfind("}") + 1
     try:
-        said = json.loads(text[start:end])
+        plan = json.loads(text[start:end])
     except ValueError:
         return text
     edges = [{"source": d, "target": n["id"], "channel": "flow"}
-             for n in said["nodes"] for d in n.get("dependencies", ())]  # fmt: skip
+             for n in plan["nodes"] for d in n.get("dependencies", ())]  # fmt: skip
     kept = ("id", "name")
     nodes = [
         {**{k: n[k] for k in kept if k in n}, "description": task_description(n), **_model(n)}
-        for n in said["nodes"]
+        for n in plan["nodes"]
     ]
-    reply = {k: said[k] for k in ("title",) if k in said} | {"nodes": nodes, "edges": edges}
+    reply = {k: plan[k] for k in ("title",) if k in plan} | {"nodes": nodes, "edges": edges}
     return f"{text[:start]}{json.dumps(reply)}{text[end:]}"
 
 
 # -- AgentFlow: workflows with connections ---------------------------------------------------------
 
+_SUBAGENT = "subagent"
+"""The handle by which an agent is connected to those that it may call."""
 _AGENTFLOW_DATA = ("systemPrompt", "userPrompt", "model", "reasoningEffort", "tools")
 
 
 def from_agentflow(workflow: Json, resume_inputs: Sequence[Any] = ()) -> ConvertedGraph:
-    """Rebuild a workflow; an agent that is asked again until its ``if`` holds becomes a ``while``."""
+    """Rebuild a workflow; an agent that is asked again until its ``if`` holds becomes a ``while``.
+
+    A connection from an agent to its sub-agent is a link in the other direction, and no other agent may
+    share it.
+    """
     nodes = [_agentflow_node(node) for node in workflow["nodes"]]
-    edges = [
-        _edge(c["source"], c["target"], _left_by(c.get("sourceHandle")))
-        for c in workflow["connections"]
-    ]
+    edges = [_agentflow_edge(connection) for connection in workflow["connections"]]
+    subs = {c["target"] for c in workflow["connections"] if c.get("sourceHandle") == _SUBAGENT}
+    for node in nodes:
+        if node["id"] in subs:
+            node["data"]["delegate"] = "exclusive"
     document = _unrolled({"nodes": nodes, "edges": edges})
     return ConvertedGraph(document, answers=[agentflow_answer(given) for given in resume_inputs])
 
@@ -135,15 +142,24 @@ def _agentflow_node(node: Json) -> Json:
             raise KeyError(kind)
 
 
+def _agentflow_edge(connection: Json) -> Json:
+    source, target = connection["source"], connection["target"]
+    if connection.get("sourceHandle") == _SUBAGENT:
+        into = connection.get("targetHandle", "input")
+        left = {"input": "tools-out"}.get(into, into)
+        return _edge(target, source, left, "tools", channel="link")
+    return _edge(source, target, _left_by(connection.get("sourceHandle")))
+
+
 def _left_by(handle: str | None) -> str:
     return {"true": "condition-0", None: "output"}.get(handle, handle)
 
 
 def agentflow_answer(given: Any) -> Json:
     """Give what was sent to resume a run as an answer: only a "reject" in it rejects."""
-    said = given if isinstance(given, dict) else {"decision": given}
-    rejects = "reject" in str(said.get("decision", "")).lower()
-    return {"decision": "reject" if rejects else "approve", "note": said.get("note", "")}
+    answer = given if isinstance(given, dict) else {"decision": given}
+    rejects = "reject" in str(answer.get("decision", "")).lower()
+    return {"decision": "reject" if rejects else "approve", "note": answer.get("note", "")}
 
 
 def _unrolled(document: Json) -> Json:
@@ -232,8 +248,8 @@ class _CovaltConverter:
             rebuilt = self._node(node["id"], self.types[node["id"]], node["data"])
             if node["data"].get("on_error") == "continue":
                 rebuilt["policy"] = {"onError": "continue"}
-                told = [e for e in self.edges if e["source"] == node["id"]]
-                self.edges += [_edge(node["id"], e["target"], "error") for e in told]
+                outgoing = [e for e in self.edges if e["source"] == node["id"]]
+                self.edges += [_edge(node["id"], e["target"], "error") for e in outgoing]
             self.nodes.append(rebuilt)
         return {"nodes": self.nodes, "edges": self.edges}
 
@@ -244,6 +260,9 @@ class _CovaltConverter:
             left = {"true": "condition-0"}.get(left, left)
         if self.types[source] == "model-selector":
             return _edge(source, target, left, edge["targetHandle"], channel="link")
+        if edge["targetHandle"] == "tools":
+            left = {"agent": "tools-out"}.get(self.types[source], left)
+            return _edge(source, target, left, "tools", channel="link")
         types = {k: _TYPES[v] for k, v in edge["data"].items() if k != "channel"}
         return _edge(source, target, left, edge["targetHandle"], **types)
 
@@ -268,7 +287,12 @@ class _CovaltConverter:
             case "boom":
                 return _node(node_id, "boom")
             case _:
-                raise KeyError(kind)
+                return self._tools(node_id, kind, data)
+
+    def _tools(self, node_id: str, kind: str, data: Json) -> Json:
+        if kind != "toolset":
+            raise KeyError(kind)
+        return _node(node_id, "named_tool", data={"tool": f"toolset:{data['toolset']}"})
 
     def _agent(self, node_id: str, data: Json) -> Json:
         """Give an agent; its name, which the rule of the cases reads, is its system prompt.
@@ -301,7 +325,7 @@ class _CovaltConverter:
         return "{{ input.message }}" if is_object else "{{ input }}"
 
 
-_TYPES = {"data": "any", "string": "text", "float": "number", "model": "model", "tools": "tools"}
+_TYPES = {"data": "any", "string": "text", "float": "number", "model": "model"}
 
 
 def _provider_and_model(model: str) -> Json:
@@ -319,7 +343,7 @@ def _prompt_template(data: Json) -> Json:
     bare = re.compile(r"\{\{(\w+)\}\}")
     source = bare.sub(lambda found: f"{{{{ input.{found[1]} | default('') }}}}", data["template"])
     text = re.sub(r"\{\{ \$input\.(\w+) \}\}", r"{{ input.\1 }}", source)
-    # What the template looked like is told with its expressions resolved, but bare names as they are.
+    # What the template looked like is shown with its expressions resolved, but bare names as they are.
     pieces = re.split(r"(\{\{\w+\}\})", data["template"])
     template = "".join(f"{{{{ '{p}' }}}}" if bare.fullmatch(p) else _to_template(p) for p in pieces)
     return {"text": text, "template": template, "values": "{{ input }}"}
@@ -330,4 +354,4 @@ def _code(code: str) -> Json:
     fields = re.fullmatch(r"return \{(.*)\};", code)
     assert fields is not None, code
     pairs = (each.split(": ", 1) for each in fields[1].split(", "))
-    return {name: f"{{{{ {_EXPRESSIONS[said]} }}}}" for name, said in pairs}
+    return {name: f"{{{{ {_EXPRESSIONS[expression]} }}}}" for name, expression in pairs}

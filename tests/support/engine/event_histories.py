@@ -37,15 +37,15 @@ async def run_events(
     An execution that can only wait is cancelled, unless ``on_event`` does something else.
     """
     events = [created_event(graph, options, inputs)]
-    rig = ExecutionHarness(graph, behaviors, options, inputs=inputs, last_seq=1)
+    harness = ExecutionHarness(graph, behaviors, options, inputs=inputs, last_seq=1)
 
     def cancel_when_paused(event: Event) -> None:
         if event.type == "execution.paused":
-            rig.execution.cancel("nobody answers")
+            harness.execution.cancel("nobody answers")
 
-    rig.listeners.append(cancel_when_paused if on_event is None else partial(on_event, rig))
-    await rig.run()
-    for event in rig.stored:
+    harness.listeners.append(cancel_when_paused if on_event is None else partial(on_event, harness))
+    await harness.run()
+    for event in harness.stored:
         events.append(event)
         if until(event):
             break

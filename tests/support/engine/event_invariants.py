@@ -106,7 +106,7 @@ def _check_nodes(events: Sequence[Event]) -> None:
 def _check_node(event: Event, path: str, nodes: _NodeStates) -> None:
     now = nodes.states.get(path, "pending")
     if event.type in _EMITTED_TYPES:
-        assert now in ("running", "answered", "unparked"), f"{now} node said something: {event}"
+        assert now in ("running", "answered", "unparked"), f"{now} node emitted an event: {event}"
         if event.data.get("event_type") == "run_graph":
             nodes.open_nested_run(path, event.data["data"])
         elif event.data.get("event_type") == "once":

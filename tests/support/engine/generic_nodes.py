@@ -1,4 +1,4 @@
-"""Node types that mean nothing, a journal that can stop or fail, and a rig to run them on."""
+"""Node types that mean nothing, a journal that can stop or fail, and a harness to run them on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def node_event(context: FlowContext, kind: str, data: Any) -> NodeEvent:
 
 
 class GenericNode:
-    """Does what the rig has for the node's id: a result, or a function of (inputs, context)."""
+    """Does what the harness has for the node's id: a result, or a function of (inputs, context)."""
 
     node_type = "step"
 
@@ -46,13 +46,13 @@ class GenericNode:
             return act(inputs, context)
         return _ready(act if isinstance(act, ExecutionResult) else result_with(context.node_id))
 
-    async def resume(
+    def resume(
         self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
     ) -> Any:
         resumed = self.behaviors.get(f"{context.node_id}:resume")
         if resumed is not None:
-            return await resumed(inputs, context, state, answer)
-        return result_with([state, answer])
+            return resumed(inputs, context, state, answer)
+        return _ready(result_with([state, answer]))
 
     async def materialize(self, data: Any, output_handle: str, context: FlowContext) -> Any:
         make = self.behaviors.get(f"{context.node_id}:make")
@@ -70,7 +70,7 @@ class GenericCatalog:
 
     def __init__(self, behaviors: Mapping[str, Any]) -> None:
         self._node = GenericNode(behaviors)
-        both = {"materializes": True}
+        both = {"materializes": True, "replayable": True}
         self._facts = {
             "step": NodeTypeInfo("step", "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, **both),
             "door": NodeTypeInfo("door", "", OPEN_PORTS, OPEN_PORTS, entry=True),

@@ -16,7 +16,7 @@ from typing import Any
 
 import planwave
 from planwave.executor.driver.execution import Execution
-from planwave.executor.driver.subscription import Subscription
+from planwave.executor.driver.publisher import Subscription
 from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, DataValue, Edge, Graph, Node, Port

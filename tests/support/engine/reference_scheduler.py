@@ -79,18 +79,19 @@ class ScheduleCase:
         return node not in self.linked and not outside and inside
 
     def depth(self, node: int) -> int:
-        """The longest path from a root of the part that runs; linked nodes add nothing."""
+        """The longest path in the part that runs; linked and unchosen nodes add nothing."""
         found = [0]
         for edge in self.into(node):
             source = self.order[edge][0]
-            if self.runs(source):
-                found.append(self.depth(source) + 1)
-            elif source in self.linked:
-                found.append(self.depth(source))
+            inside = self.selected is None or source in self.selected
+            if source in self.unchosen or not inside:
+                continue
+            found.append(self.depth(source) + (source not in self.linked))
         return max(found)
 
     def wave(self, node: int) -> int:
-        return self.depth(node) + 1 if self.runs(node) else 0
+        is_preset = node in self.preset and node not in self.linked
+        return self.depth(node) + 1 if self.runs(node) or is_preset else 0
 
     def downstream(self, node: int) -> set[int]:
         found = {node}
@@ -362,7 +363,9 @@ class ReferenceReplay:
         over = {
             wave
             for wave in range(1, total + 1)
-            if all(self.settled(n) for n in case.nodes if case.wave(n) == wave)
+            if (members := [n for n in case.nodes if case.wave(n) == wave])
+            and all(map(self.settled, members))
+            and not case.preset.keys() >= set(members)
         }
         fresh_over, self.waves_over = over - self.waves_over, over
         busy = [n for n in case.nodes if self.outcome.get(n) == "running"]

@@ -16,7 +16,14 @@ from planwave.errors import ProviderError
 from planwave.providers.attempt import load_sdk
 from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
-from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest, Recorder
+from planwave.providers.protocols import (
+    CallScope,
+    Delta,
+    ModelReply,
+    ModelRequest,
+    OpenCallTrace,
+    Recorder,
+)
 from planwave.settings import Limits, ProviderSettings, Settings
 from tests.support.llm.fake_llm_server import FakeLLMServer, ReplyStep, ReplyToRequest
 
@@ -27,7 +34,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class ManualClock:
-    """Time that moves only by sleeping or by hand; deadlines that pass only when told to."""
+    """Time that moves only by sleeping or by hand; deadlines that pass only by hand."""
 
     now: float = 1_000.0
     slept: list[float] = field(default_factory=list)
@@ -142,6 +149,7 @@ async def model_client_harness(
     environ: Mapping[str, str] | None = None,
     time: ManualClock | None = None,
     urls: str | None = None,
+    open_trace: OpenCallTrace | None = None,
 ) -> AsyncIterator[ModelClientHarness]:
     """Run a fake provider and a client for it.
 
@@ -173,6 +181,7 @@ async def model_client_harness(
             rng=lambda: jitter,
             timeout=time.timeout,
             now=time.date,
+            open_trace=open_trace,
         )
         try:
             yield ModelClientHarness(llm, client, time)
@@ -181,11 +190,11 @@ async def model_client_harness(
 
 
 async def expect_provider_error(
-    rig: ModelClientHarness, provider: str, **more: object
+    harness: ModelClientHarness, provider: str, **more: object
 ) -> ProviderError:
     """Make a call that has to fail; whatever it says holds no secret and names the provider."""
     with pytest.raises(ProviderError) as caught:
-        await rig.ask(provider, **more)
+        await harness.ask(provider, **more)
     error = caught.value
     shown = json.dumps(error.as_json())
     assert not [secret for secret in SECRETS if secret.lower() in shown.lower()]

@@ -4,9 +4,9 @@ Speaks OpenAI chat completions and responses, and Anthropic messages, streaming 
 is a queue of steps; when the queue is empty it answers with ``reply_to(body)`` or "ok".
 
 A test that wants answers computed from the request (``prompt_of`` gives all text of a request,
-``data_schema`` the JSON schema it asks for or None)::
+``schema_of`` the JSON schema it asks for or None)::
 
-    async with FakeLLM(reply_to=lambda body: "about " + prompt_of(body)[:20]) as llm:
+    async with FakeLLMServer(reply_to=lambda body: "about " + prompt_of(body)[:20]) as llm:
         settings = Settings(openai_api_key="sk-test", openai_base_url=llm.openai_url)
         ...
         assert len(llm.requests) == 3
@@ -16,12 +16,21 @@ A test that wants answers computed from the request (``prompt_of`` gives all tex
 ``asyncio.Event`` or ``asyncio.Barrier`` in it holds that one call without sleeping. Where a schema
 is asked for, the text has to be JSON. A scripted test queues steps instead::
 
-    llm.add(Fails(429, "rate_limit_exceeded", headers={"retry-after": "2"}), Says("fine", chunks=3))
+    llm.add(ErrorReply(429, "rate_limit_exceeded", headers={"retry-after": "2"}), TextReply("fine", chunks=3))
 
-Steps: ``Says`` (a reply and all the ways it can end badly), ``ErrorReply`` (an HTTP error), ``NoReply``
+A model that calls tools is a list of steps too; ``tools_of``, ``tool_calls_of`` and ``tool_results_of``
+read from a request what was offered, what the model is told it called, and what came of it::
+
+    llm.add(ToolCallReply([("add", {"a": 1, "b": 2})]), TextReply("It is 3."))
+    ...
+    assert tools_of(llm.requests[0].body) == {"add": {"type": "object", ...}}
+    assert tool_results_of(llm.requests[1].body) == {"call_1": "3"}
+
+Steps: ``TextReply`` (a reply and all the ways it can end badly), ``ToolCallReply`` (the same, and calls
+of tools, several in parallel), ``ErrorReply`` (an HTTP error), ``NoReply``
 (accepts and never answers), ``DroppedConnection`` (closes before any answer), ``RawReply`` (raw bytes).
 Code that runs its own event loop (``asyncio.run``, a CLI runner, a subprocess in a plain test) uses
-``with serving(...) as llm:``, the same server in a thread; there, ``reply_to`` runs in that thread.
+``with fake_llm_in_thread(...) as llm:``, the same server in a thread; there, ``reply_to`` runs in that thread.
 """
 
 from __future__ import annotations
@@ -34,7 +43,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -42,8 +51,11 @@ from typing import Any, Literal, Self
 from tests.support.llm.fake_llm_protocols import (
     LlmProtocol,
     ReplyContent,
+    ScriptedCall,
     error_body,
     error_event,
+    offered_tools,
+    reply_tool,
     response_body,
     stream_chunks,
 )
@@ -75,6 +87,22 @@ class TextReply(ReplyContent):
     error_kind: str = "overloaded_error"
     split_characters: bool = False
     content_type: str = "text/event-stream"
+
+
+class ToolCallReply(TextReply):
+    """Call tools, in this order, after a text and reasoning where there are any.
+
+    Args:
+        calls: ``("name", {"argument": 1})`` each, and an id as third where it matters.
+        text: What is said before the calls.
+        reasoning: What is thought before that.
+        more: Anything else of a ``TextReply``.
+    """
+
+    def __init__(
+        self, calls: Sequence[ScriptedCall], text: str = "", reasoning: str = "", **more: Any
+    ) -> None:
+        super().__init__(text, calls=calls, reasoning=reasoning or None, **more)
 
 
 @dataclass
@@ -239,8 +267,8 @@ async def _perform(
 ) -> bool:
     match step:
         case ErrorReply():
-            said = error_body(shape, step.kind, step.message)
-            writer.write(_http_response(step.status, said, step.headers))
+            error = error_body(shape, step.kind, step.message)
+            writer.write(_http_response(step.status, error, step.headers))
             await writer.drain()
             return True
         case NoReply():
@@ -364,10 +392,10 @@ def fake_llm_in_thread(
 
 def prompt_of(body: dict[str, Any]) -> str:
     """Give all text of a request, system first, joined by newlines, whatever its protocol."""
-    told = [body.get("system"), body.get("instructions")]
+    texts = [body.get("system"), body.get("instructions")]
     given = body.get("messages") or body.get("input") or []
-    told += [given] if isinstance(given, str) else [message.get("content") for message in given]
-    return "\n".join(text for text in map(_text_of, told) if text)
+    texts += [given] if isinstance(given, str) else [message.get("content") for message in given]
+    return "\n".join(text for text in map(_text_of, texts) if text)
 
 
 def _text_of(content: Any) -> str:
@@ -376,12 +404,60 @@ def _text_of(content: Any) -> str:
     return "\n".join(part.get("text", "") for part in content or [] if isinstance(part, dict))
 
 
+def tools_of(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give the tools that a request offers, by name, with the schemas of their arguments.
+
+    The search of the web has none; the tool that a JSON reply is given in is among them.
+    """
+    return {
+        tool.get("name", tool.get("type")): tool.get("parameters") or tool.get("input_schema") or {}
+        for tool in offered_tools(body)
+    }
+
+
+def tool_calls_of(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    """Give the calls that a conversation holds, in order: ``(id, name, arguments)``."""
+    calls: list[tuple[str, str, Any]] = []
+    for turn in _turns_of(body):
+        if turn.get("type") == "function_call":
+            calls.append((turn["call_id"], turn["name"], json.loads(turn["arguments"])))
+        for call in turn.get("tool_calls") or []:
+            called = call["function"]
+            calls.append((call["id"], called["name"], json.loads(called["arguments"])))
+        calls += [(b["id"], b["name"], b["input"]) for b in _blocks_of(turn, "tool_use")]
+    return calls
+
+
+def tool_results_of(body: dict[str, Any]) -> dict[str, str]:
+    """Give the results of tools that a conversation holds, in order: the text by the id of the call."""
+    results: dict[str, str] = {}
+    for turn in _turns_of(body):
+        if turn.get("type") == "function_call_output":
+            results[turn["call_id"]] = _text_of(turn["output"])
+        if turn.get("role") == "tool":
+            results[turn["tool_call_id"]] = _text_of(turn["content"])
+        for block in _blocks_of(turn, "tool_result"):
+            results[block["tool_use_id"]] = _text_of(block.get("content"))
+    return results
+
+
+def _turns_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    given = body.get("messages") or body.get("input") or []
+    return [] if isinstance(given, str) else given
+
+
+def _blocks_of(turn: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    content = turn.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if block.get("type") == kind]
+
+
 def schema_of(body: dict[str, Any]) -> dict[str, Any] | None:
     """Give the JSON schema a request asks its reply to follow, or None."""
     asked = body.get("response_format") or (body.get("output_config") or {}).get("format") or {}
+    if not asked and "input" in body:
+        asked = (body.get("text") or {}).get("format") or {}
     if asked.get("type") == "json_schema":
         return asked["json_schema"]["schema"] if "json_schema" in asked else asked["schema"]
-    if body.get("tool_choice") and body.get("tools"):
-        tool = body["tools"][0]
-        return tool.get("input_schema") or tool["function"]["parameters"]
-    return None
+    tool = reply_tool(body)
+    return None if tool is None else tools_of(body)[tool]

@@ -38,25 +38,25 @@ class ScriptedModels:
     async def stream(
         self, request: ModelRequest, scope: CallScope | None = None
     ) -> AsyncIterator[Delta | ModelReply]:
-        said = self.script[len(self.requests)]
+        reply = self.script[len(self.requests)]
         self.requests.append(request)
         self.scopes.append(scope)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said, str):
-            said = ScriptedReply(said)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, str):
+            reply = ScriptedReply(reply)
         try:
-            if said.reasoning:
-                yield Delta(said.reasoning, "reasoning")
-            for piece in said.pieces or [said.text]:
+            if reply.reasoning:
+                yield Delta(reply.reasoning, "reasoning")
+            for piece in reply.pieces or [reply.text]:
                 self.streamed += len(piece)
                 yield Delta(piece)
             yield ModelReply(
-                said.text,
+                reply.text,
                 request.provider,
                 request.model,
-                said.finish_reason,
-                Usage(11, said.output_tokens, 0.01),
+                reply.finish_reason,
+                Usage(11, reply.output_tokens, 0.01),
             )
         finally:
             self.closed += 1
@@ -81,15 +81,15 @@ class FunctionModels:
     ) -> AsyncIterator[Delta | ModelReply]:
         self.requests.append(request)
         self.scopes.append(scope)
-        said: list[str] = []
+        texts: list[str] = []
         for piece in self._reply(request):
             if isinstance(piece, ModelReply):
                 yield piece
                 return
             delta = Delta(piece) if isinstance(piece, str) else piece
             if delta.kind == "text":
-                said.append(delta.text)
+                texts.append(delta.text)
             yield delta
         yield ModelReply(
-            "".join(said), request.provider, request.model, "stop", Usage(3, len(said), 0.5)
+            "".join(texts), request.provider, request.model, "stop", Usage(3, len(texts), 0.5)
         )

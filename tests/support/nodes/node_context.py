@@ -81,6 +81,11 @@ class FakeRuntime:
     ) -> Mapping[str, Mapping[str, DataValue]]:
         return {}
 
+    async def run_linked(
+        self, key: str, node_id: str, inputs: Mapping[str, Json]
+    ) -> Mapping[str, DataValue]:
+        return {}
+
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         return await fn()
 

@@ -1,11 +1,11 @@
 """A service that is there to be killed: executor, SQLite, a scripted model, no HTTP and no SDK.
 
 The process runs ``main OPTIONS``: it lives one life as ordered (:class:`ChildOptions` as JSON). On
-standard output comes what a client of the service may rely on, each written once the service said
+standard output comes what a client of the service may rely on, each written once the service reported
 so (:class:`FactWriter`). ``tests/support/recovery/crash_history.py`` is the other end.
 
 What the outside world saw is in ``<directory>/../outside.log``, JSON lines written before anybody is
-told: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,
+recorded: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,
 execution, path, attempt, ordinal]`` for a call that the model took, ``"kept"`` for one whose reply
 the service has recorded, ``["once", life, execution, path, attempt, key]`` for a value that was made.
 """
@@ -159,14 +159,14 @@ class JobNode:
     ) -> AsyncIterator[NodeEvent | ExecutionResult]:
         self._world.record_run(context)
         scope = CallScope(context.run_id, context.path, context.attempt)
-        said: list[str] = []
+        texts: list[str] = []
         for number in range(data.get("calls", 0)):
             request = ModelRequest("openai", "gpt", f"{context.node_id} {number}")
             async for item in self._world.stream(request, scope):
                 if isinstance(item, ModelReply):
-                    said.append(item.text)
+                    texts.append(item.text)
                     yield self._usage_event(item, context)
-        said += [await self._once_value(context, f"k{n}") for n in range(data.get("keeps", 0))]
+        texts += [await self._once_value(context, f"k{n}") for n in range(data.get("keeps", 0))]
         if "body" in data:
             await _run_each(data, context)
         await asyncio.sleep(data.get("ms", 0) / 1_000)
@@ -178,12 +178,12 @@ class JobNode:
             os._exit(KILLED)
         if data.get("breaks"):
             raise NodeError("it broke")
-        yield ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
+        yield ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *texts]))})
 
     def _usage_event(self, reply: ModelReply, context: FlowContext) -> NodeEvent:
-        told = {"provider": reply.provider, "model": reply.model, **asdict(reply.usage)}
-        told |= {"recorded": True} if reply.recorded else {}
-        return NodeEvent(context.node_id, self.node_type, "usage", context.run_id, told)
+        usage = {"provider": reply.provider, "model": reply.model, **asdict(reply.usage)}
+        usage |= {"recorded": True} if reply.recorded else {}
+        return NodeEvent(context.node_id, self.node_type, "usage", context.run_id, usage)
 
     async def _once_value(self, context: FlowContext, key: str) -> str:
         async def make() -> str:
@@ -224,7 +224,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 class FactWriter:
-    """What the service has said yes to, on standard output."""
+    """What the service has confirmed, on standard output."""
 
     def write(self, fact: str, *about: Any) -> None:
         os.write(1, json.dumps([fact, *about]).encode() + b"\n")
@@ -278,7 +278,7 @@ class CrashClient:
     async def _watch(self, execution_id: str, after: int) -> None:
         async for event in self._service.watch(execution_id, after=after):
             if event.seq:
-                self._facts.write("told", execution_id, event.seq, event.type, event.path)
+                self._facts.write("published", execution_id, event.seq, event.type, event.path)
                 self._react(event)
                 if event.type == "execution.paused" and self._is_set_aside(event.data["reason"]):
                     break

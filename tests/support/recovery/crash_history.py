@@ -50,7 +50,7 @@ class ProcessRun:
 
     Attributes:
         pid: Its process.
-        facts: What a client was told, in order.
+        facts: What a client received, in order.
         exit_code: How it ended: ``-9`` where it was killed.
     """
 
@@ -59,7 +59,7 @@ class ProcessRun:
     exit_code: int | None = None
 
     def facts_of(self, fact: str) -> list[list[Any]]:
-        """Give what was said of one kind."""
+        """Return the facts of one kind."""
         return [about for kind, *about in self.facts if kind == fact]
 
 
@@ -121,15 +121,15 @@ class CrashHistory:
             self._check_end(stored)
 
     def _check_facts(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
-        """I1, I8: what a client was told is there, as it was told."""
+        """I1, I8: what a client received is stored, as it was received."""
         for life in self.runs:
             for (own,) in life.facts_of("accepted"):
                 assert own in stored, f"{own} was accepted, and is gone"
             last: dict[str, int] = {own: 0 for (own,) in life.facts_of("accepted")}
-            for own, seq, kind, path in life.facts_of("told"):
+            for own, seq, kind, path in life.facts_of("published"):
                 event = stored[own][1][seq - 1]
                 assert (event.seq, event.type, event.path) == (seq, kind, path)
-                assert seq == last.get(own, seq - 1) + 1, "told with a gap, or twice"
+                assert seq == last.get(own, seq - 1) + 1, "published with a gap, or twice"
                 last[own] = seq
             for own, kind in life.facts_of("ended"):
                 assert stored[own][1][-1].type == kind
@@ -169,7 +169,7 @@ class CrashHistory:
             assert made[pid, call] == 1, f"{call} was made twice in one life"
 
     def _check_once(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
-        """I6: what may act but once acted again only where a person said so; nothing reused ran."""
+        """I6: what may act but once acted again only where a person decided so; nothing reused ran."""
         ran = Counter((own, path) for _, _, own, path, _ in self.external_records("run"))
         for own, (_, events) in stored.items():
             nodes = events[0].data["graph"]["nodes"]
@@ -198,9 +198,9 @@ class CrashHistory:
                 most[path] += kept
                 least[path] += kept if (path, attempt) in completed else 0
             for path, node in state.nodes.items():
-                told = node.usage.calls
-                assert least[path] <= told <= most[path], f"{own}: {path} is charged for {told}"
-                assert node.usage.input_tokens == told * TOKENS
+                calls = node.usage.calls
+                assert least[path] <= calls <= most[path], f"{own}: {path} is charged for {calls}"
+                assert node.usage.input_tokens == calls * TOKENS
             charged = sum(node.usage.calls for node in state.nodes.values())
             assert (state.usage.calls, state.usage.input_tokens) == (charged, charged * TOKENS)
 

@@ -20,7 +20,7 @@ KILLED = 137
 class CrashPoint(NamedTuple):
     """Where a process ends.
 
-    ``about`` is the type of the events that count, or the kind of what a node or the driver said;
+    ``about`` is the type of the events that count, or the kind of what a node or the driver recorded;
     None where calls do.
     """
 

@@ -82,8 +82,8 @@ def main(directory: str, point: str | None = None) -> int:
         planner=planner,
     )
 
-    def told(url: str) -> None:
+    def report_url(url: str) -> None:
         os.write(1, json.dumps({"url": url}).encode() + b"\n")
 
     settings = Settings(port=0, storage_dir=place, limits=NO_RATE_LIMITS)
-    return asyncio.run(serve(settings, lambda _: Service(parts), told))
+    return asyncio.run(serve(settings, lambda _: Service(parts), report_url))

@@ -1,4 +1,4 @@
-"""A WebSocket client that reads only when it is told to, and answers no ping by itself."""
+"""A WebSocket client that reads only on request, and answers no ping by itself."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class RawWebSocket:
 
     async def read_to_close(self) -> list[WebSocketFrame]:
         """Give all frames up to the close frame, pings left out."""
-        told: list[WebSocketFrame] = []
-        while not told or told[-1].opcode != CLOSE:
+        frames: list[WebSocketFrame] = []
+        while not frames or frames[-1].opcode != CLOSE:
             frame = await self.read()
             if frame.opcode != PING:
-                told.append(frame)
-        return told
+                frames.append(frame)
+        return frames
 
     def send(self, *payloads: str | bytes, opcode: int | None = None) -> None:
         """Send a frame for each, masked with zeros, all in one write.
 
-        What is written after the other side has closed can lose what it said last.
+        What is written after the other side has closed can lose its last frames.
         """
         self._writer.write(b"".join(_encode_frame(each, opcode) for each in payloads))
 

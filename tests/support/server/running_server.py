@@ -96,7 +96,7 @@ class PlanningGate:
 class PlannerByGoal:
     """A planner whose plan is ``GRAPHS[goal]``, or that of ``texts`` for any other goal.
 
-    A goal with a gate (``gates["slow"] = Gate()``) waits at it once the title was told.
+    A goal with a gate (``gates["slow"] = Gate()``) waits at it once the title was emitted.
     """
 
     def __init__(self) -> None:

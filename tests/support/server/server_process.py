@@ -114,8 +114,8 @@ def main(directory: str, drain_s: str, *more: str) -> int:
         planner=PlannerByGoal(),
     )
 
-    def told(url: str) -> None:
+    def report_url(url: str) -> None:
         sys.stdout.write(json.dumps({"url": url}) + "\n")
         sys.stdout.flush()
 
-    return asyncio.run(serve(settings, lambda _: Service(parts), told))
+    return asyncio.run(serve(settings, lambda _: Service(parts), report_url))

@@ -27,7 +27,7 @@ class StreamChecker:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was told the end."""
+        """Whether the end of the stream was received."""
         return self.last_type in TERMINAL
 
     def reconnected(self) -> None:
@@ -36,16 +36,16 @@ class StreamChecker:
 
     def accept(self, event: Event | Mapping[str, Any]) -> None:
         """Keep one event, and insist that none is missing, doubled or out of place."""
-        told = event.as_json() if isinstance(event, Event) else event
-        data = told["data"]
-        if told["type"] != "node.delta":
-            assert told["seq"] == self.cursor + 1
-            self.cursor, self.last_type = told["seq"], told["type"]
-            if self.last_type == "node.completed" and (whole := self.texts.get(told["path"])):
-                assert data["outputs"]["output"]["value"] == whole, "told after its node's end"
+        received = event.as_json() if isinstance(event, Event) else event
+        data = received["data"]
+        if received["type"] != "node.delta":
+            assert received["seq"] == self.cursor + 1
+            self.cursor, self.last_type = received["seq"], received["type"]
+            if self.last_type == "node.completed" and (whole := self.texts.get(received["path"])):
+                assert data["outputs"]["output"]["value"] == whole, "received after its node's end"
             return
         self.deltas += 1
-        path, offset = told["path"], data["offset"]
+        path, offset = received["path"], data["offset"]
         known = self.texts.get(path, "")
         assert offset == (len(known) if path in self._open_texts else 0)
         self._open_texts.add(path)

@@ -95,8 +95,8 @@ class FaultyDisk:
     Attributes:
         on_sync: Asked before each fsync of a file; another answer than ``OK`` is its failure.
         on_write: Asked before each write of so many bytes.
-        after_sync: Told of each fsync that came through.
-        after_write: Told of each write: offset and content; size and None where it cut the file.
+        after_sync: Called after each successful fsync.
+        after_write: Called after each write: offset and content; size and None where it cut the file.
         syncs: Names of the files that were synced.
     """
 
@@ -158,8 +158,8 @@ def faulty_disk() -> Iterator[FaultyDisk]:
     layer.name = b"faulty"
     open_on = usual.contents.open
 
-    def open_file(_: Any, name: int | None, file: Any, flags: int, told: int) -> int:
-        found = open_on(usual, name, file, flags, told)
+    def open_file(_: Any, name: int | None, file: Any, flags: int, mode: int) -> int:
+        found = open_on(usual, name, file, flags, mode)
         if found == OK and name is not None and file.contents.methods:
             path = Path(os.fsdecode(ctypes.string_at(name)))
             disk.wrap_file(ctypes.addressof(file.contents), path, file.contents)

@@ -88,6 +88,8 @@ async def test_link_cache_hits_and_misses_are_counted() -> None:
         found = await scrape_metrics(client)
     assert found.value("planwave_link_cache_hits_total") == 1
     assert found.value("planwave_link_cache_misses_total") == 1
+    assert found.value("planwave_link_fan_out_sum") == 2, "nodes that used the one object"
+    assert found.value("planwave_link_fan_out_count") == 1
 
 
 async def test_gauges_show_current_executions_and_subscribers() -> None:

@@ -66,6 +66,7 @@ def test_json_error_is_an_object() -> None:
             "planwave ls --help",
         ),
         (["show"], "missing argument 'ID'", "planwave show --help"),
+        (["flow", "show"], "missing argument 'NAME_OR_ID'", "planwave flow show --help"),
         (["frob"], "no such command 'frob'", "planwave --help"),
         (["model", "frob"], "no such command 'frob'", "planwave model --help"),
         (["--frob"], "no such option: --frob", "planwave --help"),
@@ -75,7 +76,9 @@ def test_usage_error_has_message_and_help_command(args: list[str], says: str, se
     done = planwave(*args)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"✗ {says}")
-    assert done.stderr.endswith(f"  → see: {see}\n")
+    assert done.stderr.endswith(f"see: {see}\n")
+    newest = "  → the newest one: planwave show last; see: "
+    assert (newest in done.stderr) == (args == ["show"])
     if args[0] == "model":
         return  # a group of its own, without options
     done = planwave(*args, "--json")

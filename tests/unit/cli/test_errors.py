@@ -3,7 +3,7 @@ import json
 import pytest
 
 from planwave.cli.console import CommandConsole
-from planwave.cli.errors import ExitCode, exit_code_of, show_error
+from planwave.cli.errors import ExitCode, exit_code_of, hint_of, show_error
 from planwave.errors import (
     GraphInvalid,
     InputError,
@@ -70,7 +70,53 @@ def test_unrepairable_plan_keeps_its_hint() -> None:
     console = plain_console()
     show_error(console, PlanInvalid(TWO[:1], [{}, {}, {}]))
     assert "after 3 attempts" in console_output(console)
-    assert "--provider" in console_output(console).splitlines()[-1]
+    assert console_output(console).splitlines()[-1] == (
+        "  → rephrase the goal, or choose a stronger model (--provider, --model)"
+    )
+
+
+def test_plan_error_that_says_everything_has_no_list() -> None:
+    console = plain_console()
+    refusal = Diagnostic("refusal", "error", "the model refused", hint="rephrase the goal")
+    show_error(console, PlanInvalid([refusal], [{}]))
+    assert console_output(console) == (
+        "✗ no valid plan after 1 attempt; the last one: the model refused\n"
+        "  → rephrase the goal, or choose a stronger model (--provider, --model)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("model-cannot-plan", "the hint (--provider, --model)"),
+        ("unknown-node-type", "the hint (--import MODULE)"),
+        ("store-unusable", "the hint (--storage or PLANWAVE_STORAGE_DIR)"),
+        ("call-timeout", "the hint (limits are set by PLANWAVE_LIMIT_… or in planwave.toml)"),
+        ("other", "the hint"),
+    ],
+)
+def test_hint_names_its_command_or_option(code: str, shown: str) -> None:
+    assert hint_of(PlanwaveError("x", code=code, hint="the hint")) == shown
+    assert hint_of(PlanwaveError("x", code=code)) is None
+
+
+def test_hint_of_a_single_diagnostic_names_its_option() -> None:
+    console = plain_console()
+    unknown = Diagnostic("unknown-node-type", "error", "no such type", hint="load it")
+    show_error(console, GraphInvalid([unknown]))
+    assert console_output(console) == "✗ no such type\n  → load it (--import MODULE)\n"
+
+
+def test_hint_of_a_limit_names_its_variable() -> None:
+    assert hint_of(LimitExceeded("goal_chars", 1, 2)) == (
+        "shorten the input or raise the limit goal_chars (PLANWAVE_LIMIT_GOAL_CHARS)"
+    )
+
+
+def test_json_error_has_the_hint_of_the_text(capsys: pytest.CaptureFixture[str]) -> None:
+    error = LimitExceeded("goal_chars", 1, 2)
+    show_error(CommandConsole(json=True), error)
+    assert json.loads(capsys.readouterr().out)["error"]["hint"] == hint_of(error)
 
 
 def test_json_error_goes_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,12 @@ from rich.cells import cell_len
 from planwave.cli.formatting import (
     STATUS_STYLES,
     clean,
+    clock_time,
     counted,
     duration,
     error_text,
     json_object,
     json_text,
-    local_clock,
     money,
     number_range,
     one_line,
@@ -171,7 +171,7 @@ def test_tokens_are_told_by_direction() -> None:
 def test_clock_times_have_a_date_if_not_today() -> None:
     now = datetime.now(UTC)
     local = now.astimezone()
-    assert local_clock(now.isoformat()) == f"{local:%H:%M:%S}"
+    assert clock_time(now.isoformat()) == f"{local:%H:%M:%S}"
     later = local + timedelta(days=2)
-    assert local_clock(later.isoformat()) == f"{later:%Y-%m-%d %H:%M:%S}"
-    assert local_clock("noon") == "noon"
+    assert clock_time(later.isoformat()) == f"{later:%Y-%m-%d %H:%M:%S}"
+    assert clock_time("noon") == "noon"

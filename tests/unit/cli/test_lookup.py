@@ -104,9 +104,10 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
             assert await find_flow_id(service, name) == built.flow_id
         with pytest.raises(NotFound):
             await find_flow_id(service, built.flow_id[:-1], by_part=False)
-        for name in ("", "Tägli", "nobody"):
-            with pytest.raises(NotFound):
+        for name, near in (("", False), ("Tägli", True), ("nobody", False)):
+            with pytest.raises(NotFound) as unknown:
                 await find_flow_id(service, name)
+            assert ("did you mean 'Täglich'?" in str(unknown.value.hint)) == near
 
 
 async def test_ambiguous_flow_name_lists_ids() -> None:

@@ -140,8 +140,9 @@ async def test_interrupted_node_can_be_given_a_result() -> None:
 
 @pytest.mark.parametrize("before", [[], ["1"], ["e"]])
 async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
-    given, _ = await ask_person([*before, None], request())
+    given, seen = await ask_person([*before, None], request())
     assert given is None
+    assert "Ctrl-D leaves the question open" in seen
 
 
 async def test_prompt_shows_remaining_time() -> None:

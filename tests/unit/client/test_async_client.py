@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
+import shutil
+import ssl
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -26,6 +31,41 @@ def public(client: type) -> dict[str, Any]:
         for name, each in vars(part).items()
         if inspect.isfunction(each) and not name.startswith("_")
     }
+
+
+@pytest.fixture
+def self_signed(tmp_path: Path) -> ssl.SSLContext:
+    """The TLS context of a server whose certificate no authority has signed."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+async def test_certificate_is_verified(scheme: str, self_signed: ssl.SSLContext) -> None:
+    connected: list[bool] = []
+    server = await asyncio.start_server(
+        lambda *_: connected.append(True), "127.0.0.1", 0, ssl=self_signed
+    )
+    address = f"{scheme}://127.0.0.1:{port_of(server)}"
+    async with server, AsyncClient(address, timeout_s=20) as client:
+        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.providers()
+    assert not connected
+
+
+def port_of(server: asyncio.Server) -> int:
+    port: int = server.sockets[0].getsockname()[1]
+    return port
 
 
 def test_clients_have_the_same_methods() -> None:

@@ -77,6 +77,14 @@ def test_attempts_have_separate_text() -> None:
     assert new_events(progress, pieces) == pieces
 
 
+def test_discarded_text_is_followed_by_text_from_offset_0() -> None:
+    progress = StreamPosition()
+    discarded = stored(1, "node.event")._replace(data={"event_type": "text_discarded"})
+    events = [piece(0, "abc"), discarded, piece(0, "x")]
+    assert new_events(progress, events) == events
+    assert new_events(progress, [discarded, piece(0, "xy")]) == [piece(1, "y")]
+
+
 def test_problem_event_raises() -> None:
     problem = {"status": 404, "code": "not-found", "detail": "gone"}
     with pytest.raises(NotFound, match="gone"):

@@ -192,6 +192,13 @@ def test_a_closed_request_has_the_reason_why_it_was_closed() -> None:
     assert len(state.requests) == 0
 
 
+@pytest.mark.parametrize("end", ["execution.cancelled", "execution.failed"])
+def test_the_request_of_the_plan_is_closed_with_the_execution(end: str) -> None:
+    story = begun()
+    story.add("execution.paused", reason="asks", kind="waiting", request_id="r3", request={})
+    assert story.add(end).state.closed_requests == {"r3": "ended"}
+
+
 def test_a_node_waits_as_long_as_any_of_its_requests_is_open() -> None:
     story = begun().add("node.started", "a", 1, wave=1)
     for request_id in ("r1", "r2"):
@@ -290,7 +297,7 @@ def test_a_reused_result_replaces_the_earlier_state_of_a_nested_node() -> None:
     story.add("node.completed", "a[k]/n", 2, outputs={"o": 1}, reused={"execution_id": "x0"})
     node = story.state.nodes["a[k]/n"]
     assert (node.status, node.outputs, node.cause) == ("completed", {"o": 1}, None)
-    assert node.reused == {"execution_id": "x0", "path": "a[k]/n"}
+    assert node.reused == {"execution_id": "x0", "path": "a[k]/n", "failed_inside": False}
 
 
 def test_unknown_event_types_only_advance_the_sequence() -> None:
@@ -404,3 +411,13 @@ def test_the_log_grows_only_at_its_end(steps: list[tuple[str, str, int]]) -> Non
     assert execution_logs(events)[: len(execution_logs(events[:half]))] == execution_logs(
         events[:half]
     )
+
+
+def test_discarded_text_is_dropped_and_the_next_text_begins_at_offset_0() -> None:
+    story = begun().add("node.started", "a", 1, wave=1)
+    story.add("node.delta", "a", 1, kind="reasoning", text="hm", offset=0)
+    story.add("node.delta", "a", 1, kind="text", text="Hello", offset=0)
+    story.add("node.event", "a", 1, event_type="text_discarded", data={"message": "down"})
+    assert (story.state.nodes["a"].text, story.state.nodes["a"].reasoning) == ("", "")
+    story.add("node.delta", "a", 1, kind="text", text="He", offset=0)
+    assert story.state.nodes["a"].text == "He"

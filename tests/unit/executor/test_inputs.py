@@ -57,7 +57,7 @@ def test_wave_count_is_that_of_the_part_that_runs() -> None:
             ({}, RunOptions(run_to=("d",))),
         ]
     ]
-    assert counts == [3, 2, 2]
+    assert counts == [3, 3, 2]
 
 
 def test_without_inputs_all_nodes_run() -> None:

@@ -17,6 +17,13 @@ def test_only_options_that_differ_from_the_defaults_are_stored() -> None:
     assert options.as_json() == {"scheduling": "waves", "max_parallel": 4, "run_timeout_s": 60}
 
 
+def test_a_budget_limits_the_amounts_that_it_has() -> None:
+    options = RunOptions(budget={"usd": 0.5, "tokens": None})
+    assert options.budget_limits == {"usd": 0.5}
+    assert RunOptions(**options.as_json()) == options
+    assert RunOptions().budget_limits == {}
+
+
 def test_options_survive_json() -> None:
     options = RunOptions(max_parallel=2, run_to=("a", "b"), run_from=("c",))
     stored = json.loads(json.dumps(options.as_json()))
@@ -35,6 +42,10 @@ def test_options_survive_json() -> None:
         ({"max_events": 1.5}, "max_events must be a whole number of at least 0, not 1.5"),
         ({"run_timeout_s": -1}, "run_timeout_s must be a number above 0, not -1"),
         ({"run_to": "a"}, "run_to must be a list of node ids, not 'a'"),
+        ({"budget": 5}, "budget must be an object such as {'usd': 0.5}, not 5"),
+        ({"budget": {"eur": 5}}, "budget limits usd, tokens, calls, wall_s, not 'eur'"),
+        ({"budget": {"usd": 0}}, "budget must have a number above 0 as usd, not 0"),
+        ({"budget": {"calls": 1.5}}, "budget must have a whole number above 0 as calls, not 1.5"),
         ({"run_from": [1]}, "run_from must be a list of node ids, not [1]"),
     ],
 )

@@ -67,7 +67,7 @@ def test_tuples_become_lists_and_subclasses_plain_values(value: Any, stored: Any
     [
         ({1}, "a set"),
         ([b"x"], "a bytes"),
-        ({"a": object()}, "a object"),
+        ({"a": object()}, "an object"),
         (math.nan, "the number nan"),
         ([-math.inf], "the number -inf"),
         ("\ud800", "text with a lone surrogate"),

@@ -20,6 +20,7 @@ from planwave.graph.plan import (
     graph_content,
     graph_hash,
     is_plain_document,
+    unreadable_hash,
 )
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 from tests.support.graph.fake_catalog import parse_graph
@@ -137,3 +138,15 @@ def test_a_plan_as_json_has_its_graph_and_status() -> None:
     assert plan.as_json()["status"] == "draft"
     assert {"nodes": shown["nodes"], "edges": shown["edges"]} == graph.to_document()
     assert (shown["plan_id"], shown["hash"], shown["revision"]) == ("p1", plan.hash, 1)
+
+
+def test_hash_of_an_unreadable_graph_is_its_own_and_leaves_places_out() -> None:
+    graph = parse_graph("a b", "a>b")
+    document = graph.to_document()
+    moved = {
+        **document,
+        "nodes": [{**node, "ui": {"position": {"x": 1, "y": 2}}} for node in document["nodes"]],
+    }
+    assert unreadable_hash(document) == unreadable_hash(moved)
+    assert unreadable_hash(document) != graph_hash(graph)
+    assert unreadable_hash(document) != unreadable_hash({**document, "edges": []})

@@ -13,13 +13,14 @@ from planwave.graph.suggestions import closest_match
         ("LLM", "llm"),
         ("Compare Results", "compare_results"),
         ("compare_result", "compare_results"),
+        ("divide", None),  # only half of its letters are those of "void"
         ("zzz", None),
         ("", None),
         ("x" * 65, None),
     ],
 )
 def test_the_closest_known_name_is_suggested(name: str, guess: str | None) -> None:
-    assert closest_match(name, ["agent", "llm", "compare_results"]) == guess
+    assert closest_match(name, ["agent", "llm", "void", "compare_results"]) == guess
 
 
 def test_nothing_is_suggested_among_very_many_names() -> None:

@@ -55,7 +55,7 @@ def test_dangling_edges_are_ignored_and_cyclic_nodes_are_not_ordered() -> None:
 
 def test_depths_can_be_computed_for_the_part_that_runs() -> None:
     topology = Topology(parse_graph("a b c d", "a>b", "b>c", "c>d"))
-    assert depths(topology, settled={1}) == {"a": 0, "b": 1, "c": 0, "d": 1}
+    assert depths(topology, part={0, 2, 3}) == {"a": 0, "b": 1, "c": 0, "d": 1}
     assert depths(topology, part={2, 3}) == {"a": 0, "b": 0, "c": 0, "d": 1}
 
 
@@ -81,14 +81,10 @@ def test_depths_of_a_part_equal_those_of_the_part_alone(source: bytes) -> None:
     choices = ByteChoices(source)
     graph, passive = random_graph(choices)
     plain = ScheduleCase(graph, passive)
-    runnable = [n for n in plain.nodes if n not in plain.linked]
-    settled = {n for n in runnable if choices.one_in(4)}
     part = {n for n in plain.nodes if n in plain.linked or not choices.one_in(4)}
     topology = Topology(graph, materialized_ids(graph, {f"n{n}" for n in passive}))
-    case = ScheduleCase(
-        graph, passive, preset=dict.fromkeys(settled, frozenset()), selected=frozenset(part)
-    )
-    depth = topology.depths(settled, part)
+    case = ScheduleCase(graph, passive, selected=frozenset(part))
+    depth = topology.depths(part)
     assert all(depth[n] == case.depth(n) for n in case.nodes if case.runs(n))
 
 

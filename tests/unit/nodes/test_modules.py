@@ -106,6 +106,15 @@ def test_a_module_of_the_installed_environment_is_found(
         ("import sys\nsys.exit('too old')\n", "SystemExit: too old (pw_broken.py:2)"),
         ("def f():\n    return y\n\nf()\n", "NameError: name 'y' is not defined (pw_broken.py:2)"),
         (
+            "import json\n\njson.loads('x')\n",
+            "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (pw_broken.py:3)",
+        ),
+        (
+            "import planwave\n\n@planwave.node\ndef x(input): ...\n",
+            "TypeError: a node type is named by text, not function x; write @planwave.node(), or "
+            '@planwave.node("name"), with parentheses above the function (pw_broken.py:3)',
+        ),
+        (
             SINGLE % "start",
             "ValueError: node type 'start' is registered already, by "
             "planwave.nodes.library.start.Start; choose another name or pass replace=True "
@@ -128,7 +137,7 @@ def test_a_broken_module_is_named_with_its_error_and_line(text: str, message: st
     )
 
 
-@pytest.mark.parametrize("name", ["pw_type", "pw_types.py"])
+@pytest.mark.parametrize("name", ["pw_type", "pw_types.py", "./pw_types", "./pw_types.py"])
 def test_a_module_that_does_not_exist_is_named_with_the_nearest_one(name: str) -> None:
     write("pw_types.py", TYPES)
     error = error_of(name)
@@ -146,9 +155,9 @@ def test_an_impossible_name_is_an_error(name: str) -> None:
 def test_a_module_without_node_types_is_an_error() -> None:
     write("pw_empty.py", "class Other: ...\n")
     error = error_of("pw_empty")
-    assert error.message == "module 'pw_empty' (pw_empty.py) declares no node type"
+    assert error.message == "module 'pw_empty' (pw_empty.py) declares no node type and no tool"
     assert error.hint == (
-        "declare one with @planwave.node, or as a class derived from planwave.NodeType"
+        "declare one with @planwave.node() or @planwave.tool(), or as a class derived from planwave.NodeType"
     )
 
 

@@ -167,7 +167,9 @@ def test_a_broken_package_is_a_warning_and_does_not_affect_others(
     assert "ModuleNotFoundError" in registry.warnings[0].message
     start = "'start' is registered already, by planwave.nodes.library.start.Start;"
     assert start in registry.warnings[3].message
-    assert len([r for r in caplog.records if r.name == "planwave.nodes.registry"]) == 4
+    assert (
+        len([r for r in caplog.records if r.name == "planwave.nodes.authoring.entry_points"]) == 4
+    )
 
 
 def test_a_decorated_function_may_also_be_an_entry_point(
@@ -218,7 +220,7 @@ def test_importing_the_node_library_loads_no_sdk() -> None:
     code = (
         "import sys, planwave.nodes.library, planwave.nodes.authoring.function\n"
         "heavy = {'openai', 'anthropic', 'pydantic_ai', 'jinja2', 'minijinja', 'sqlalchemy',"
-        " 'jsonschema_rs'}\n"
+        " 'jsonschema_rs', 'httpx2', 'httpcore2'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

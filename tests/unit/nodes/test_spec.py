@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field
 from planwave.graph.protocols import ReusableResult
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template
 from planwave.nodes.library import LIBRARY
+from planwave.nodes.sockets import SOCKET_STYLES
 from planwave.nodes.spec import as_document, data_schema, spec_of
 
 
@@ -62,7 +63,7 @@ def test_the_schema_has_title_default_template_and_aliases() -> None:
 
 
 def test_the_example_is_part_of_the_types_document() -> None:
-    assert as_document(spec_of(Oven()))["example"] == Oven.example
+    assert as_document(spec_of(Oven()), SOCKET_STYLES)["example"] == Oven.example
 
 
 def test_every_type_of_the_library_has_an_example_file_and_every_file_a_type() -> None:
@@ -107,4 +108,4 @@ def test_a_method_with_the_current_name_has_priority_over_a_former_one() -> None
 
         async def run(self, data: object, inputs: object, context: object) -> None: ...
 
-    assert as_document(spec_of(Bare()))["example"] == {}
+    assert as_document(spec_of(Bare()), SOCKET_STYLES)["example"] == {}

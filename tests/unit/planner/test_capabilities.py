@@ -28,7 +28,7 @@ from tests.support.llm.fake_providers import FakeProviders, library_registry
 class Tool:
     """Only materializes: nothing that could be a step."""
 
-    node_type = "tool"
+    node_type = "gadget"
 
     async def materialize(self, data: Any, output_handle: str, context: Any) -> Any: ...
 
@@ -63,10 +63,11 @@ def test_the_type_cards_list_every_executable_type_with_the_default_first() -> N
     assert names == ["agent", *sorted(runs - {"agent"})]
     agent = cards[0]
     assert list(agent.inputs) == ["input (any)"], "data fields are not listed twice"
-    assert list(agent.outputs) == ["output (text)"]
+    assert list(agent.outputs) == ["output (text)", "messages (json)", "sources (json)"]
     assert "userPrompt (string)" in agent.fields
     assert not any(f.startswith(("provider", "model ")) for f in agent.fields)
-    assert not any(f.startswith(("tools", "agentName")) for f in agent.fields), "without effect"
+    hidden = ("tools", "agentName", "fallback")
+    assert not any(field.startswith(hidden) for field in agent.fields)
     assert agent.templates == ("userPrompt",)
     choose = cards[names.index("if")]
     (conditions,) = choose.fields
@@ -101,7 +102,7 @@ def test_a_model_that_cannot_plan_is_rejected_with_those_that_can() -> None:
     check_can_plan(FakeProviders(), "openai", "gpt")
     with pytest.raises(InputError) as caught:
         check_can_plan(Toys(), "tiny", "toy")
-    assert str(caught.value.hint).startswith("plan with another: --provider own --model one; toy")
+    assert str(caught.value.hint).startswith("plan with another: own/one; toy")
 
 
 class OnlyToys(FakeProviders):
@@ -111,7 +112,7 @@ class OnlyToys(FakeProviders):
 def test_without_a_planning_model_the_hint_names_embedded_models() -> None:
     with pytest.raises(InputError) as caught:
         check_can_plan(OnlyToys(), "local", "toy")
-    assert "--provider local --model qwen2.5-coder-1.5b" in str(caught.value.hint)
+    assert "another: local/qwen2.5-coder-1.5b, or" in str(caught.value.hint)
     assert "smollm2-135m" not in str(caught.value.hint)
 
 
@@ -188,6 +189,8 @@ def test_plans_use_only_allowed_types_and_side_effects() -> None:
     registry = Registry([*LIBRARY, Writes])
     assert "writes" in plannable_types(registry)
     assert "writes" not in plannable_types(registry, PlanRules(effects=["none", "read"]))
+    by_method = PlanRules(["agent", "fetch"], ["none", "read"])
+    assert plannable_types(registry, by_method) == ["agent", "fetch"]
     few = PlanRules(["agent", "text", "writes"])
     assert plannable_types(registry, few.restricted_to(["text", "llm"])) == ["text"]
     assert plannable_types(registry, few.restricted_to(None)) == ["agent", "text", "writes"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from planwave.graph.model import Graph, Node, Policy
+from planwave.graph.model import LINK, Graph, Node, Policy
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.reply_parser import ParseContext, read_reply
+from tests.support.graph.builders import make_edge, make_graph
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
 
@@ -58,6 +59,16 @@ def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
     assert found["cost_usd"]["high"] == round(0.001 * read + 0.002 * 100, 6)
 
 
+def test_a_fallback_adds_no_calls_and_no_cost() -> None:
+    node = Node("a", "agent", "A", "Do it", {"provider": "openai", "model": "gpt"})
+    spare = node._replace(data={**node.data, "fallback": [{"provider": "own"}]})
+    alone, backed = (
+        forecast(Graph((each,), ()), library_registry(), FakeProviders()) for each in (node, spare)
+    )
+    assert backed == alone
+    assert backed["calls"] == 1
+
+
 def test_longer_goals_and_results_read_by_later_steps_cost_more() -> None:
     assert forecast_of(DIAMOND_REPLY, goal="g" * 400)["tokens"]["low"] == (
         forecast_of(DIAMOND_REPLY)["tokens"]["low"] + 4 * 100
@@ -98,6 +109,15 @@ def test_side_effects_are_listed_by_step() -> None:
     )
     assert forecast(graph, registry, FakeProviders())["effects"] == [
         {"node": "m", "type": "mail", "effect": "once"}
+    ]
+
+
+def test_side_effects_depend_on_the_data_of_a_step() -> None:
+    registry = Registry(LIBRARY)
+    data = {"get": {}, "head": {"method": "HEAD"}, "post": {"method": "POST"}}
+    nodes = [Node(name, "fetch", name, data={"url": "u", **each}) for name, each in data.items()]
+    assert forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"] == [
+        {"node": "post", "type": "fetch", "effect": "write"}
     ]
 
 
@@ -158,3 +178,12 @@ def test_effects_in_a_nested_graph_are_listed_at_its_node() -> None:
     text = planner_reply(looped({"id": "send", "type": "mail"}))
     found = forecast(graph_of(text, registry), registry, FakeProviders())
     assert found["effects"] == [{"node": "each", "type": "mail", "effect": "once"}]
+
+
+def test_agents_that_may_call_others_make_the_forecast_a_minimum() -> None:
+    lead, member = (Node(name, "agent", name, "Do it.") for name in ("lead", "member"))
+    link = make_edge(
+        "member", "lead", source_handle="tools-out", target_handle="tools", channel=LINK
+    )
+    found = forecast(make_graph(lead, member, edges=[link]), library_registry(), FakeProviders())
+    assert (found["nodes"], found["calls"], found["at_least"]) == (1, 1, True)

@@ -19,7 +19,8 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.plan import Plan, graph_hash
-from planwave.planner.capabilities import PlanRules
+from planwave.nodes.agents.tool_function import tool
+from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.planner.small_models import MAX_TOKENS
@@ -141,7 +142,7 @@ async def test_a_model_that_cannot_plan_is_rejected_before_any_call() -> None:
         await planner_of(ScriptedModels([])).create_plan("goal", provider="openai", model="toy")
     assert caught.value.code == "model-cannot-plan"
     assert caught.value.hint == (
-        "plan with another: --provider openai --model gpt, or own/one, or tiny/t1; "
+        "plan with another: openai/gpt, or own/one, or tiny/t1; "
         "toy still runs the steps of a graph that name it"
     )
 
@@ -211,9 +212,7 @@ async def test_an_empty_reply_is_asked_again_like_any_other_invalid_reply() -> N
     assert caught.value.message == (
         "no valid plan after 3 attempts; the last one: the model answered with nothing"
     )
-    assert caught.value.hint == (
-        "rephrase the goal, or choose a stronger model with --provider and --model"
-    )
+    assert caught.value.hint == "rephrase the goal, or choose a stronger model"
 
 
 async def test_the_hint_of_a_failed_call_speaks_of_planning() -> None:
@@ -306,9 +305,9 @@ async def test_parts_of_the_plan_are_reported_while_it_is_written() -> None:
 
 
 async def test_warnings_are_listed_on_the_plan() -> None:
-    tools = {"tools": {"web_search": True}}
-    plan, _ = await planned(planner_reply(reply_node("a", data=tools)))
-    assert [(d["severity"], d["node"]) for d in plan.diagnostics] == [("warning", "a")]
+    nodes = reply_node("a"), reply_node("b", data={"userPrompt": "Say hello"})
+    plan, _ = await planned(planner_reply(*nodes, edges=[reply_edge("a", "b")]))
+    assert [(d["severity"], d["node"]) for d in plan.diagnostics] == [("warning", "b")]
 
 
 async def test_a_forbidden_value_is_neither_stored_nor_sent_again() -> None:
@@ -415,6 +414,26 @@ async def test_a_plan_may_be_restricted_to_types_and_a_number_of_nodes() -> None
     assert "this plan may have 2 nodes, it has 4" in again.prompt
 
 
+async def test_a_step_whose_data_give_it_a_forbidden_effect_is_sent_back() -> None:
+    def fetches(method: str) -> dict[str, Any]:
+        return reply_node("f", type="fetch", data={"url": "https://a.example/", "method": method})
+
+    def nested(method: str) -> dict[str, Any]:
+        graph = {"nodes": [fetches(method)], "edges": []}
+        return reply_node("each", type="loop", data={"items": [1], "body": graph})
+
+    replies = [planner_reply(fetches("POST")), planner_reply(nested("PUT"))]
+    models = ScriptedModels([*replies, planner_reply(fetches("HEAD"))])
+    providers = FakeProviders()
+    rules = PlanRules(["agent", "fetch", "loop"], ["none", "read"])
+    planner = Planner(models, providers, library_registry(providers), Limits(), rules)
+    plan = await planner.create_plan("Do it all")
+    assert [node.data["method"] for node in plan.graph.nodes] == ["HEAD"]
+    for request, where in zip(models.requests[1:], ("/nodes/0", "/nodes/0/data"), strict=True):
+        assert "[type-not-allowed] node 'f' has the effect 'write' by its data" in request.prompt
+        assert f"this plan may have none, read (at {where})" in request.prompt
+
+
 async def test_a_type_that_is_not_allowed_is_sent_back() -> None:
     other = planner_reply(reply_node("a", type="llm", data={"prompt": "p"}))
     _, models = await planned(other, planner_reply(reply_node("a")), node_types=["agent"])
@@ -449,3 +468,86 @@ def test_importing_the_planner_loads_no_sdk_and_no_template_engine() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def with_tools(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
+    """Return a planner with a tool that reads and one that writes."""
+    providers = FakeProviders()
+    registry = library_registry(providers)
+
+    @tool(effect="read", registry=registry)
+    def look_up(number: int) -> str:
+        """Look an order
+        up."""  # noqa: D205, D209
+        return ""
+
+    @tool(effect="write", registry=registry)
+    def cancel(number: int) -> str:
+        """Cancel an order."""
+        return ""
+
+    return Planner(models, providers, registry, Limits(), rules)
+
+
+def plan_with_tool(name: str, target_handle: str = "tools") -> str:
+    """Return a reply in which an agent has a tool."""
+    link = reply_edge("source", "answer") | {
+        "channel": "link", "source_handle": "tools", "target_handle": target_handle,
+    }  # fmt: skip
+    node = reply_node("source", type="tool", data={"name": name})
+    return planner_reply(node, reply_node("answer"), edges=[link])
+
+
+async def test_the_tools_of_the_operator_are_offered_and_may_be_linked_to_agents() -> None:
+    models = ScriptedModels([plan_with_tool("look_up")])
+    plan = await with_tools(models).create_plan("Do it all")
+    system = str(models.requests[0].system)
+    assert "- look_up: Look an order up. (side effect: read)" in system
+    assert "- cancel: Cancel an order. (side effect: write)" in system
+    assert '"type": "tool", "data": {"name": "cancel"}' in system
+    assert "- tool: Give an agent a tool" in system
+    assert "in: input (any), tools (tool, link); out: output (text)" in system
+    (edge,) = plan.graph.edges
+    assert (edge.channel, edge.source_handle, edge.target_handle) == ("link", "tools", "tools")
+    source = plan.graph.by_id["source"]
+    assert (source.type, dict(source.data)) == ("tool", {"name": "look_up"})
+
+
+async def test_a_plan_says_which_of_its_tools_may_act() -> None:
+    models = ScriptedModels([plan_with_tool("cancel"), plan_with_tool("look_up")])
+    plan = await with_tools(models).create_plan("Do it all")
+    assert plan.forecast["effects"] == [{"node": "source", "type": "tool", "effect": "write"}]
+    plan = await with_tools(models).create_plan("Do it all")
+    assert plan.forecast["effects"] == []
+
+
+async def test_a_plan_with_an_unknown_tool_or_handle_is_sent_back() -> None:
+    models = ScriptedModels(
+        [plan_with_tool("lookup"), plan_with_tool("look_up", "tolls"), plan_with_tool("look_up")]
+    )
+    await with_tools(models).create_plan("Do it all")
+    assert "[unknown-tool] node 'source': there is no tool 'lookup'" in models.requests[1].prompt
+    assert "did you mean 'look_up'?" in models.requests[1].prompt
+    assert "[unknown-handle]" in models.requests[2].prompt
+
+
+async def test_only_tools_with_an_allowed_effect_are_offered_and_accepted() -> None:
+    models = ScriptedModels([plan_with_tool("cancel"), plan_with_tool("look_up")])
+    await with_tools(models, PlanRules(None, ["none", "read"])).create_plan("Do it all")
+    assert "- look_up: " in str(models.requests[0].system)
+    assert "- cancel: " not in str(models.requests[0].system)
+    assert "[type-not-allowed] node 'source' has the effect 'write'" in models.requests[1].prompt
+
+
+@pytest.mark.parametrize(
+    "rules", [PlanRules(["agent", "text"]), PlanRules(None, ["none"])], ids=["types", "effects"]
+)
+async def test_where_no_tool_is_allowed_the_prompt_is_that_without_tools(rules: PlanRules) -> None:
+    allowed, without = (ScriptedModels([planner_reply(reply_node("a"))]) for _ in range(2))
+    await with_tools(allowed, rules).create_plan("Do it all")
+    providers = FakeProviders()
+    plain = Planner(without, providers, library_registry(providers), Limits(), rules)
+    await plain.create_plan("Do it all")
+    assert allowed.requests == without.requests
+    assert "tool" not in str(allowed.requests[0].system)
+    assert "tool" not in json.dumps(allowed.requests[0].schema)

@@ -22,6 +22,7 @@ from planwave.planner.small_models import (
     small_request,
 )
 from planwave.providers.local.models import CONTEXT_TOKENS
+from planwave.providers.local.prompt_state import MAX_FILES
 
 
 def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
@@ -92,6 +93,8 @@ def test_a_reply_becomes_named_nodes_and_flow_edges() -> None:
     assert [(e["source"], e["target"]) for e in plan["edges"]] == [
         ("the_moon", "both"),
         ("the_sun", "both"),
+        ("the_moon", "answer"),
+        ("the_sun", "answer"),
         ("both", "answer"),
     ]
 
@@ -106,17 +109,16 @@ def test_dependencies_on_omitted_steps_are_dropped() -> None:
     reply = {"title": "T", "n1": step("a"), "n2": step("b"), "n3": step("c")}
     plan = read_small_reply({**reply, "final": step("f", "n4", "n3")})
     assert [(e["source"], e["target"]) for e in plan["edges"]] == [
-        ("c", "f"),
         ("a", "f"),
         ("b", "f"),
+        ("c", "f"),
     ]
 
 
-def test_the_final_step_depends_on_the_steps_its_task_names() -> None:
-    reply = {"title": "T", "n1": step("Nutrition"), "n2": step("Runs", "n1"), "n3": step("x", "n2")}
-    final = step("End", "n3", task="Join the nutrition advice and n2.")
-    edges = read_small_reply({**reply, "final": final})["edges"]
-    assert [e["source"] for e in edges if e["target"] == "end"] == ["x", "nutrition", "runs"]
+def test_the_final_step_of_a_chain_reads_every_result_in_order() -> None:
+    reply = {"title": "T", "n1": step("Names"), "n2": step("Judge", "n1"), "n3": step("x", "n2")}
+    edges = read_small_reply({**reply, "final": step("End", "n3", task="Pick one.")})["edges"]
+    assert [e["source"] for e in edges if e["target"] == "end"] == ["names", "judge", "x"]
 
 
 def test_a_text_at_its_length_limit_loses_its_last_word() -> None:
@@ -187,6 +189,11 @@ GOALS = {
     "Design a REST API for a library that lends books, with endpoints and tests": "build",
     "Our web app got slow after the last release. Work out likely causes": "solve",
     "Explain how vaccines work, their history and the common myths about them": "explain",
+    "List five exercises that can be done at a desk": "list",
+    "How do I repot a houseplant without damaging its roots?": "instruct",
+    "How to clean a bicycle chain": "instruct",
+    "How does a heat pump work, and when is it worth its price?": "explain",
+    "Explain how to read a balance sheet": "explain",
 }
 
 
@@ -198,6 +205,20 @@ def test_the_prompt_has_the_example_closest_to_the_goal(goal: str, kind: str) ->
     assert request.prompt.rstrip().endswith(f"Goal: {goal}\nPlan:")
     assert request.schema == positional_schema(required=tuple(closest_example(goal).plan))
     assert request.temperature == 0.0
+
+
+def test_goals_of_one_kind_share_the_beginning_of_the_prompt() -> None:
+    first, second = (
+        small_request(f"Explain how {thing} works", provider="local", model="m")
+        for thing in ("rain", "a lock")
+    )
+    assert first.fixed_beginning == second.fixed_beginning
+    assert first.prompt.removeprefix(first.fixed_beginning) == "Goal: Explain how rain works\nPlan:"
+
+
+def test_the_states_of_all_kinds_of_goals_are_kept() -> None:
+    kinds = {small_request(goal, provider="local", model="m").fixed_beginning for goal in GOALS}
+    assert len(kinds) == len(set(GOALS.values())) <= MAX_FILES
 
 
 @pytest.mark.parametrize("goal", ["tide " * 2_000, "3,14;" * 2_000, "🛰" * 2_000, "Ω𓀀潮" * 1_000])
@@ -216,7 +237,7 @@ def test_a_goal_too_long_for_any_step_is_rejected_before_any_call() -> None:
     with pytest.raises(InputError, match="12001 bytes long") as caught:
         small_request("x" * 12_001, provider="local", model="m")
     assert caught.value.code == "context-too-long"
-    assert "--provider" in str(caught.value.hint)
+    assert caught.value.hint == "shorten the goal, or choose a larger model"
 
 
 def test_control_tokens_are_removed_from_the_goal() -> None:

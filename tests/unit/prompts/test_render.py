@@ -94,16 +94,57 @@ def test_agent_prompt_leaves_out_what_is_missing() -> None:
 def test_a_small_models_prompt_ends_with_an_order_and_leaves_out_what_is_missing() -> None:
     system, prompt = small_agent_prompt("choose", "compare them", "From A (a):\nfirst")
     assert prompt.index("choose") < prompt.index("From A (a):") < prompt.index("compare them")
-    assert prompt.rstrip().endswith("four sentences or lines.")
+    assert prompt.rstrip().endswith("in exactly three short lines of plain text.")
     assert "expert" in system
     _, bare = small_agent_prompt("", "do it", "")
     assert bare.startswith("Task: do it")
 
 
+def test_a_small_models_last_step_ends_with_the_whole_goal_and_an_order() -> None:
+    _, prompt = small_agent_prompt("choose", "compare them", "From A (a):\nfirst", is_last=True)
+    assert prompt.index("Last step: compare them") < prompt.index("From A (a):")
+    assert prompt.index("From A (a):") < prompt.index("\nchoose\n\nGive the complete result itself")
+    assert "in the form and number asked for" in prompt
+    end = "At most eight short sentences or lines. The last line names the one choice and why."
+    assert prompt.rstrip().endswith(end)
+    assert "\n\n\n" not in prompt
+    _, bare = small_agent_prompt("", "do it", "", is_last=True)
+    assert bare.startswith("Task: do it\n\nGive the complete result itself")
+    assert "oal" not in bare
+    assert "notes" not in bare
+
+
+@pytest.mark.parametrize(
+    ("goal", "task", "chooses"),
+    [
+        ("name five and pick the best", "list them", True),
+        ("Which is better?", "", True),
+        ("", "recommend one", True),
+        ("explain the best practices", "", False),
+        ("explain vaccines", "choose words", False),
+        ("recommended books", "", False),
+    ],
+)
+def test_a_small_models_last_step_is_told_to_choose_where_the_goal_asks_for_it(
+    goal: str, task: str, chooses: bool
+) -> None:
+    _, prompt = small_agent_prompt(goal, task, "", is_last=True)
+    assert prompt.rstrip().endswith("names the one choice and why.") is chooses
+    _, before = small_agent_prompt(goal, task, "")
+    assert "the one choice" not in before
+
+
+def test_a_long_goal_stands_only_once_in_the_prompt_of_a_small_model() -> None:
+    _, prompt = small_agent_prompt("choose " * 50, "compare them", "", is_last=True)
+    assert prompt.count("choose choose choose " * 10) == 1
+    assert "Reach the goal above.\n\nGive the complete result itself" in prompt
+
+
 def test_a_small_planners_goal_stands_last() -> None:
-    system, prompt = small_planner_prompt("the {{ goal }}", "another", '{"n1": {}}')
-    assert prompt.rstrip().endswith("Goal: the {{ goal }}\nPlan:")
-    assert '{"n1": {}}' in prompt
+    system, beginning, rest = small_planner_prompt("the {{ goal }}", "another", '{"n1": {}}')
+    assert rest == "Goal: the {{ goal }}\nPlan:"
+    assert '{"n1": {}}' in beginning
+    assert beginning.endswith("\n")
     assert "depends_on" in system
 
 

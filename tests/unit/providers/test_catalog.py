@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.nodes.checking.data_checks import model_finding
 from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.protocols import ModelProfile, Providers, Usage
 from planwave.settings import ProviderSettings, Settings
@@ -21,6 +22,9 @@ class Embedded:
     models: tuple[str, ...] = ("tiny", "small")
     default_model: str = "tiny"
     slots: int = 2
+
+    def running_download(self) -> None:
+        return None
 
     def availability(self) -> tuple[bool, str, str]:
         return self.state
@@ -119,8 +123,11 @@ def test_unknown_provider_lists_providers(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "meant"), [("OpenAI", "openai"), ("antropic", "anthropic")])
 def test_similar_provider_is_suggested(name: str, meant: str) -> None:
-    with pytest.raises(UnknownProvider, match=f"did you mean '{meant}'"):
+    with pytest.raises(UnknownProvider, match=f"did you mean '{meant}'") as caught:
         catalogue(Embedded()).resolve(name, None)
+    assert caught.value.closest == meant
+    finding = model_finding(caught.value)
+    assert finding.correction == (f"Use provider {meant}", {"data": {"provider": meant}})
 
 
 @pytest.mark.parametrize("model", ["", " ", "a b", "a\nb", "x" * 201, "a\x00b"])
@@ -138,8 +145,9 @@ def test_endpoint_with_models_takes_only_those() -> None:
     table = ProviderSettings(base_url="http://127.0.0.1:1/v1", models=["llama-3", "qwen-2"])
     known = catalogue(providers={"box": table})
     assert known.resolve("box", None) == ("box", "llama-3")
-    with pytest.raises(UnknownModel, match="llama-3, qwen-2; did you mean 'llama-3'"):
+    with pytest.raises(UnknownModel, match="llama-3, qwen-2; did you mean 'llama-3'") as caught:
         known.resolve("box", "llama3")
+    assert caught.value.closest == "llama-3"
 
 
 def test_endpoint_without_models_needs_a_model() -> None:
@@ -187,11 +195,16 @@ def test_unusable_endpoint_has_reason_and_hint(
 
 def test_no_available_provider_lists_hints() -> None:
     absent = Embedded((False, "this CPU has no AVX2", "use another machine"))
-    with pytest.raises(UnavailableProvider, match="no AVX2") as caught:
+    with pytest.raises(UnavailableProvider) as caught:
         catalogue(absent).resolve(None, None)
-    hint = caught.value.hint or ""
-    for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "another machine", "[providers.NAME]"):
-        assert way in hint
+    assert caught.value.message == (
+        "no language model provider is available: openai (OPENAI_API_KEY is not set); "
+        "anthropic (ANTHROPIC_API_KEY is not set); local (this CPU has no AVX2)"
+    )
+    assert caught.value.hint == (
+        "set OPENAI_API_KEY in the environment, or set ANTHROPIC_API_KEY in the environment, "
+        "or use another machine, or add [providers.NAME] with a base_url to planwave.toml"
+    )
 
 
 def test_local_without_embedded_model_is_unavailable() -> None:
@@ -252,6 +265,26 @@ def test_profiles_of_local_and_hosted_models() -> None:
     assert known.profile("local", "tiny").small
     assert not known.profile("openai", "gpt-99").small
     assert not known.profile("nowhere", "x").small
+
+
+def test_hosted_providers_search_the_web() -> None:
+    url = "http://127.0.0.1:1/v1"
+    tables = {
+        "box": ProviderSettings(base_url=url),
+        "proxy": ProviderSettings(base_url=url, kind="anthropic", api_key_env="PROXY"),
+    }
+    known = catalogue(Embedded(), providers=tables, **BOTH)
+    names = ("openai", "anthropic", "proxy", "box", "local", "nowhere")
+    can = {name: known.profile(name, "m").web_search for name in names}
+    assert can == {
+        "openai": True,
+        "anthropic": True,
+        "proxy": True,
+        "box": False,
+        "local": False,
+        "nowhere": False,
+    }
+    assert known.profile("box", "m").tools
 
 
 def test_prices_of_hosted_local_and_unknown_models() -> None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,9 @@ class Notebook:
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         return self.kept.get(key)
+
+    async def has_other(self, key: CallKey) -> bool:
+        return any(each[:4] == key[:4] and each != key for each in self.kept)
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         await asyncio.sleep(0)
@@ -137,6 +142,20 @@ async def test_failed_call_is_not_recorded() -> None:
         with pytest.raises(ProviderError):
             await harness.ask(scope=CallScope("e", "n", 1))
     assert notebook.kept == {}
+
+
+async def test_failure_is_recorded_and_raised_again_where_the_scope_asks_for_it() -> None:
+    notebook = Notebook()
+    async with model_client_harness(ErrorReply(401), recorder=notebook) as harness:
+        for _ in range(2):  # the second time as after a crash
+            scope = CallScope("e", "n", 1)
+            scope.record_failures = True
+            with pytest.raises(ProviderError) as caught:
+                await harness.ask(scope=scope)
+            assert (caught.value.code, caught.value.status) == ("provider-auth", 401)
+        assert len(harness.llm.requests) == 1
+        assert (await harness.ask(scope=CallScope("e", "n", 2))).text == "ok"
+    assert "canary" not in str(notebook.kept)
 
 
 async def test_damaged_record_fails_without_a_new_call() -> None:
@@ -327,18 +346,19 @@ async def test_every_attempt_is_reported() -> None:
         async with aclosing(harness.client.stream(ModelRequest("box", "box-1", "hi"))) as items:
             async for _ in items:
                 break
+    completed = CallReport("openai", "gpt-4o-mini", "completed", usage=reply.usage)
     assert ends == [
         CallReport("openai", "gpt-4o-mini", "rate-limited", 0.0, will_retry=True),
-        CallReport("openai", "gpt-4o-mini", "completed", 0.0, usage=reply.usage),
+        completed._replace(finish_reason="stop"),
         CallReport("openai", "gpt-4o-mini", "recorded"),
         CallReport("openai", "gpt-4o-mini", "bad-request"),
         CallReport("box", "box-1", "cancelled"),
     ]
 
 
-def waiting_for(provider: str, rig: ModelClientHarness) -> list[Any]:
+def waiting_for(provider: str, harness: ModelClientHarness) -> list[Any]:
     """Give the calls that stand in a provider's queues."""
-    gate = rig.client._call_gates.get(provider)
+    gate = harness.client._call_gates.get(provider)
     return (
         [location for queue in gate._limiter._queues.values() for location in queue] if gate else []
     )
@@ -388,7 +408,11 @@ class Embedded:
     def __init__(self, llm: FakeLLMServer) -> None:
         self.llm = llm
         self.asked: list[str] = []
+        self.prepared: list[ModelRequest] = []
         self.key = "random-1"
+
+    def running_download(self) -> None:
+        return None
 
     def availability(self) -> tuple[bool, str, str]:
         return True, "ready", ""
@@ -396,6 +420,9 @@ class Embedded:
     async def endpoint(self, model: str) -> tuple[str, str]:
         self.asked.append(model)
         return self.llm.openai_url, self.key
+
+    async def prepare(self, request: ModelRequest) -> None:
+        self.prepared.append(request)
 
     def profile(self, model: str) -> ModelProfile:
         return ModelProfile(small=True)
@@ -415,8 +442,53 @@ async def test_local_calls_use_the_current_endpoint_and_are_free() -> None:
             assert isinstance(last, ModelReply)
             assert last.usage.cost_usd == 0
             assert llm.requests[-1].headers["authorization"] == f"Bearer {key}"
-        assert local.asked == ["tiny", "tiny"]
+        assert local.asked == ["tiny"] * 3, "once more while the SDK is imported"
+        assert local.prepared == []
         await client.close()
+
+
+async def test_local_model_is_prepared_for_a_call_with_a_fixed_beginning() -> None:
+    async with FakeLLMServer() as llm:
+        local = Embedded(llm)
+        client = ModelClient(
+            Settings(openai_api_key=None), ProviderCatalog(Settings(), local, environ={})
+        )
+        request = ModelRequest("local", "tiny", "Plan this: a trip", fixed_chars=11)
+        async with aclosing(client.stream(request)) as items:
+            async for _ in items:
+                assert local.prepared == [request]
+        assert request.fixed_beginning == "Plan this: "
+        await client.close()
+
+
+async def test_embedded_model_starts_while_the_sdk_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, imported = threading.Event(), threading.Event()
+
+    class Starting(Embedded):
+        async def endpoint(self, model: str) -> tuple[str, str]:
+            asked.set()
+            await asyncio.to_thread(imported.wait, 30)
+            return await super().endpoint(model)
+
+    def load(kind: str) -> None:
+        assert asked.wait(30), "the model starts only after the import"
+        imported.set()
+
+    monkeypatch.setattr("planwave.providers.attempt.load_sdk", load)
+    async with FakeLLMServer() as llm:
+        client = ModelClient(
+            Settings(openai_api_key=None), ProviderCatalog(Settings(), Starting(llm), environ={})
+        )
+        async with aclosing(client.stream(ModelRequest("local", "tiny", "hi"))) as items:
+            assert [item async for item in items]
+        await client.close()
+
+
+def test_fixed_beginning_does_not_change_the_identity_of_a_call() -> None:
+    plain = ModelRequest("local", "tiny", "Plan this: a trip")
+    assert replace(plain, fixed_chars=11).hash() == plain.hash()
 
 
 async def test_local_first_byte_timeout_is_the_call_timeout() -> None:

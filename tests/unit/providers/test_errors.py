@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.providers import errors
-from planwave.providers.errors import classify, provider_error
+from planwave.providers.errors import classify, is_request_error, provider_error
 from planwave.providers.retry_after import parse_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,6 +50,13 @@ def test_every_code_has_message_and_hint() -> None:
         assert "box (m-1)" in error.message
         assert error.hint
     assert errors._HINTS.keys() == errors._SENTENCES.keys()
+
+
+def test_only_errors_that_another_model_would_raise_too_are_request_errors() -> None:
+    raised = [provider_error(code, provider="box", model="m") for code in errors._SENTENCES]
+    assert {error.code for error in raised if is_request_error(error)} == {
+        "bad-request", "content-filtered", "refused",
+    }  # fmt: skip
 
 
 def test_provider_message_is_one_line_without_keys() -> None:

@@ -57,17 +57,24 @@ class Canned(httpx2.AsyncBaseTransport):
         return httpx2.Response(self.status, headers={"content-type": self.kind}, stream=Body())
 
 
-async def read(inner: Canned, *, marker: bytes | None = b"[DONE]", clock: float = 0.0) -> bytes:
+async def read(
+    inner: Canned,
+    *,
+    markers: tuple[bytes, ...] = (b"[DONE]",),
+    path: str = "",
+    clock: float = 0.0,
+) -> bytes:
     guarded = GuardedTransport(
         inner,
         CallDeadlines(60, 30, 300),
-        end_marker=marker,
+        end_markers=markers,
         drop_headers=("openai-project",),
         clock=lambda: clock,
         timeout=lambda _: asyncio.timeout(None),
     )
     async with httpx2.AsyncClient(transport=guarded) as client:
-        answer = await client.post("http://x.test/", headers={"openai-project": "p", "kept": "k"})
+        headers = {"openai-project": "p", "kept": "k"}
+        answer = await client.post(f"http://x.test/{path}", headers=headers)
         return answer.content
 
 
@@ -78,7 +85,17 @@ async def test_complete_stream_passes_unchanged() -> None:
 async def test_stream_without_end_marker_is_cut() -> None:
     with pytest.raises(StreamCut):
         await read(Canned(b"data: 1\n\n"))
-    assert await read(Canned(b"data: 1\n\n"), marker=None) == b"data: 1\n\n"
+    assert await read(Canned(b"data: 1\n\n"), markers=()) == b"data: 1\n\n"
+
+
+@pytest.mark.parametrize("end", ["completed", "incomplete", "failed"])
+async def test_response_ends_with_its_last_event(end: str) -> None:
+    whole = f"event: response.{end}\n\n".encode()
+    assert await read(Canned(whole[:20], whole[20:]), path="v1/responses") == whole
+    with pytest.raises(StreamCut):
+        await read(Canned(b"event: response.output_text.delta\n\n"), path="v1/responses")
+    with pytest.raises(StreamCut):
+        await read(Canned(whole), path="v1/chat/completions")
 
 
 async def test_error_response_needs_no_end_marker() -> None:
@@ -141,7 +158,7 @@ async def test_nearest_deadline_applies() -> None:
     guarded = GuardedTransport(
         Canned(b"a", b"b", b"c", b"d", before=lambda n: late(min(n, 2))),
         CallDeadlines(60, 30, 300),
-        end_marker=None,
+        end_markers=(),
         drop_headers=(),
         clock=lambda: now,
         timeout=timeout,

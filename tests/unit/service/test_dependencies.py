@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planwave.events import Event
@@ -28,6 +28,7 @@ class Counts:
         self.links: list[tuple[int, int]] = []
         self.lags: list[float] = []
         self.drops = 0
+        self.fan_outs: list[dict[int, int]] = []
         self.calls: list[CallReport] = []
 
     def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
@@ -40,8 +41,9 @@ class Counts:
     def execution_left(self, execution_id: str) -> None:
         self.gone.append(execution_id)
 
-    def link_cache_used(self, hits: int, misses: int) -> None:
+    def link_cache_used(self, hits: int, misses: int, fan_out: Mapping[int, int]) -> None:
         self.links.append((hits, misses))
+        self.fan_outs.append(dict(fan_out))
 
     def delivered(self, lag_s: float) -> None:
         self.lags.append(lag_s)
@@ -68,6 +70,7 @@ async def test_observer_receives_graph_events_and_links() -> None:
     assert [node.id for node in counts.graphs[record.execution_id].nodes] == ["w", "a", "b"]
     assert [event.seq for event in counts.events] == list(range(2, ended.last_seq + 1))
     assert counts.links == [(1, 1)], "made for one consumer, found by the other"
+    assert counts.fan_outs == [{2: 1}]
     assert counts.waits[0] >= 0
 
 

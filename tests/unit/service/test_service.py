@@ -78,7 +78,7 @@ async def test_option_beyond_a_limit_is_an_error() -> None:
         assert caught.value.message == (
             f"the option max_parallel is {10**30}, at most 64 is allowed (limit parallel_nodes)"
         )
-        assert caught.value.hint == "ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES"
+        assert caught.value.hint == "ask for less, or raise the limit parallel_nodes"
 
 
 async def test_flat_inputs_are_stored_by_node_and_copied() -> None:

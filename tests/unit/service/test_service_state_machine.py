@@ -42,6 +42,7 @@ from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from tests.support.engine.event_invariants import check_events, settled_attempts
+from tests.support.examples import examples
 from tests.support.graph.builders import make_edge, make_graph, make_plan
 from tests.support.service.dependencies import dependencies
 from tests.support.virtual_loop import VirtualLoop
@@ -533,6 +534,9 @@ class Executions(RuleBasedStateMachine):
         assert not self.broken, self.broken
 
 
+_MORE_RUNS = 6
+
+
 def test_whatever_commands_meet_an_execution_at_rest_it_is_run_once() -> None:
     commands = sorted(set(COMMANDS))
     for whats in [*product(commands, repeat=2), *product(("answer", "pause", "resume"), repeat=3)]:
@@ -548,11 +552,16 @@ def test_whatever_commands_meet_an_execution_at_rest_it_is_run_once() -> None:
 
 def test_any_history_keeps_what_is_promised() -> None:
     usual = settings(
-        max_examples=60, stateful_step_count=40, deadline=None, derandomize=True,
+        max_examples=examples(60), stateful_step_count=40, deadline=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     Executions.happened.clear()
-    run_state_machine_as_test(Executions, settings=usual)
+    run_state_machine_as_test(Executions, settings=settings(usual, derandomize=True))
+    # What is drawn depends on the modules that are loaded: rare events may be left out.
+    for _ in range(_MORE_RUNS):
+        if Executions.happened >= EVERYTHING:
+            return
+        run_state_machine_as_test(Executions, settings=usual)
     missing = EVERYTHING - Executions.happened
     assert not missing, f"it shows too little, {missing} never happened: take more examples"
 

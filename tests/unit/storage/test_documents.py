@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.errors import InputError
+from planwave.api.schemas.executions import RecordedCallResponse
+from planwave.errors import InputError, ProviderError
 from planwave.events import Event
 from planwave.ids import new_id
+from planwave.providers.protocols import CallKey, ModelReply, ToolCall, Usage
+from planwave.providers.recordings import failure_record
 from planwave.storage.documents import build_document, document_text, write_documents
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, StoredCall
 from tests.support.storage.documents import write_document
 
 FIXED_ID = "01a20072-575e-7000-adb6-ac842cc54314"
@@ -295,3 +299,63 @@ async def test_each_writable_document_is_written(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.json" for name in names)
     assert json.loads((tmp_path / f"{names[8]}.json").read_text()) == {"id": names[8]}
+
+
+# -- recorded calls
+
+LONG = "x" * 5_000
+
+
+def stored(path: str, ordinal: int, reply: dict[str, Any], attempt: int = 1) -> StoredCall:
+    key = CallKey("x1", path, attempt, ordinal, f"h{ordinal}")
+    return StoredCall(key, json.loads(json.dumps(reply)))
+
+
+def test_recorded_calls_are_in_their_nodes_in_order() -> None:
+    reply = ModelReply(
+        "hi", "box", "box-1", "stop", Usage(3, 2), duration_s=0.5,
+        tool_calls=(ToolCall("c1", "look", "{}"),),
+        native={"parts": [{"part_kind": "thinking", "content": "hm"}, {"part_kind": "text"}]},
+    )  # fmt: skip
+    tool = {"kind": "tool", "name": "look", "started_at": "2026", "duration_s": 0.1}
+    calls = [
+        stored("a", 1, {**tool, "request": {"q": 1}, "result": [1]}),
+        stored("a", 0, asdict(reply)),
+        stored("a", 2, {**tool, "error": {"code": "no", "message": "not there", "hint": None}}),
+        stored("a", 0, failure_record(ProviderError("down", provider="box", model="m")), 2),
+        StoredCall(CallKey("x1", "a", 1, 1, "h1/begun"), {"at": "2026"}),
+    ]
+    nodes = {each["path"]: each for each in build_document(story(), RECORD, calls)["nodes"]}
+    assert nodes["b"]["calls"] == []
+    first, second, third, fourth = nodes["a"]["calls"]
+    assert [(c["attempt"], c["ordinal"]) for c in nodes["a"]["calls"]] == [
+        (1, 0), (1, 1), (1, 2), (2, 0),
+    ]  # fmt: skip
+    assert (first["kind"], first["name"], first["duration_s"]) == ("model", "box/box-1", 0.5)
+    assert first["result"] == {
+        "text": "hi", "finish_reason": "stop", "reasoning": "hm",
+        "tool_calls": [{"id": "c1", "name": "look", "arguments": "{}"}],
+    }  # fmt: skip
+    assert first["usage"]["input_tokens"] == 3
+    assert second == {
+        "ordinal": 1, "attempt": 1, "kind": "tool", "name": "look", "request": {"q": 1},
+        "result": [1], "started_at": "2026", "duration_s": 0.1,
+    }  # fmt: skip
+    assert third["error"] == {"code": "no", "message": "not there"}
+    assert (fourth["kind"], fourth["name"]) == ("model", "box/m")
+    assert fourth["error"]["message"] == "down"
+    for each in nodes["a"]["calls"]:
+        RecordedCallResponse.model_validate(each)
+
+
+def test_of_large_results_the_document_has_the_size() -> None:
+    calls = [
+        stored("a", 0, {"kind": "fetch", "name": "f", "request": LONG, "result": {"body": LONG}}),
+        stored("a", 1, asdict(ModelReply(LONG, "box", "m", "stop"))),
+    ]
+    document = build_document(story(), RECORD, calls)
+    ((fetched, said),) = (each["calls"] for each in document["nodes"] if each["path"] == "a")
+    assert fetched.keys() >= {"request_bytes", "result_bytes"}
+    assert fetched["request_bytes"] == 5_002
+    assert said["result_bytes"] > 5_000
+    assert LONG not in json.dumps(document)

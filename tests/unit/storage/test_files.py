@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
+import tempfile
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage import files
 from planwave.storage.files import (
@@ -12,6 +17,7 @@ from planwave.storage.files import (
     free_bytes,
     load_artifacts,
     offload_artifacts,
+    require_directory,
     write_atomically,
 )
 
@@ -88,3 +94,52 @@ def test_missing_file_is_rejected(tmp_path: Path) -> None:
 def test_free_bytes_are_within_the_file_system(tmp_path: Path) -> None:
     found = os.statvfs(tmp_path)
     assert 0 < free_bytes(tmp_path) <= found.f_blocks * found.f_frsize
+
+
+def _require_as_nobody(directory: Path, results: Connection) -> None:
+    os.setuid(_NOBODY)
+    try:
+        require_directory(directory)
+    except StoreError as error:
+        results.send((error.code, error.message, error.hint))
+    else:
+        results.send(None)
+
+
+_NOBODY: Final = 65_534
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("mode", [0o755, 0o700])
+def test_storage_below_a_directory_of_another_user_is_refused(mode: int) -> None:
+    with tempfile.TemporaryDirectory() as place:  # the parents of tmp_path are closed to others
+        Path(place).chmod(mode)
+        reader, writer = multiprocessing.Pipe(duplex=False)
+        with reader, writer:
+            directory = Path(place) / "storage"
+            process = multiprocessing.get_context("fork").Process(
+                target=_require_as_nobody, args=(directory, writer)
+            )
+            process.start()
+            assert reader.poll(60)
+            code, message, hint = reader.recv()
+            assert code == "store-unusable"
+            refusal = f"the storage directory '{directory}' cannot be used: Permission denied"
+            assert message.startswith(refusal)
+            assert hint == "check its owner and permissions, or choose another directory"
+            process.join()
+            assert process.exitcode == 0
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_storage_below_a_read_only_directory_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    with pytest.raises(StoreError, match="Permission denied") as caught:
+        require_directory(tmp_path / "storage")
+    assert caught.value.code == "store-unusable"
+
+
+def test_storage_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"file' is not a directory"):
+        require_directory(tmp_path / "file" / "storage")

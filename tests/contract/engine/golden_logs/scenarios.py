@@ -192,6 +192,47 @@ runs_to_its_end("wait", graph_document(act("a"), act("w", "wait", seconds=30), a
 
 
 @scenario
+async def approvals_of_plans(stage: Stage) -> None:
+    graph = graph_document(act("a"), act("b"), act("c"), edges=[("a", "b"), ("b", "c")])
+    async with stage.service() as service:
+        own = await stage.begin(service, graph, require_approval=True, inputs={"a": {"output": 1}})
+        await seen(service, own, "execution.paused")
+        await service.pause(own)
+    async with stage.service() as service:
+        await service.recover()
+        await answer(service, own, None, {"decision": "approve", "note": "go on"})
+        await service.resume(own)
+        await ended(service, own)
+        stage.execution_ids.append((await service.fork(own, rerun=["c"])).execution_id)
+        await ended(service, stage.execution_ids[-1])
+        own = await stage.begin(service, graph, require_approval=True)
+        await seen(service, own, "execution.paused")
+        edited = {"decision": "edit", "value": graph_document(act("a"))}
+        following = await answer(service, own, None, edited)
+        await ended(service, own)
+        stage.execution_ids.append(following)
+        await seen(service, following, "execution.paused")
+        await answer(service, following, None, {"decision": "reject", "note": "no"})
+        await ended(service, following)
+
+
+@scenario
+async def budget_that_is_raised_after_a_restart(stage: Stage) -> None:
+    inner = graph_document(act("i", spends=30))
+    graph = graph_document(act("a", spends=80), act("b", spends=40), act("c", runs={"k": inner}))
+    async with stage.service() as service:
+        options = RunOptions(budget={"tokens": 100, "usd": None})
+        own = await stage.begin(service, graph, options=options)
+        await seen(service, own, "execution.paused")
+    async with stage.service() as service:
+        await service.recover()
+        await answer(service, own, None, {"decision": "raise", "value": {"tokens": 130}})
+        await seen(service, own, "execution.paused", count=2)
+        await answer(service, own, None, {"decision": "stop", "note": "enough"})
+        await ended(service, own)
+
+
+@scenario
 async def pause_and_resume(stage: Stage) -> None:
     graph = graph_document(
         act("a", seconds=5), act("b"), act("q", asks=_ASKS), edges=[("a", "b"), ("q", "b")]

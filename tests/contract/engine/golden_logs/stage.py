@@ -45,8 +45,8 @@ def act(node_id: str, kind: str = "act", policy: Any = None, **data: Any) -> dic
 class Act:
     """Behaves as its data say.
 
-    ``fails`` so many times, takes ``seconds``, ``says`` events, computes a value with ``once``, ``runs``
-    nested graphs, suspends with the request ``asks``, returns ``value`` on ``handle``; without a value what
+    ``fails`` so many times, takes ``seconds``, ``says`` events, ``spends`` tokens, computes a value with
+    ``once``, ``runs`` nested graphs, suspends with the request ``asks``, returns ``value`` on ``handle``; without a value what
     arrived, after its own id.
     """
 
@@ -64,6 +64,10 @@ class Act:
         if context.attempt <= data.get("fails", 0):
             raise NodeError("it broke", code="broken", retryable=data.get("retryable", True))
         values: list[Any] = []
+        if "spends" in data:
+            reservation = await context.budget.reserve({"tokens": data["spends"]})
+            context.emit("usage", {"model": "m", "input_tokens": data["spends"]})
+            reservation.release()
         if "once" in data:
             values.append(
                 await context.runtime.once(data["once"], lambda: self._compute_once(data["once"]))
@@ -146,6 +150,7 @@ class Stage:
     types: tuple[Any, ...] = field(default_factory=lambda: (Act(), ActOnce(), Odd(), Talks()))
     execution_ids: list[str] = field(default_factory=list[str])
     away_s: float = 0.0
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     @asynccontextmanager
     async def service(self) -> AsyncGenerator[Service]:
@@ -164,7 +169,7 @@ class Stage:
         return self.execution_ids[-1]
 
     def _now(self) -> datetime:
-        return _BEGAN + timedelta(seconds=asyncio.get_running_loop().time() + self.away_s)
+        return _BEGAN + timedelta(seconds=self.loop.time() + self.away_s)
 
 
 async def seen(
@@ -187,10 +192,10 @@ async def ended(service: Service, execution_id: str) -> None:
     raise AssertionError("it never ended")
 
 
-async def answer(service: Service, execution_id: str, path: str, value: Any) -> None:
-    """Answer what a node asks."""
+async def answer(service: Service, execution_id: str, path: str | None, value: Any) -> str:
+    """Answer what a node asks, or without a path the execution; return the id of the execution."""
     (request,) = [r for r in await service.requests(execution_id) if r.path == path]
-    await service.answer(execution_id, request.request_id, value)
+    return (await service.answer(execution_id, request.request_id, value)).execution_id
 
 
 def written(events: list[Event], known: dict[str, str]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from planwave.graph.model import Node
+from planwave.graph.model import DataValue, Node
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.service.executions.loading import load_run_spec
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.service import Service
@@ -17,6 +19,7 @@ from tests.contract.http.limit_cases.registry import (
     Refusal,
     SizedNode,
     SlowNode,
+    TellingNode,
     case,
     graph_of,
     refusal_in_events,
@@ -78,7 +81,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 
 
 @case(
-    "queued_executions", 2, code="queue-full", mentions=["2 executions wait", "QUEUED_EXECUTIONS"],
+    "queued_executions", 2, code="queue-full", mentions=["2 executions wait", "queued_executions"],
     concurrent_executions=1,
 )  # fmt: skip
 async def _(limits: Limits, amount: int) -> Refusal | None:
@@ -129,6 +132,12 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     return refusal_in_events(events, "node.failed")
 
 
+@case("event_bytes", 100)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    events = await run_graph(limits, graph_of("tells", "t"), TellingNode(amount))
+    return refusal_in_events(events, "node.failed")
+
+
 @case("run_state_bytes", 100)
 async def _(limits: Limits, amount: int) -> Refusal | None:
     first, second = SizedNode(50), SizedNode(amount - 50)
@@ -164,3 +173,38 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         )
         files = files_in(location / "artifacts")
     return Refusal("kept-as-a-file") if files else None
+
+
+async def _spend(limits: Limits, usage: dict[str, float]) -> Refusal | None:
+    """Run a node that uses this much of the budget in one call, as it has announced."""
+
+    class SpendingNode:
+        node_type = "spends"
+
+        async def execute(self, data: Any, inputs: Any, context: FlowContext) -> Any:
+            assert context.budget is not None
+            reservation = await context.budget.reserve(usage)
+            told = {"input_tokens": usage.get("tokens", 0), "cost_usd": usage.get("usd")}
+            yield NodeEvent(context.node_id, "spends", "usage", context.run_id, told)
+            reservation.release()
+            yield ExecutionResult({"output": DataValue("any", None)})
+
+    parts = dependencies(types=[SpendingNode()], limits=limits)
+    async with Service(parts) as service:
+        record = await service.execute(make_plan(graph_of("spends", "s")))
+        async with asyncio.timeout(30), service.subscribe(record.execution_id) as reading:
+            async for batch in reading:
+                for event in batch.events:
+                    if event.type == "execution.paused":
+                        return Refusal("paused", str(event.data["request"]["message"]))
+    return None
+
+
+@case("budget_tokens", 5_000, code="paused", mentions=["5,000 tokens", "may use 5,001 tokens"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _spend(limits, {"tokens": amount})
+
+
+@case("budget_usd", 2, at=2, past=2.5, code="paused", mentions=["$2.00", "may use $2.50"])
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    return await _spend(limits, {"usd": amount})

@@ -10,6 +10,7 @@ from typing import Any
 
 import planwave
 from planwave.errors import InputError
+from planwave.graph.operations import Operation, SetTitle
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
@@ -145,6 +146,25 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         value = {"goes": True, "next": value}
     body = document_of({"id": "b", "type": "parser", "data": {"template": "{{ value.next }}"}})
     return await _run(limits, "while", {"initial": value, "condition": "value.goes", "body": body})
+
+
+async def _edited(limits: Limits, changes: Sequence[Sequence[Operation]]) -> None:
+    service = Service(dependencies(limits=limits))
+    plan = await service.create_plan("goal")
+    for operations in changes:
+        await service.edit_plan(plan.plan_id, operations, expected=None)
+
+
+@case("plan_operations", 3)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    await _edited(limits, [[SetTitle(f"T{n}") for n in range(amount)]])
+    return None
+
+
+@case("plan_revisions", 3)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    await _edited(limits, [[SetTitle(f"T{n}")] for n in range(amount - 1)])
+    return None
 
 
 def _planner(limits: Limits, *script: str) -> Planner:

@@ -105,7 +105,7 @@ async def _ask_past_deadline(
     at="answers",
     past="hangs",
     code="first-byte-timeout",
-    mentions=["FIRST_BYTE_S"],
+    mentions=["first_byte_s"],
 )
 async def _(limits: Limits, amount: str) -> Refusal | None:
     if amount == "answers":
@@ -113,7 +113,7 @@ async def _(limits: Limits, amount: str) -> Refusal | None:
     return await _ask_past_deadline(limits, NoReply(), early=0, deadline=12)
 
 
-@case("chunk_gap_s", 9, at="goes on", past="stops", code="chunk-timeout", mentions=["CHUNK_GAP_S"])
+@case("chunk_gap_s", 9, at="goes on", past="stops", code="chunk-timeout", mentions=["chunk_gap_s"])
 async def _(limits: Limits, amount: str) -> Refusal | None:
     if amount == "goes on":
         return (await _ask_with(limits, TextReply("abcdef", chunks=6)))[0]
@@ -123,7 +123,7 @@ async def _(limits: Limits, amount: str) -> Refusal | None:
     )
 
 
-@case("call_s", 100, at="ends", past="goes on", code="call-timeout", mentions=["CALL_S"])
+@case("call_s", 100, at="ends", past="goes on", code="call-timeout", mentions=["call_s"])
 async def _(limits: Limits, amount: str) -> Refusal | None:
     if amount == "ends":
         return (await _ask_with(limits, TextReply("abcdef", chunks=6)))[0]

@@ -127,6 +127,19 @@ class SizedNode:
         return ExecutionResult({"output": DataValue("text", "x" * (self.size - 2))})
 
 
+class TellingNode:
+    """A node type that emits an event with a number of bytes of JSON."""
+
+    node_type = "tells"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        await context.record("told", "x" * (self.size - 2))
+        return ExecutionResult({"output": DataValue("text", "")})
+
+
 def graph_of(kind: str, *ids: str) -> Graph:
     return make_graph(*(Node(each, kind, each) for each in ids))
 

@@ -107,6 +107,8 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await store.create_execution(*by_hand("queued", "starting", queued=True))
     if hasattr(store, "flows"):
         await fill_flows(store)
+    if hasattr(store, "revisions"):
+        await fill_revisions(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
     if hasattr(store, "remember"):
         await store.claim_idempotency_key("key", "digest", AT, expired="")
@@ -123,6 +125,38 @@ async def fill_flows(store: SqliteStore) -> None:
     await store.flows.save(second, FAILS.to_document(), after=1)
     of = {"flow_id": FLOW_ID, "flow_version": "older"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
+
+
+async def fill_revisions(store: SqliteStore) -> None:
+    """Change a plan twice: its graph, and then only where a node is drawn."""
+    from planwave.storage.records import PlanRevision
+
+    plan = await store.plan(PLAN_ID.format(2))
+    assert plan is not None
+    parts = {name: plan.document[name] for name in ("nodes", "edges", "diagnostics")}
+    first = PlanRevision(
+        plan.plan_id, 1, plan.hash, plan.title, "planner", "", AT, len(parts["nodes"]), 0, parts
+    )
+    document = {**plan.document, "nodes": plan.document["nodes"][:1], "edges": [], "revision": 2}
+    second = replace(
+        plan, title="Grüße", hash="newer", document=document, edits=1, author="person",
+        note="shorter \U0001f30a", updated_at=LATER,
+    )  # fmt: skip
+    await store.revisions.save(second, first, after=0)
+    node = {**document["nodes"][0], "ui": {"x": 1.5}}
+    moved = replace(second, document={**document, "nodes": [node]}, edits=2)
+    await store.revisions.save(moved, after=1)
+
+
+async def read_revisions(store: SqliteStore) -> dict[str, Any]:
+    """Give the revisions of all plans before the current ones."""
+    found: list[dict[str, Any]] = []
+    for plan in await store.plans():
+        for each in await store.revisions.page(plan.plan_id):
+            revision = await store.revisions.get(plan.plan_id, each.revision)
+            assert revision is not None
+            found.append(asdict(revision))
+    return {"revisions": found}
 
 
 async def read_flows(store: SqliteStore) -> dict[str, Any]:
@@ -146,6 +180,8 @@ async def read(store: SqliteStore) -> dict[str, Any]:
     }
     if hasattr(store, "flows"):
         found |= await read_flows(store)
+    if hasattr(store, "revisions"):
+        found |= await read_revisions(store)
     for record in await store.executions():
         events = await store.events(record.execution_id)
         found["events"][record.execution_id] = [event._asdict() for event in events]

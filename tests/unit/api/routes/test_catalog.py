@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import cast
+
 import pytest
 
-from planwave.api.schemas.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
+from planwave.api.schemas.catalog import (
+    LimitsResponse,
+    McpServersResponse,
+    NodeTypesResponse,
+    ProvidersResponse,
+    ToolsResponse,
+)
+from planwave.nodes.agents.tool_function import tool
+from planwave.nodes.registry import Registry
 from planwave.settings import Limits
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.server.in_process_client import in_process_client
@@ -23,6 +34,14 @@ async def test_providers_are_listed_with_reason_when_unavailable() -> None:
         )
 
 
+async def test_mcp_servers_are_listed_by_name_and_kind_alone() -> None:
+    parts = replace(dependencies(), mcp_servers={"files": "stdio", "tickets": "http"})
+    async with in_process_client(parts) as calls:
+        assert await calls.get_json("/api/mcp-servers", McpServersResponse) == {
+            "servers": [{"name": "files", "kind": "stdio"}, {"name": "tickets", "kind": "http"}]
+        }
+
+
 async def test_node_types_are_listed_with_ports_and_schema() -> None:
     async with in_process_client(dependencies(types=[HeldNode()])) as calls:
         found = await calls.get_json("/api/node-types", NodeTypesResponse)
@@ -32,6 +51,36 @@ async def test_node_types_are_listed_with_ports_and_schema() -> None:
         assert "userPrompt" in types["agent"]["schema"]["properties"]
         assert [port["name"] for port in types["if"]["outputs"]] == ["condition-{i}", "false"]
         assert (types["start"]["entry"], types["held"]["schema"]) == (True, {"type": "object"})
+        sockets = {each["type"]: each for each in found["socket_types"]}
+        port = types["text"]["outputs"][0]
+        assert (port["color"], port["shape"]) == (
+            sockets["text"]["color"],
+            sockets["text"]["shape"],
+        )
+
+
+async def test_tools_are_listed_with_schema_effect_and_origin() -> None:
+    parts = dependencies()
+
+    @tool(effect="read", timeout_s=2.0, registry=cast("Registry", parts.catalogue))
+    def look_up(number: int) -> str:
+        """Look an order up."""
+        return ""
+
+    async with in_process_client(parts) as calls:
+        assert await calls.get_json("/api/tools", ToolsResponse) == {
+            "tools": [
+                {
+                    "name": "look_up",
+                    "description": "Look an order up.",
+                    "effect": "read",
+                    "approval": "never",
+                    "timeout_s": 2.0,
+                    "parameters": dict(look_up.tool.parameters),
+                    "origin": {"kind": "module", "name": __name__},
+                }
+            ]
+        }
 
 
 async def test_limits_are_listed_with_values_of_settings() -> None:

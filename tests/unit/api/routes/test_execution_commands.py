@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from planwave.api.schemas.executions import (
     ExecutionCreated,
     ExecutionResponse,
+    ExecutionsResponse,
     OpenRequestsResponse,
+    PendingRequestsResponse,
 )
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
@@ -200,3 +203,85 @@ async def test_unknown_request_is_not_found(name: str) -> None:
             "POST", f"{path}/requests/{name}", 404, {"decision": "approve"}
         )
         assert problem["code"] == "not-found"
+
+
+async def test_open_requests_of_all_executions_are_listed_in_pages() -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        paths = [await start_paused(calls) for _ in range(3)]
+        first = await calls.get_json("/api/requests", PendingRequestsResponse, limit=2)
+        assert first["total"] == 3
+        cursor = first["next_cursor"]
+        last = await calls.get_json("/api/requests", PendingRequestsResponse, cursor=cursor)
+        found = [*first["requests"], *last["requests"]]
+        assert [f"/api/executions/{each['execution_id']}" for each in found] == paths
+        assert (found[0]["node_name"], found[0]["request"]["prompt"]) == ("Check", "Send it?")
+        assert last["next_cursor"] is None
+
+        request = f"{paths[0]}/requests/{found[0]['request_id']}"
+        await calls.post_json(request, {"decision": "approve"})
+        assert (await calls.get_json("/api/requests"))["total"] == 2
+
+
+async def test_answered_requests_of_all_executions_are_listed_newest_first_in_pages() -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        paths = [await start_paused(calls) for _ in range(3)]
+        for path in reversed(paths):
+            asked = (await calls.get_json(f"{path}/requests"))["requests"][0]
+            answer = {"decision": "approve", "note": f"for {path}"}
+            await calls.post_json(f"{path}/requests/{asked['request_id']}", answer)
+
+        def listed(**query: Any) -> Coroutine[Any, Any, Any]:
+            response = PendingRequestsResponse
+            return calls.get_json("/api/requests", response, status="answered", **query)
+
+        first = await listed(limit=2)
+        last = await listed(cursor=first["next_cursor"])
+        found = [*first["requests"], *last["requests"]]
+        assert (first["total"], last["next_cursor"]) == (3, None)
+        assert [f"/api/executions/{each['execution_id']}" for each in found] == paths
+        assert (found[0]["node_name"], found[0]["request"]["prompt"]) == ("Check", "Send it?")
+        given = found[0]["answered"]
+        assert (given["by"], given["answer"]["note"]) == ("person", f"for {paths[0]}")
+        assert found[0]["since"] < given["at"]
+        assert (await calls.get_json("/api/requests"))["requests"] == []
+
+        await calls.service.wait(found[0]["execution_id"])
+        await calls.delete(paths[0])
+        assert [each["execution_id"] for each in (await listed())["requests"]] == [
+            each["execution_id"] for each in found[1:]
+        ]
+
+
+async def test_executions_that_wait_for_a_person_are_listed_in_pages() -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        paths = [await start_paused(calls) for _ in range(3)]
+        request = (await calls.get_json(f"{paths[1]}/requests"))["requests"][0]["request_id"]
+        await calls.post_json(f"{paths[1]}/requests/{request}", {"decision": "approve"})
+        first = await calls.get_json("/api/executions", waiting=1, limit=1)
+        last = await calls.get_json("/api/executions", waiting=1, cursor=first["next_cursor"])
+        found = [*first["executions"], *last["executions"]]
+        assert [f"/api/executions/{each['execution_id']}" for each in found] == [paths[2], paths[0]]
+        assert last["next_cursor"] is None
+        counted = await calls.get_json(
+            "/api/executions", ExecutionsResponse, counts=1, status="failed", limit=1
+        )
+        assert counted["executions"] == []
+        assert {name: count for name, count in counted["counts"].items() if count} == {
+            "total": 3, "paused": 2, "waiting": 2, "completed": 1,
+        }  # fmt: skip
+        assert (await calls.get_json("/api/executions", counts=1, q="xyz"))["counts"]["total"] == 0
+        assert "counts" not in first
+        for status, count in {"paused": 2, "completed": 0, "executing": 0}.items():
+            page = await calls.get_json("/api/executions", waiting=1, status=status)
+            assert len(page["executions"]) == count
+        assert (await calls.get_json("/api/executions", waiting=1, q="xyz"))["executions"] == []
+
+
+@pytest.mark.parametrize("status", ["open", "answered"])
+@pytest.mark.parametrize("cursor", ["x", "e30=", "WyJhIl0=", "WyJhIiwiYiIsMWUzMF0="])
+async def test_a_cursor_of_another_list_of_requests_is_refused(cursor: str, status: str) -> None:
+    async with in_process_client(dependencies()) as calls:
+        problem = await calls.expect_problem(
+            "GET", "/api/requests", 422, cursor=cursor, status=status
+        )
+        assert problem["code"] == "invalid-cursor"

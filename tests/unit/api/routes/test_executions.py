@@ -10,6 +10,7 @@ import pytest
 
 from planwave.api.routes.executions import log_response
 from planwave.api.schemas.executions import (
+    DocumentNode,
     DocumentResponse,
     ExecutionCreated,
     ExecutionResponse,
@@ -17,6 +18,7 @@ from planwave.api.schemas.executions import (
     ExplainResponse,
     LogEntriesResponse,
     ResultResponse,
+    StoredEventsResponse,
 )
 from planwave.events import Event
 from planwave.graph.model import Node
@@ -123,7 +125,7 @@ async def test_option_beyond_a_limit_is_rejected_and_nothing_is_created() -> Non
         problem = await calls.expect_problem("POST", "/api/execute", 422, body)
         assert problem["code"] == "invalid-option"
         assert "at most 64 is allowed (limit parallel_nodes)" in problem["detail"]
-        assert problem["hint"] == "ask for less, or raise PLANWAVE_LIMIT_PARALLEL_NODES"
+        assert problem["hint"] == "ask for less, or raise the limit parallel_nodes"
         assert (await calls.get_json("/api/executions"))["executions"] == []
 
 
@@ -363,6 +365,13 @@ async def test_queued_execution_can_be_cancelled() -> None:
         await calls.service.wait(first["execution_id"])
 
 
+async def test_a_word_in_place_of_an_id_comes_with_the_route_that_lists_ids() -> None:
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        for path, kind in (("executions/last/result", "execution"), ("plans/x", "plan")):
+            problem = await calls.expect_problem("GET", f"/api/{path}", 404)
+            assert problem["hint"] == f"GET /api/{kind}s lists the {kind}s and their ids"
+
+
 async def test_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
     async with in_process_client(dependencies(CHAIN, directory=tmp_path, store=store)) as calls:
@@ -437,3 +446,47 @@ async def test_a_query_parameter_given_twice_is_refused() -> None:
             "query parameter 'limit' is given 2 times",
         )
         assert problem["issues"][0]["parameter"] == "limit"
+
+
+async def test_a_list_tells_how_far_executions_are_where_it_is_asked_to() -> None:
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        await execute_to_end(calls, {"plan_id": await planned(calls)})
+        (plain,) = (await calls.get_json("/api/executions"))["executions"]
+        assert "digest" not in plain
+        found = await calls.get_json("/api/executions", ExecutionsResponse, digest=1)
+        assert found["executions"][0]["digest"] == {
+            "steps": 2,
+            "waves": [{"completed": 1}, {"completed": 1}],
+            "models": [],
+            "usage": {
+                "calls": 0,
+                "input_tokens": 0,
+                "output_tokens": 0,
+                "cost_usd": None,
+                "estimated": False,
+            },
+            "parent": None,
+            "waitingForInput": False,
+        }
+
+
+async def test_one_node_is_told_as_the_document_has_it() -> None:
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
+        path = f"/api/executions/{execution_id}"
+        document = await calls.get_json(f"{path}/document", DocumentResponse)
+        for node in document["nodes"]:
+            assert await calls.get_json(f"{path}/nodes/{node['path']}", DocumentNode) == node
+        problem = await calls.expect_problem("GET", f"{path}/nodes/a[1]/b", 404)
+        assert "a[1]/b" in problem["detail"]
+
+
+async def test_stored_events_are_given_as_json_without_waiting() -> None:
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
+        path = f"/api/executions/{execution_id}/events"
+        found = await calls.get_json(path, StoredEventsResponse, format="json", after=2)
+        assert [each["seq"] for each in found["events"]] == list(range(3, found["last_seq"] + 1))
+        assert found["events"][-1]["type"] == "execution.completed"
+        rest = await calls.get_json(path, format="json", after=found["last_seq"])
+        assert (rest["events"], rest["last_seq"]) == ([], found["last_seq"])

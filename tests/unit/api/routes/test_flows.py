@@ -30,6 +30,8 @@ FAULTY: dict[str, Any] = {
     "edges": [{"source": "b", "target": "nobody", "data": {"channel": "flow"}}],
 }
 NOBODY = "019a0000-0000-7000-8000-00000000000f"
+RENAME = {"op": "rename", "id": "echo", "to": "hearing"}
+RETITLE = {"op": "set_title", "title": "Heard"}
 NO_VERSION = "0" * 64
 
 
@@ -154,6 +156,41 @@ async def test_update_with_stale_etag_is_rejected() -> None:
         for like in (f'{etag}, "{second["version"]}"', second["version"], "*"):
             changed = await put(calls, own, {"name": like}, like)
             assert (changed.status_code, changed.json()["name"]) == (200, like)
+
+
+async def test_flow_is_edited_by_the_operations_of_plans() -> None:
+    async with in_process_client(dependencies()) as calls:
+        first = await saved(calls, graph=STARTS)
+        path, body = f"/api/flows/{first['flow_id']}", {"operations": [RENAME, RETITLE]}
+        unnamed = await calls.patch(path, json=body)
+        assert (unnamed.status_code, unnamed.json()["code"]) == (428, "precondition-required")
+        etag = {"If-Match": f'"{first["version"]}"'}
+        answer = await calls.patch(path, json=body, headers=etag)
+        second = answer.json()
+        FlowResponse.model_validate(second, extra="forbid")
+        assert (second["name"], second["revision"]) == ("Heard", 2)
+        assert [node["id"] for node in second["graph"]["nodes"]] == ["s", "hearing"]
+        assert second["graph"]["edges"][0]["target"] == "hearing"
+        assert answer.headers["etag"] == f'"{second["version"]}"'
+        late = await calls.patch(path, json=body, headers=etag)
+        assert (late.status_code, late.json()["current"]) == (412, second["version"])
+        wrong = {"operations": [{"op": "add_node", "node": {"id": 1, "type": "text"}}]}
+        refused = await calls.patch(path, json=wrong, headers=etag)
+        assert (refused.status_code, "/operations/0/node/id" in refused.text) == (422, True)
+
+
+async def test_edit_that_leaves_a_flow_with_errors_is_refused() -> None:
+    async with in_process_client(dependencies()) as calls:
+        flow = await saved(calls, graph=STARTS)
+        path, anyway = f"/api/flows/{flow['flow_id']}", {"If-Match": "*"}
+        for operation, code in (
+            ({"op": "add_node", "node": {"id": "x", "type": "txt"}}, "unknown-node-type"),
+            ({"op": "rename", "id": "nobody", "to": "x"}, "unknown-node"),
+        ):
+            body = {"operations": [RETITLE, operation]}
+            refused = await calls.patch(path, json=body, headers=anyway)
+            assert (refused.status_code, code in refused.text) == (422, True)
+        assert await calls.get_json(path) == flow
 
 
 async def test_unknown_flow_is_not_found() -> None:

@@ -89,6 +89,8 @@ async def test_fork_applies_changes_and_starts_unless_told_not_to() -> None:
         ({"changes": {"zz": {"data": {}}}}, "unknown-node", "/changes/zz"),
         ({"changes": {"b": {}}}, "invalid-field", "/changes/b"),
         ({"changes": {"b": {"data": {"text": 5}}}}, "invalid-data", "/changes/b/data/text"),
+        ({"changes": {"b": {"task": "x"}}}, "unknown-field", "/changes/b/task"),
+        ({"changes": {"b": {"description": 5}}}, "invalid-field", "/changes/b/description"),
     ],
 )
 async def test_invalid_fork_is_rejected_with_pointers(body: Any, code: str, pointer: str) -> None:

@@ -40,7 +40,9 @@ async def test_created_plan_is_found_at_its_location() -> None:
         PlanResponse.model_validate(created, extra="forbid")
         assert (created["user_prompt"], created["status"]) == ("do it", "draft")
         assert [node["id"] for node in created["nodes"]] == ["a", "b"]
-        assert await calls.get_json(answer.headers["location"], PlanResponse) == created
+        shown = await calls.get(answer.headers["location"])
+        assert shown.json() == created
+        assert answer.headers["etag"] == shown.headers["etag"] == f'"{created["hash"]}"'
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,7 @@ async def test_unrepairable_plan_returns_issues_and_attempts() -> None:
     async with in_process_client(dependencies(planner=Wrong())) as calls:
         problem = await calls.expect_problem("POST", "/api/plan", 422, {"prompt": "x"})
         assert problem["code"] == "plan-invalid"
+        assert problem["hint"] == "rephrase the goal, or choose a stronger model"
         assert [issue["code"] for issue in problem["issues"]] == ["flow-cycle"]
         assert problem["attempts"][0]["reply"] == "{}"
 
@@ -136,6 +139,7 @@ async def test_stored_plan_is_validated_against_current_providers() -> None:
         CheckResponse.model_validate(report, extra="forbid")
         assert report["valid"] is False
         assert [d["code"] for d in report["diagnostics"]] == ["unavailable-provider"]
+        assert report["forecast"]["calls"] == 1
 
 
 async def test_forecast_returns_waves_nodes_and_calls() -> None:
@@ -159,18 +163,45 @@ async def test_check_reports_all_errors_and_stores_nothing() -> None:
         CheckResponse.model_validate(report, extra="forbid")
         assert report["valid"] is False
         assert {d["code"] for d in report["diagnostics"]} >= {"flow-cycle", "unknown-node-type"}
+        assert report["forecast"] is None
         assert (await calls.get_json("/api/plans"))["plans"] == []
 
 
 async def test_valid_graph_and_plan_pass_check() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
-        assert await calls.post_json("/api/check", {"graph": GRAPH}) == {
+        report = await calls.post_json("/api/check", {"graph": GRAPH})
+        forecast = report.pop("forecast")
+        assert report == {
             "valid": True,
             "diagnostics": [],
             "graph": {**GRAPH, "nodes": [{**node, "name": node["id"]} for node in GRAPH["nodes"]]},
+            "ports": {},
         }
+        assert (forecast["waves"], forecast["critical_path"]) == (1, ["a"])
         plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
         assert (await calls.post_json("/api/check", {"graph": plan}))["valid"] is True
+
+
+async def test_check_gives_the_ports_of_configured_nodes() -> None:
+    approval = {"prompt": "Send it?", "actions": ["send", "drop"]}
+    graph = {
+        "nodes": [
+            {"id": "a", "type": "text", "data": {"text": "x"}},
+            {"id": "ask", "type": "approval", "data": approval},
+        ],
+        "edges": [{"source": "a", "target": "ask", "data": {"channel": "flow"}}],
+    }
+    async with in_process_client(dependencies()) as calls:
+        report = await calls.post_json("/api/check", {"graph": graph})
+        CheckResponse.model_validate(report, extra="forbid")
+        assert list(report["ports"]) == ["ask"]
+        outputs = report["ports"]["ask"]["outputs"]
+        assert [(port["name"], port["label"]) for port in outputs] == [
+            ("send", "send"),
+            ("drop", "drop"),
+        ]
+        unreadable = {"nodes": [{"id": 1}], "edges": []}
+        assert (await calls.post_json("/api/check", {"graph": unreadable}))["ports"] == {}
 
 
 async def test_graph_deeper_than_the_limit_is_reported() -> None:

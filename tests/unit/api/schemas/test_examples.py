@@ -13,7 +13,16 @@ from pydantic import BaseModel
 from planwave.api.app import create_app
 from planwave.api.json_body import body_model
 from planwave.api.openapi import dependencies_of
-from planwave.api.routes import catalog, execution_commands, executions, flows, forks, legacy, plans
+from planwave.api.routes import (
+    catalog,
+    execution_commands,
+    executions,
+    flows,
+    forks,
+    legacy,
+    plans,
+    revisions,
+)
 from planwave.api.schemas import common
 from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
@@ -25,6 +34,7 @@ OURS = [
     route
     for module in (
         plans,
+        revisions,
         executions,
         execution_commands,
         forks,
@@ -82,8 +92,10 @@ def test_body_examples_match_their_model(route: APIRoute) -> None:
 
 
 def test_example_graph_is_valid_and_has_the_example_hash() -> None:
-    from planwave.api.schemas.examples import EXECUTION, GRAPH, PLAN
+    from planwave.api.schemas.examples import EDITED_PLAN, EXECUTION, GRAPH, PLAN
 
     graph, _ = read_graph(GRAPH)
     assert PLAN["hash"] == EXECUTION["plan_hash"] == graph_hash(graph)
+    edited, _ = read_graph({"nodes": EDITED_PLAN["nodes"], "edges": EDITED_PLAN["edges"]})
+    assert EDITED_PLAN["hash"] == graph_hash(edited)
     common.GraphDocument.model_validate(GRAPH, extra="forbid")

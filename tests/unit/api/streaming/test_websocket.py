@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from planwave.api.schemas.examples import EXECUTION_ID
 from planwave.api.streaming.websocket import messages_of, split_message
+from planwave.client import AsyncClient
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.service.streaming.subscriber_queue import EventBatch
@@ -91,6 +92,49 @@ async def test_status_updates_come_at_connect_at_intervals_and_at_the_end() -> N
     assert received[-1]["wave"] == {"current": 2, "total": 2}
     assert len(received[-1]["logs"]) <= 10
     assert all(message["status"] == "executing" for message in received[:-1])
+
+
+ENTRY = {
+    "nodes": [
+        {"id": "s", "type": "start"},
+        {"id": "a", "type": "text", "data": {"text": "{{ input }}"}},
+        {"id": "b", "type": "text", "data": {"text": "{{ input }}"}},
+    ],
+    "edges": [
+        {"source": source, "target": target, "data": {"channel": "flow"}}
+        for source, target in ("sa", "ab")
+    ],
+}
+
+
+@pytest.mark.parametrize("inputs", [None, {"s": {"output": "x"}}], ids=["run", "given"])
+async def test_forecast_and_run_count_the_same_steps_and_waves(
+    server: RunningServer, inputs: Any
+) -> None:
+    async with AsyncClient(server.base_url) as client:
+        execution_id = (await client.execute(ENTRY, inputs=inputs))["execution_id"]
+        await client.wait(execution_id)
+        execution = await client.execution(execution_id)
+        forecast = await client.forecast(execution["plan_id"])
+        document = await client.document(execution_id)
+        started = [each async for each in client.events(execution_id)][1]
+    async with server.client() as http:
+        query = {"plan_id": execution["plan_id"], "digest": "true"}
+        listed = (await http.get("/api/executions", params=query)).json()
+    async with watching(server, execution_id) as socket:
+        (status,) = await all_told(socket)
+    digest = listed["executions"][0]["digest"]
+    waves = {
+        "forecast": forecast["waves"],
+        "execution": execution["wave"]["total"],
+        "websocket": status["wave"]["total"],
+        "list": len(digest["waves"]),
+        "document": document["waves"]["total"],
+        "event": started.data["waves"],
+    }
+    assert waves == dict.fromkeys(waves, 3)
+    assert (forecast["nodes"], digest["steps"]) == (3, 3)
+    assert [node["wave"] for node in document["nodes"]][1:] == [2, 3]
 
 
 async def test_ended_execution_sends_one_status_and_closes(
@@ -359,6 +403,14 @@ async def test_binary_message_closes_connection(server: RunningServer) -> None:
     async with watching(server, execution_id) as socket:
         await socket.send(b"\x00\xff")
         assert (await closed(socket))[0] == 1003
+    server.release(execution_id)
+
+
+async def test_text_that_is_not_utf_8_closes_connection(server: RunningServer) -> None:
+    execution_id = await server.execute("held")
+    async with watching(server, execution_id) as socket:
+        await socket.send(b"\x00\xff", text=True)
+        assert (await closed(socket))[0] == 1007
     server.release(execution_id)
 
 

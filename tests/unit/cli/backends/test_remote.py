@@ -107,7 +107,7 @@ async def test_invalid_document_is_rejected_before_it_is_sent() -> None:
 
 async def test_remote_backend_rejects_provider_option() -> None:
     async with remote(ExecutionLists(50), provider="openai") as backend:
-        assert backend.planner_name() == "openai"
+        assert backend.planner_name() == "the service at http://127.0.0.1:8000: openai"
         with pytest.raises(InputError, match="with its own default"):
             await backend.plan_source(Source("f", json.dumps(GRAPH).encode()), ())
 

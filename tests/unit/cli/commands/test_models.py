@@ -11,7 +11,7 @@ from planwave.cli.commands.models import download_model, download_with_progress
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError, UnknownModel
 from planwave.providers.protocols import ProviderInfo
-from planwave.settings import Settings
+from planwave.settings import McpServerSettings, Settings
 from tests.support.cli.fake_console import (
     console_output,
     plain_console,
@@ -20,6 +20,7 @@ from tests.support.cli.fake_console import (
 )
 from tests.support.cli.fake_factories import FakeEmbeddedModel, fake_factories
 from tests.support.llm.fake_providers import FakeProviders
+from tests.support.mcp.servers import Marks, hostile_program
 
 
 def planwave(*args: str, **more: Any) -> Result:
@@ -40,9 +41,25 @@ def test_doctor_lists_models(tmp_path: Path) -> None:
     found = json.loads(planwave("doctor", "--json", model_dir=tmp_path).stdout)
     assert {each["cached"] for each in found["models"]} == {False}
     done = planwave("doctor", model_dir=tmp_path)
-    assert "not fetched: planwave model pull qwen2.5-coder-1.5b" in done.stdout
+    assert "not downloaded: planwave model pull qwen2.5-coder-1.5b" in done.stdout
     assert [each["name"] for each in found["models"] if not each["plans"]] == ["smollm2-135m"]
     assert done.stdout.count("(runs steps, cannot plan)") == 1
+
+
+def test_doctor_starts_the_mcp_servers_and_says_why_one_does_not_start(tmp_path: Path) -> None:
+    marks = Marks(tmp_path / "marks")
+    tables = {
+        "broken": McpServerSettings(**hostile_program(marks, "exit")),
+        "works": McpServerSettings(**hostile_program(marks, "plain")),
+    }
+    broken, works = json.loads(planwave("doctor", "--json", mcp=tables).stdout)["mcp_servers"]
+    assert (works["name"], works["kind"], works["tools"]) == ("works", "stdio", 1)
+    assert (broken["tools"], "status 7" in broken["reason"]) == (None, True)
+    done = planwave("doctor", mcp=tables)
+    assert "✓ works   1 tool\n" in done.stdout
+    assert "⊘ broken  the MCP server 'broken' did not start" in done.stdout
+    assert "→ correct [mcp.broken] in planwave.toml" in done.stdout
+    assert "MCP servers" not in planwave("doctor").stdout
 
 
 def test_doctor_reports_storage_errors(tmp_path: Path) -> None:
@@ -117,7 +134,7 @@ def test_doctor_exit_code_depends_on_planning_providers() -> None:
     assert "nothing can be planned" in done.stderr
     done = planwave("doctor", providers=Nobody(), embedded=FakeEmbeddedModel("qwen2.5-coder-1.5b"))
     assert done.exit_code == 0
-    assert "The first run fetches the embedded model" in done.stdout
+    assert "The first run downloads the embedded model" in done.stdout
 
 
 NAME = "qwen2.5-coder-0.5b"

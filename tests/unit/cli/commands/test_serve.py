@@ -1,4 +1,7 @@
+import asyncio
 import json
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from planwave.cli.app import app
 from planwave.errors import InputError
 from planwave.settings import Settings
 from tests.support.cli.fake_factories import fake_factories
+from tests.support.polling import until
 
 
 class Server:
@@ -35,6 +39,7 @@ def test_serve_prints_url_and_how_to_stop(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "planwave listens on http://::1:4711",
+        "  web UI: http://::1:4711/",
         "  API documentation: http://::1:4711/docs",
         f"  storage: {tmp_path}",
         "  Ctrl-C stops it after running steps have ended; a second Ctrl-C stops it at once",
@@ -69,6 +74,36 @@ def test_serve_mentions_token_without_showing_it() -> None:
     assert "Authorization: Bearer" in shown
     assert "secret" not in shown
     assert "/docs" not in shown
+
+
+def test_serve_prints_addresses_below_root_path() -> None:
+    server = Server()
+    done = CliRunner().invoke(
+        app, ["serve", "--root-path", "/flows/"], obj=fake_factories(serve=server)
+    )
+    assert "  web UI: http://127.0.0.1:8000/flows/\n" in done.stdout
+    assert "  API documentation: http://127.0.0.1:8000/flows/docs\n" in done.stdout
+    assert server.asked[0].root_path == "/flows"
+
+
+@pytest.mark.parametrize("path", ["flows", "/a b", "/api", "/ws/x", "http://x/"])
+def test_serve_rejects_invalid_root_path(path: str) -> None:
+    done = CliRunner().invoke(app, ["serve", "--root-path", path], obj=fake_factories())
+    assert done.exit_code == 2
+    assert "--root-path" in done.output
+
+
+async def test_serve_open_starts_browser_with_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = tmp_path / "opened"
+    program = f"import pathlib, sys; pathlib.Path({str(opened)!r}).write_text(sys.argv[1])"
+    monkeypatch.setenv("BROWSER", f"{sys.executable} -c {shlex.quote(program)} %s")
+    monkeypatch.setattr("webbrowser._tryorder", None)  # read from BROWSER once
+    arguments = ["serve", "--open", "--root-path", "/x"]
+    await asyncio.to_thread(CliRunner().invoke, app, arguments, obj=fake_factories(serve=Server()))
+    await until(lambda: opened.exists() and opened.read_text())
+    assert opened.read_text() == "http://127.0.0.1:8000/x/"
 
 
 def test_serve_exits_with_code_of_server() -> None:

@@ -125,7 +125,7 @@ def test_draft_prints_lines_in_a_pipe() -> None:
         "[    0.0s] title: My plan",
         "[    0.0s] step 1: First[2J step",
         "[    0.0s] step 2: b",
-        "[    0.0s] the plan has 2 faults: asking for a better one",
+        "[    0.0s] the plan has 2 errors: asking for a better one",
         "[    0.0s] title: Better",
         "[    0.0s] fixed: took the plan out of its fence",
     ]
@@ -137,7 +137,7 @@ def test_draft_leaves_nothing_on_a_terminal() -> None:
         for each in STORY:
             tell(each)
     assert "Planning with own/one" in console_output(console)
-    assert "the plan has 2 faults: asking for a better one" in console_output(console)
+    assert "the plan has 2 errors: asking for a better one" in console_output(console)
     assert visible_lines(console) == []
 
 

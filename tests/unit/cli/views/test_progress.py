@@ -51,6 +51,9 @@ def test_streamed_text_keeps_its_end_and_is_reset_by_a_new_attempt() -> None:
     node = seen.nodes["a"]
     assert node.tail.endswith("the end")
     assert len(node.tail) < 1000
+    discarded = event("node.event", "a", 1)._replace(data={"event_type": "text_discarded"})
+    seen.apply(discarded)
+    assert node.tail == ""
     seen.apply(event("node.retrying", "a", 1, error={"message": "busy"}, delay_s=3, next_attempt=2))
     assert node.note == "busy; tries again in 3.0 s"
     seen.apply(event("node.started", "a", 2))
@@ -61,7 +64,7 @@ def test_streamed_text_keeps_its_end_and_is_reset_by_a_new_attempt() -> None:
 def test_linked_and_unreached_nodes_have_status_from_the_start() -> None:
     seen = progress(event("execution.started", linked=["c"], not_reached=["b"], waves=1))
     assert (seen.nodes["c"].status, seen.nodes["b"].status) == ("linked", "not_reached")
-    assert (seen.status, seen.waves[1].is_settled) == ("executing", True)
+    assert (seen.status, [wave.number for wave in seen.waves]) == ("executing", [1])
 
 
 def test_recorded_usage_is_counted_once() -> None:
@@ -160,6 +163,14 @@ def test_run_of_a_part_says_how_many_steps_run() -> None:
     assert event_line(started, progress(started)) == "running 1 of 2 steps in 1 wave"
 
 
+def test_the_waves_of_a_part_are_those_of_its_run() -> None:
+    started = event("execution.started", waves=1, not_reached=["a"])
+    seen = progress(started)
+    assert event_line(started, seen) == "running 1 of 2 steps in 1 wave"
+    assert event_line(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
+    assert [node.id for node in seen.counted_nodes] == ["b"]
+
+
 def test_linked_nodes_belong_to_no_wave() -> None:
     started = event("execution.started", waves=1, linked=["a"])
     assert event_line(started, progress(started)) == "running 1 step in 1 wave"
@@ -255,7 +266,7 @@ def test_planning_events_have_lines() -> None:
         event_line(planning("node", "a[1]/x", id="s"), progress()) == "planning   a[1]/x: step: s"
     )
     again = planning("repair", diagnostics=[{}])
-    assert "a: the plan has 1 fault" in str(event_line(again, progress()))
+    assert "a: the plan has 1 error" in str(event_line(again, progress()))
     assert event_line(planning("edge", source="s", target="t"), progress()) is None
     seen = progress(event("node.started", "a", 1), step)
     assert seen.nodes["a"].tail == "step: Say it"

@@ -11,8 +11,8 @@ from planwave.cli.views.result import (
     final_results,
     node_lines,
     show_failures,
+    show_next,
     show_result,
-    show_waiting,
     summary,
 )
 from tests.support.cli.fake_console import console_output, plain_console, terminal_console
@@ -154,6 +154,18 @@ def test_missing_prices_and_times_are_omitted() -> None:
     assert line == "■ cancelled · 0 of 0 steps completed · tokens 1 in, 2 out · price unknown"
 
 
+def test_steps_that_are_no_part_of_the_run_are_not_counted() -> None:
+    nodes = [node("a"), node("b"), node("c", "not_reached"), node("m", "linked")]
+    line = summary(plain_console(), {"status": "completed", "nodes": nodes}).plain
+    assert line == "✓ completed · 2 of 2 steps completed"
+
+
+def test_skipped_steps_are_counted() -> None:
+    nodes = [node("a"), node("b", "skipped"), node("c", "skipped")]
+    line = summary(plain_console(), {"status": "completed", "nodes": nodes}).plain
+    assert line == "✓ completed · 1 of 3 steps completed, 2 skipped"
+
+
 def test_node_lines_have_status_time_and_reason() -> None:
     document = {
         **DOCUMENT,
@@ -219,7 +231,7 @@ WAITING = "waiting for an answer"
 def shown(storage: str | None = None, **document: Any) -> str:
     console = plain_console()
     requested = CommandContext(fake_factories(), storage=storage)
-    show_waiting(requested, console, {"execution_id": "x", "status": "paused", **document})
+    show_next(requested, console, {"execution_id": "x", "status": "paused", **document})
     return console_output(console)
 
 
@@ -246,6 +258,14 @@ def test_timer_has_its_actions() -> None:
         "  continue now with: planwave answer x r7 --decision continue",
         "The timer continues by itself while a server runs: planwave serve",
     ]
+
+
+def test_failed_execution_has_retry_command() -> None:
+    failed = [node("b", "failed", error={"message": "no"})]
+    output = shown("over there", status="failed", nodes=failed)
+    assert output == "Run what failed again with: planwave retry x --storage 'over there'\n"
+    assert shown(status="failed", nodes=[node("b")]) == ""  # nothing to retry: it never ran
+    assert shown(status="completed", nodes=failed) == ""
 
 
 def test_value_under_review_is_shown_shortened() -> None:

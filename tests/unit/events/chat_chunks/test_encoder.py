@@ -317,6 +317,17 @@ def test_the_text_of_an_interrupted_attempt_is_replaced() -> None:
     assert content(story.encoded()) == "whole"
 
 
+def test_text_that_a_node_discards_is_replaced_by_what_it_streams_next() -> None:
+    story = Story(document("b a")).delta("b", "first").done("b", "first").delta("a", "Hello wor")
+    why = {"message": "the first model failed"}
+    story("node.event", "a", event_type="text_discarded", data=why)
+    story("node.delta", "a", 1, kind="text", text="Hello", offset=0).done("a", "Hello")
+    sent = story.encoded()
+    assert content(sent) == "first\n\nHello"
+    assert about(sent, "discard") == [len("\n\nHello wor")]
+    assert about(sent, "event") == [{"type": "text_discarded", "data": why}]
+
+
 def test_text_that_is_streamed_again_unchanged_is_sent_once() -> None:
     story = Story(document("a")).delta("a", "Hello")
     story("node.delta", "a", 1, kind="text", text="Hel", offset=0)

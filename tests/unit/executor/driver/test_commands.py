@@ -18,31 +18,31 @@ async def test_a_cancel_wins_over_a_request_timeout_behind_it_in_the_same_turn()
     async def cancels(inputs: Any, context: Any) -> Any:
         if context.attempt == 1:
             raise NodeError("not yet", retryable=True)
-        rig.execution.cancel("enough")
-        rig.execution.expire(rig.request_id())
+        harness.execution.cancel("enough")
+        harness.execution.expire(harness.request_id())
 
     patient = Policy(retry=Retry(2, 1.0))
     graph = Graph((Node("q", "step", "Q"), Node("c", "step", "C", policy=patient)), ())
-    rig = ExecutionHarness(graph, {"q": asks(None, 60.0, "nobody came"), "c": cancels})
+    harness = ExecutionHarness(graph, {"q": asks(None, 60.0, "nobody came"), "c": cancels})
 
-    assert await rig.run() == "cancelled"
-    assert rig.data_of("node.answered") == []
-    assert rig.data_of("node.cancelled", "q") == [{"cause": "enough"}]
+    assert await harness.run() == "cancelled"
+    assert harness.data_of("node.answered") == []
+    assert harness.data_of("node.cancelled", "q") == [{"cause": "enough"}]
 
 
 @virtual_time
 async def test_a_resume_while_a_node_runs_lets_the_next_nodes_start() -> None:
     async def works(inputs: Any, context: Any) -> Any:
-        rig.execution.pause()
+        harness.execution.pause()
         await asyncio.sleep(1)
-        assert rig.event_names("execution.paused", "execution.resumed") == ["execution.paused"]
-        rig.execution.resume()
+        assert harness.event_names("execution.paused", "execution.resumed") == ["execution.paused"]
+        harness.execution.resume()
         await asyncio.sleep(1)
         return result_with("done")
 
-    rig = ExecutionHarness(parse_graph("a b c", "a>b", "b>c"), {"a": works})
-    assert await rig.run() == "completed"
-    assert rig.event_names("execution.paused", "execution.resumed", "node.completed") == [
+    harness = ExecutionHarness(parse_graph("a b c", "a>b", "b>c"), {"a": works})
+    assert await harness.run() == "completed"
+    assert harness.event_names("execution.paused", "execution.resumed", "node.completed") == [
         "execution.paused", "execution.resumed",
         "node.completed a", "node.completed b", "node.completed c",
     ]  # fmt: skip

@@ -27,9 +27,9 @@ LONG = 1000.0
 TWICE = Policy(retry=Retry(2, 1.0))
 
 
-async def until(rig: ExecutionHarness, event: str) -> None:
+async def until(harness: ExecutionHarness, event: str) -> None:
     """Let the loop turn until an event was published."""
-    await until_true(lambda: event in rig.event_names(), event)
+    await until_true(lambda: event in harness.event_names(), event)
 
 
 async def until_true(holds: Callable[[], object], what: str = "it") -> None:
@@ -45,33 +45,33 @@ async def until_true(holds: Callable[[], object], what: str = "it") -> None:
 
 @virtual_time
 async def test_events_are_numbered_without_gaps_and_end_with_one_terminal_event() -> None:
-    rig = ExecutionHarness(parse_graph("a b c d", "a>b", "a>c", "b>d", "c>d"), last_seq=3)
-    assert await rig.run() == "completed"
-    rig.check_sequence(first=4)
-    assert rig.event_names() == [
+    harness = ExecutionHarness(parse_graph("a b c d", "a>b", "a>c", "b>d", "c>d"), last_seq=3)
+    assert await harness.run() == "completed"
+    harness.check_sequence(first=4)
+    assert harness.event_names() == [
         "execution.started", "wave.started", "node.started a",
         "node.completed a", "wave.completed", "wave.started", "node.started b", "node.started c",
         "node.completed b", "node.completed c", "wave.completed", "wave.started", "node.started d",
         "node.completed d", "wave.completed", "execution.completed",
     ]  # fmt: skip
-    assert rig.data_of("execution.started") == [{"waves": 3}]
-    assert rig.data_of("wave.started") == [
+    assert harness.data_of("execution.started") == [{"waves": 3}]
+    assert harness.data_of("wave.started") == [
         {"wave": 1, "nodes": ["a"]},
         {"wave": 2, "nodes": ["b", "c"]},
         {"wave": 3, "nodes": ["d"]},
     ]
-    assert set(rig.execution.outputs) == set("abcd")
+    assert set(harness.execution.outputs) == set("abcd")
 
 
 @virtual_time
 async def test_a_result_and_the_starts_that_follow_are_one_batch() -> None:
     ledger = MemoryJournal()
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), journal=ledger)
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), journal=ledger)
+    assert await harness.run() == "completed"
     batches = [[f"{e.type} {e.path}" for e in batch] for batch in ledger.batches]
     (together,) = [b for b in batches if "node.completed a" in b]
     assert "node.started b" in together
-    assert ledger.events == rig.published
+    assert ledger.events == harness.published
 
 
 @virtual_time
@@ -83,19 +83,19 @@ async def test_events_are_durable_before_they_are_published_and_before_nodes_sta
         ran.append(context.node_id)
         return result_with(1)
 
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": act, "b": act}, journal=ledger)
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": act, "b": act}, journal=ledger)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(rig.run())
+        running = group.create_task(harness.run())
         for _ in range(20):
             await asyncio.sleep(0)
-        assert (ledger.appends_started, rig.published, ran) == (1, [], [])
+        assert (ledger.appends_started, harness.published, ran) == (1, [], [])
         ledger.release()
         await until_true(lambda: ran)
         ledger.hold()
         for _ in range(20):
             await asyncio.sleep(0)
         assert (ledger.appends_started, ran) == (2, ["a"])
-        assert "node.completed a" not in rig.event_names()
+        assert "node.completed a" not in harness.event_names()
         ledger.release()
     assert running.result() == "completed"
     assert ran == ["a", "b"]
@@ -112,21 +112,21 @@ async def test_a_failed_append_ends_the_run_and_its_batch_is_not_published() -> 
         finally:
             cleaned.append("busy")
 
-    rig = ExecutionHarness(parse_graph("a b c", "a>b"), {"c": busy}, journal=ledger)
-    subscription = rig.execution.events()
+    harness = ExecutionHarness(parse_graph("a b c", "a>b"), {"c": busy}, journal=ledger)
+    subscription = harness.execution.events()
     with pytest.raises(StoreError, match="the disk is full"):
-        await rig.run()
+        await harness.run()
     assert cleaned == ["busy"]
-    assert rig.published == ledger.events
-    assert "node.completed a" not in rig.event_names()
-    assert [e async for e in subscription] == rig.published
+    assert harness.published == ledger.events
+    assert "node.completed a" not in harness.event_names()
+    assert [e async for e in subscription] == harness.published
 
 
 @virtual_time
 async def test_an_empty_graph_completes() -> None:
-    rig = ExecutionHarness(parse_graph(""))
-    assert await rig.run() == "completed"
-    assert rig.event_names() == ["execution.started", "execution.completed"]
+    harness = ExecutionHarness(parse_graph(""))
+    assert await harness.run() == "completed"
+    assert harness.event_names() == ["execution.started", "execution.completed"]
 
 
 def test_a_graph_with_a_cycle_cannot_be_executed() -> None:
@@ -140,40 +140,40 @@ async def test_the_task_of_a_node_has_the_id_of_the_node_as_name() -> None:
         task = asyncio.current_task()
         return result_with(None if task is None else task.get_name())
 
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": named, "b": named})
-    assert await rig.run() == "completed"
-    given = {node: outputs["output"].value for node, outputs in rig.execution.outputs.items()}
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": named, "b": named})
+    assert await harness.run() == "completed"
+    given = {node: outputs["output"].value for node, outputs in harness.execution.outputs.items()}
     assert given == {"a": "a", "b": "b"}
 
 
 @virtual_time
 async def test_the_start_event_lists_linked_and_unreached_nodes() -> None:
     graph = parse_graph("d:door e:door a b g x", "d>a", "e>b", "g~a")
-    rig = ExecutionHarness(graph, inputs={"d": {"output": 1}})
-    assert await rig.run() == "completed"
-    (data,) = rig.data_of("execution.started")
+    harness = ExecutionHarness(graph, inputs={"d": {"output": 1}})
+    assert await harness.run() == "completed"
+    (data,) = harness.data_of("execution.started")
     assert data["linked"] == ["g"]
     assert data["not_reached"] == ["b", "x"]
-    assert rig.data_of("node.skipped", "e") == [{"reason": "another entry was chosen"}]
+    assert harness.data_of("node.skipped", "e") == [{"reason": "another entry was chosen"}]
 
 
 @virtual_time
 async def test_a_skipped_required_input_is_named() -> None:
-    rig = ExecutionHarness(parse_graph("a b:picky", "a.x>b.need", "a>b.other"))
-    assert await rig.run() == "completed"
-    assert rig.data_of("node.skipped", "b") == [
+    harness = ExecutionHarness(parse_graph("a b:picky", "a.x>b.need", "a>b.other"))
+    assert await harness.run() == "completed"
+    assert harness.data_of("node.skipped", "b") == [
         {"reason": "a required input was skipped", "handle": "need"}
     ]
 
 
 @virtual_time
 async def test_a_blocked_node_names_the_first_failure() -> None:
-    rig = ExecutionHarness(parse_graph("a b c d", "a>b", "b>c"), {"a": fails_with("no luck")})
-    assert await rig.run() == "failed"
+    harness = ExecutionHarness(parse_graph("a b c d", "a>b", "b>c"), {"a": fails_with("no luck")})
+    assert await harness.run() == "failed"
     cause = {"node": "a", "error": {"code": "node-failed", "message": "no luck"}}
-    assert rig.data_of("node.blocked") == [{"cause": cause}, {"cause": cause}]
-    assert "node.completed d" in rig.event_names()
-    assert rig.data_of("execution.failed") == [
+    assert harness.data_of("node.blocked") == [{"cause": cause}, {"cause": cause}]
+    assert "node.completed d" in harness.event_names()
+    assert harness.data_of("execution.failed") == [
         {
             "error": {
                 "code": "node-failed",
@@ -183,19 +183,19 @@ async def test_a_blocked_node_names_the_first_failure() -> None:
             "failures": ["a"],
         }
     ]
-    assert rig.execution.error is not None
+    assert harness.execution.error is not None
 
 
 @virtual_time
 async def test_a_stopped_run_cancels_pending_nodes_and_lets_running_ones_finish() -> None:
     acts = {"a": returns_after(5), "b": fails_with(after_s=1), "w": asks()}
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b c w", "a>c", "b>c"), acts, RunOptions(on_failure="stop")
     )
-    assert await rig.run() == "failed"
-    assert "node.completed a" in rig.event_names()
-    assert rig.data_of("node.cancelled", "w") == [{"cause": "node-failed: boom"}]
-    assert rig.event_names("node.blocked") == ["node.blocked c"]
+    assert await harness.run() == "failed"
+    assert "node.completed a" in harness.event_names()
+    assert harness.data_of("node.cancelled", "w") == [{"cause": "node-failed: boom"}]
+    assert harness.event_names("node.blocked") == ["node.blocked c"]
 
 
 # -- cancelling
@@ -217,36 +217,36 @@ class Stubborn:
         return result_with("too late")
 
 
-def check_cancelled(rig: ExecutionHarness) -> None:
-    assert rig.execution.status == "cancelled"
-    assert rig.data_of("execution.cancelled") == [{"cause": "enough"}]
-    rig.check_sequence()
+def check_cancelled(harness: ExecutionHarness) -> None:
+    assert harness.execution.status == "cancelled"
+    assert harness.data_of("execution.cancelled") == [{"cause": "enough"}]
+    harness.check_sequence()
 
 
 @virtual_time
 async def test_a_run_cancelled_before_it_starts_runs_nothing() -> None:
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": forever})
-    rig.execution.cancel("enough")
-    assert await rig.run() == "cancelled"
-    check_cancelled(rig)
-    assert rig.event_names("node.started", "node.completed") == []
-    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled b"]
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": forever})
+    harness.execution.cancel("enough")
+    assert await harness.run() == "cancelled"
+    check_cancelled(harness)
+    assert harness.event_names("node.started", "node.completed") == []
+    assert sorted(harness.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled b"]
 
 
 @pytest.mark.parametrize("durable", [False, True])
 @virtual_time
 async def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> None:
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b c d", "a>c", "b>d"),
         {"a": forever},
         journal=MemoryJournal() if durable else None,
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(rig.run())
-        await until(rig, "node.completed d")
-        rig.execution.cancel("enough")
-    check_cancelled(rig)
-    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
+        group.create_task(harness.run())
+        await until(harness, "node.completed d")
+        harness.execution.cancel("enough")
+    check_cancelled(harness)
+    assert sorted(harness.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
     assert asyncio.get_running_loop().time() == 0
 
 
@@ -255,50 +255,50 @@ async def test_a_node_that_ignores_its_cancellation_delays_the_end_by_less_than_
     None
 ):
     stubborn = Stubborn()
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": stubborn})
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": stubborn})
     async with asyncio.TaskGroup() as group:
-        group.create_task(rig.run())
-        await until(rig, "node.started a")
+        group.create_task(harness.run())
+        await until(harness, "node.started a")
         await asyncio.sleep(0)
-        rig.execution.cancel("enough")
+        harness.execution.cancel("enough")
     assert asyncio.get_running_loop().time() == GRACE_S < 2.0
     assert stubborn.swallowed == 1
-    check_cancelled(rig)
-    before = list(rig.published)
+    check_cancelled(harness)
+    before = list(harness.published)
     stubborn.release.set()
     for _ in range(5):
         await asyncio.sleep(0)
-    assert rig.published == before
-    assert "a" not in rig.execution.outputs
+    assert harness.published == before
+    assert "a" not in harness.execution.outputs
 
 
 @virtual_time
 async def test_a_run_cancelled_during_a_retry_delay_ends_at_once() -> None:
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a", policies={"a": Policy(retry=Retry(3, LONG))}),
         {"a": fails_with(retryable=True)},
     )
     async with asyncio.TaskGroup() as group:
-        group.create_task(rig.run())
-        await until(rig, "node.retrying a")
-        rig.execution.cancel("enough")
-    check_cancelled(rig)
-    assert rig.event_names("node.cancelled") == ["node.cancelled a"]
+        group.create_task(harness.run())
+        await until(harness, "node.retrying a")
+        harness.execution.cancel("enough")
+    check_cancelled(harness)
+    assert harness.event_names("node.cancelled") == ["node.cancelled a"]
     assert asyncio.get_running_loop().time() == 0
 
 
 @virtual_time
 async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks()})
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks()})
     async with asyncio.TaskGroup() as group:
-        group.create_task(rig.run())
-        await until(rig, "execution.paused")
-        assert rig.execution.status == "paused"
-        request = rig.request_id()
-        rig.execution.cancel("enough")
-    check_cancelled(rig)
+        group.create_task(harness.run())
+        await until(harness, "execution.paused")
+        assert harness.execution.status == "paused"
+        request = harness.request_id()
+        harness.execution.cancel("enough")
+    check_cancelled(harness)
     with pytest.raises(Gone):
-        rig.execution.answer(request, "late")
+        harness.execution.answer(request, "late")
 
 
 @pytest.mark.parametrize("cancel_first", [False, True])
@@ -306,66 +306,66 @@ async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
 async def test_the_order_in_the_mailbox_decides_between_finish_and_cancel(
     cancel_first: bool,
 ) -> None:
-    rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
+    harness = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
 
     async def act(inputs: Any, context: Any) -> Any:
         if cancel_first:
-            rig.execution.cancel("enough")
+            harness.execution.cancel("enough")
         else:
-            asyncio.get_running_loop().call_soon(rig.execution.cancel, "enough")
+            asyncio.get_running_loop().call_soon(harness.execution.cancel, "enough")
         ledger.release()
         return result_with(1)
 
-    rig.behaviors["a"] = act
-    assert await rig.run() == ("cancelled" if cancel_first else "completed")
-    rig.check_sequence()
+    harness.behaviors["a"] = act
+    assert await harness.run() == ("cancelled" if cancel_first else "completed")
+    harness.check_sequence()
 
 
 @virtual_time
 async def test_a_cancel_behind_the_last_result_in_one_batch_is_too_late() -> None:
     ledger = MemoryJournal()
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b"), {"a": returns_after(1), "b": returns_after(2)}, journal=ledger
     )
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(rig.run())
+        running = group.create_task(harness.run())
         await asyncio.sleep(0.5)
         ledger.hold()
         await asyncio.sleep(2)  # a's end is being stored, b's end is in the mailbox
-        rig.execution.cancel("enough")
+        harness.execution.cancel("enough")
         ledger.release()
     assert running.result() == "completed"
-    rig.check_sequence()
+    harness.check_sequence()
 
 
 @virtual_time
 async def test_an_answer_behind_a_cancel_in_one_batch_is_dropped() -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": asks()}, journal=MemoryJournal())
+    harness = ExecutionHarness(parse_graph("a"), {"a": asks()}, journal=MemoryJournal())
     async with asyncio.TaskGroup() as group:
-        group.create_task(rig.run())
-        await until(rig, "execution.paused")
-        rig.execution.cancel("enough")
-        rig.execution.answer(rig.request_id(), "too late")
-    check_cancelled(rig)
-    assert rig.data_of("node.answered") == []
+        group.create_task(harness.run())
+        await until(harness, "execution.paused")
+        harness.execution.cancel("enough")
+        harness.execution.answer(harness.request_id(), "too late")
+    check_cancelled(harness)
+    assert harness.data_of("node.answered") == []
 
 
 @virtual_time
 async def test_an_answer_behind_a_stopping_failure_in_one_batch_is_dropped() -> None:
     ledger = MemoryJournal()
     acts = {"a": asks(), "b": fails_with(after_s=2), "c": returns_after(1)}
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b c"), acts, RunOptions(on_failure="stop"), journal=ledger
     )
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(rig.run())
+        running = group.create_task(harness.run())
         await asyncio.sleep(0.5)
         ledger.hold()
         await asyncio.sleep(2)  # c's end is being stored, b's failure is in the mailbox
-        rig.execution.answer(rig.request_id(), "too late")
+        harness.execution.answer(harness.request_id(), "too late")
         ledger.release()
     assert running.result() == "failed"
-    assert rig.data_of("node.cancelled", "a") == [{"cause": "node-failed: boom"}]
+    assert harness.data_of("node.cancelled", "a") == [{"cause": "node-failed: boom"}]
 
 
 @virtual_time
@@ -376,27 +376,27 @@ async def test_cancelling_the_driver_ends_its_tasks_and_starts_no_more_nodes() -
         ran.append(context.node_id)
         await asyncio.Event().wait()
 
-    rig = ExecutionHarness(parse_graph("a b"), {"a": act, "b": act}, RunOptions(max_parallel=1))
-    running = asyncio.get_running_loop().create_task(rig.run())
+    harness = ExecutionHarness(parse_graph("a b"), {"a": act, "b": act}, RunOptions(max_parallel=1))
+    running = asyncio.get_running_loop().create_task(harness.run())
     await until_true(lambda: ran)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert ran == ["a"]
-    assert not any(e.type in TERMINAL_TYPES for e in rig.published)
+    assert not any(e.type in TERMINAL_TYPES for e in harness.published)
 
 
 @virtual_time
 async def test_an_error_of_a_listener_ends_the_run() -> None:
-    rig = ExecutionHarness(parse_graph("a b", "a>b"))
+    harness = ExecutionHarness(parse_graph("a b", "a>b"))
 
     def breaks(events: list[Any]) -> None:
         if any(e.type == "node.completed" for e in events):
             raise ValueError("listener")
 
-    rig.execution.publisher._on_events = breaks
+    harness.execution.publisher._on_events = breaks
     with pytest.raises(ValueError, match="listener"):
-        await rig.run()
+        await harness.run()
 
 
 _marked: ContextVar[str] = ContextVar("marked", default="unset")
@@ -420,6 +420,6 @@ async def test_context_variables_set_by_a_node_reach_no_other_node(has_journal: 
     _marked.set("caller")
     acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
     graph = parse_graph("a b c", "a>b", "b>c")
-    rig = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
+    assert await harness.run() == "completed"
     assert seen == ["caller"] * 5

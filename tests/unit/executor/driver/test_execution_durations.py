@@ -39,15 +39,17 @@ async def at_rest(graph: Graph, acts: dict[str, Any]) -> list[Event]:
     stored: list[Event] = []
     for _ in range(5):
         past = History(stored) if stored else None
-        rig = ExecutionHarness(graph, acts, journal=MemoryJournal(), history=past, parks=True)
+        harness = ExecutionHarness(
+            graph, acts, journal=MemoryJournal(), history=past, parks="always"
+        )
         if stored:
             request_ids = [e.data["request_id"] for e in stored if e.type == "node.waiting"]
-            answered = rig.execution.answer(request_ids[-1], "yes")
-            assert await rig.run() in ("paused", "completed")
+            answered = harness.execution.answer(request_ids[-1], "yes")
+            assert await harness.run() in ("paused", "completed")
             await answered
         else:
-            assert await rig.run() == "paused"
-        stored += rig.stored
+            assert await harness.run() == "paused"
+        stored += harness.stored
         if stored[-1].type == "execution.completed":
             return stored
         await asyncio.sleep(WAITED_S)
@@ -60,22 +62,22 @@ ACTS["q:resume"] = goes_on
 
 @virtual_time
 async def test_the_duration_does_not_count_waiting_for_an_answer() -> None:
-    rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal())
-    rig.answer_every_request(WAITED_S, "yes")
-    assert await rig.run() == "completed"
-    for events in (rig.stored, await at_rest(parse_graph("a"), ACTS)):
+    harness = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal())
+    harness.answer_every_request(WAITED_S, "yes")
+    assert await harness.run() == "completed"
+    for events in (harness.stored, await at_rest(parse_graph("a"), ACTS)):
         assert [e.data["duration_s"] for e in events if e.type == "node.waiting"] == [2.0]
         assert fold(events).nodes["a"].duration_s == 5.0
 
 
 @virtual_time
 async def test_the_duration_does_not_count_parked_time() -> None:
-    rig = ExecutionHarness(parse_graph("p"), ACTS, journal=MemoryJournal())
-    rig.answer_every_request(WAITED_S, "yes")
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("p"), ACTS, journal=MemoryJournal())
+    harness.answer_every_request(WAITED_S, "yes")
+    assert await harness.run() == "completed"
     # It is executed again from the top; in memory, its nested run continues at once.
     in_memory, taken_up = 3.0 + 3.0 + 0.5, 3.0 + 1.0 + 3.0 + 0.5
-    both = [(rig.stored, in_memory), (await at_rest(parse_graph("p"), ACTS), taken_up)]
+    both = [(harness.stored, in_memory), (await at_rest(parse_graph("p"), ACTS), taken_up)]
     for events, seconds in both:
         nodes = fold(events).nodes
         assert nodes["p[k]/q"].duration_s == 5.0
@@ -86,9 +88,9 @@ async def test_the_duration_does_not_count_parked_time() -> None:
 
 @virtual_time
 async def test_a_waiting_node_has_the_duration_until_its_request() -> None:
-    rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal(), parks=True)
-    assert await rig.run() == "paused"
-    assert fold(rig.stored).nodes["a"].duration_s == 2.0
+    harness = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal(), parks="always")
+    assert await harness.run() == "paused"
+    assert fold(harness.stored).nodes["a"].duration_s == 2.0
 
 
 @virtual_time
@@ -100,6 +102,6 @@ async def test_the_duration_is_that_of_the_last_attempt() -> None:
         return result_with(1)
 
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 60.0))})
-    rig = ExecutionHarness(graph, {"a": fails_once})
-    assert await rig.run() == "completed"
-    assert rig.data_of("node.completed")[0]["duration_s"] == 4.0
+    harness = ExecutionHarness(graph, {"a": fails_once})
+    assert await harness.run() == "completed"
+    assert harness.data_of("node.completed")[0]["duration_s"] == 4.0

@@ -36,16 +36,16 @@ class Gate:
 
 
 @asynccontextmanager
-async def running_node(rig: ExecutionHarness, gate: Gate) -> AsyncIterator[asyncio.Task[str]]:
+async def running_node(harness: ExecutionHarness, gate: Gate) -> AsyncIterator[asyncio.Task[str]]:
     """Run an execution; enter the block when its node has started, leave it when the run has ended."""
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
+        running = tasks.create_task(harness.run())
         await gate.begun.wait()
         yield running
 
 
-def ends(rig: ExecutionHarness) -> list[str]:
-    return [event.type for event in rig.stored if event.type in TERMINAL_TYPES]
+def ends(harness: ExecutionHarness) -> list[str]:
+    return [event.type for event in harness.stored if event.type in TERMINAL_TYPES]
 
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "kept nowhere"])
@@ -54,77 +54,77 @@ async def test_an_interrupted_run_lets_running_nodes_finish_and_starts_no_more(
     durable: bool,
 ) -> None:
     gate = Gate()
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal() if durable else None
     )
-    async with running_node(rig, gate) as running:
-        rig.execution.interrupt()
+    async with running_node(harness, gate) as running:
+        harness.execution.interrupt()
         gate.open.set()
-    assert running.result() == rig.execution.status == "interrupted"
-    assert rig.event_names("node.started", "node.completed") == [
+    assert running.result() == harness.execution.status == "interrupted"
+    assert harness.event_names("node.started", "node.completed") == [
         "node.started a",
         "node.completed a",
     ]
-    assert ends(rig) == []
-    rig.check_sequence()
+    assert ends(harness) == []
+    harness.check_sequence()
 
 
 @virtual_time
 async def test_an_interrupted_run_whose_last_node_finishes_is_completed() -> None:
     gate = Gate()
-    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
-    async with running_node(rig, gate) as running:
-        rig.execution.interrupt()
+    harness = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
+    async with running_node(harness, gate) as running:
+        harness.execution.interrupt()
         gate.open.set()
     assert running.result() == "completed"
-    assert ends(rig) == ["execution.completed"]
+    assert ends(harness) == ["execution.completed"]
 
 
 @virtual_time
 async def test_an_interrupt_at_once_cancels_running_nodes_without_events() -> None:
     gate = Gate()
-    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal())
-    async with running_node(rig, gate) as running:
-        rig.execution.interrupt(at_once=True)
+    harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal())
+    async with running_node(harness, gate) as running:
+        harness.execution.interrupt(at_once=True)
     assert running.result() == "interrupted"
-    assert rig.event_names("node.completed", "node.cancelled", *TERMINAL_TYPES) == []
+    assert harness.event_names("node.completed", "node.cancelled", *TERMINAL_TYPES) == []
 
 
 @virtual_time
 async def test_an_interrupt_at_once_replaces_a_patient_one_and_not_the_reverse() -> None:
     gate = Gate()
-    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
-    async with running_node(rig, gate) as running:
-        rig.execution.interrupt()
+    harness = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
+    async with running_node(harness, gate) as running:
+        harness.execution.interrupt()
         await asyncio.sleep(1)
         assert not running.done()
-        rig.execution.interrupt(at_once=True)
-        rig.execution.interrupt()
+        harness.execution.interrupt(at_once=True)
+        harness.execution.interrupt()
     assert running.result() == "interrupted"
 
 
 @virtual_time
 async def test_an_interrupt_waits_for_the_batch_that_is_being_stored() -> None:
     ledger, gate = MemoryJournal(), Gate()
-    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=ledger)
-    async with running_node(rig, gate) as running:
+    harness = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=ledger)
+    async with running_node(harness, gate) as running:
         ledger.hold()
         gate.open.set()
         await asyncio.sleep(1)
-        rig.execution.interrupt(at_once=True)
+        harness.execution.interrupt(at_once=True)
         await asyncio.sleep(1)
         assert not running.done()
         ledger.release()
     assert running.result() == "completed"
-    assert ledger.events == rig.published
+    assert ledger.events == harness.published
 
 
 @virtual_time
 async def test_a_run_interrupted_before_its_first_turn_starts_no_node() -> None:
-    rig = ExecutionHarness(parse_graph("a"), journal=MemoryJournal())
-    rig.execution.interrupt()
-    assert await rig.run() == "interrupted"
-    assert rig.event_names() == ["execution.started"]
+    harness = ExecutionHarness(parse_graph("a"), journal=MemoryJournal())
+    harness.execution.interrupt()
+    assert await harness.run() == "interrupted"
+    assert harness.event_names() == ["execution.started"]
 
 
 @virtual_time
@@ -137,12 +137,12 @@ async def test_an_interrupt_does_not_wait_for_retry_delays() -> None:
         raise NodeError("not yet", retryable=True)
 
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 1000.0))})
-    rig = ExecutionHarness(graph, {"a": flaky}, journal=MemoryJournal())
+    harness = ExecutionHarness(graph, {"a": flaky}, journal=MemoryJournal())
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(rig.run())
+        running = tasks.create_task(harness.run())
         await asyncio.sleep(1)
-        rig.execution.interrupt()
+        harness.execution.interrupt()
     assert running.result() == "interrupted"
     assert (tries, loop.time()) == (1, 1)
 
@@ -156,14 +156,14 @@ async def test_an_interrupt_leaves_a_nested_run_after_its_running_node() -> None
         await context.runtime.run_graph("k", inner, {})
         return result_with("done")
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b", "a>b"), {"a": nests, "x": gate}, journal=MemoryJournal()
     )
-    async with running_node(rig, gate) as running:
-        rig.execution.interrupt()
+    async with running_node(harness, gate) as running:
+        harness.execution.interrupt()
         gate.open.set()
     assert running.result() == "interrupted"
-    assert rig.event_names("node.started", "node.completed") == [
+    assert harness.event_names("node.started", "node.completed") == [
         "node.started a", "node.started a[k]/x", "node.completed a[k]/x",
     ]  # fmt: skip
 
@@ -171,9 +171,9 @@ async def test_an_interrupt_leaves_a_nested_run_after_its_running_node() -> None
 @virtual_time
 async def test_an_interrupted_run_can_still_be_cancelled() -> None:
     gate = Gate()
-    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, RunOptions(), journal=MemoryJournal())
-    async with running_node(rig, gate) as running:
-        rig.execution.interrupt()
-        rig.execution.cancel("enough")
+    harness = ExecutionHarness(parse_graph("a"), {"a": gate}, RunOptions(), journal=MemoryJournal())
+    async with running_node(harness, gate) as running:
+        harness.execution.interrupt()
+        harness.execution.cancel("enough")
     assert running.result() == "cancelled"
-    assert ends(rig) == ["execution.cancelled"]
+    assert ends(harness) == ["execution.cancelled"]

@@ -22,6 +22,7 @@ from tests.support.engine.random_schedules import (
     random_graph,
 )
 from tests.support.engine.reference_scheduler import ScheduleCase
+from tests.support.examples import examples
 from tests.support.virtual_loop import virtual_time
 
 SETTLED = {
@@ -79,47 +80,47 @@ class Scene:
 
     async def run(self) -> ExecutionHarness:
         acts = dict.fromkeys(self.plans, self.act)
-        rig = ExecutionHarness(self.graph, acts, self.options, journal=self.ledger)
-        rig.answer_every_request(2, None)
+        harness = ExecutionHarness(self.graph, acts, self.options, journal=self.ledger)
+        harness.answer_every_request(2, None)
         if self.cancel_at is not None:
             loop = asyncio.get_running_loop()
-            loop.call_later(self.cancel_at, rig.execution.cancel, "enough")
-        self.final = await rig.run()
-        return rig
+            loop.call_later(self.cancel_at, harness.execution.cancel, "enough")
+        self.final = await harness.run()
+        return harness
 
 
 @given(st.binary(min_size=120, max_size=240))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @virtual_time
 async def test_any_run_ends_once_with_every_node_settled(source: bytes) -> None:
     scene = Scene(ByteChoices(source))
 
-    rig = await scene.run()
-    rig.check_sequence()
-    check_nodes(scene, rig)
+    harness = await scene.run()
+    harness.check_sequence()
+    check_nodes(scene, harness)
     if scene.ledger is not None:
-        assert scene.ledger.events == rig.stored
-    assert rig.stored[-1].type == f"execution.{scene.final}"
-    assert rig.stored[-1].type in TERMINAL_TYPES
+        assert scene.ledger.events == harness.stored
+    assert harness.stored[-1].type == f"execution.{scene.final}"
+    assert harness.stored[-1].type in TERMINAL_TYPES
 
 
-def check_nodes(scene: Scene, rig: ExecutionHarness) -> None:
+def check_nodes(scene: Scene, harness: ExecutionHarness) -> None:
     """Each node settles once, starts once an attempt, and only after all its sources settled."""
     ended: dict[str, int] = {}
-    for event in rig.stored:
+    for event in harness.stored:
         if event.type in SETTLED:
             assert event.path not in ended
             ended[str(event.path)] = event.seq
     executed = {n.id for i, n in enumerate(scene.graph.nodes) if i not in scene.case.linked}
     assert set(ended) == executed
-    started = [(e.path, e.attempt) for e in rig.stored if e.type == "node.started"]
+    started = [(e.path, e.attempt) for e in harness.stored if e.type == "node.started"]
     assert len(started) == len(set(started))
-    first = {e.path: e.seq for e in reversed(rig.stored) if e.type == "node.started"}
+    first = {e.path: e.seq for e in reversed(harness.stored) if e.type == "node.started"}
     for edge in scene.graph.edges:
         plain = edge.channel == "flow" and scene.graph.by_id[edge.target].policy.join == "all"
         if plain and edge.target in first:
             assert ended[edge.source] < first[edge.target]
-    state = fold(rig.stored)
-    for number, status in enumerate(rig.execution._run.root.schedule.status):
+    state = fold(harness.stored)
+    for number, status in enumerate(harness.execution._run.root.schedule.status):
         if number not in scene.case.linked and status is not NodeStatus.PENDING:
             assert state.nodes[f"n{number}"].status == STATUS_NAMES[status]

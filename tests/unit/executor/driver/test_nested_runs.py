@@ -45,8 +45,8 @@ class Reader:
 
     node_type = "step"
 
-    def __init__(self, rig: ExecutionHarness) -> None:
-        self._stone = rig.program.steps[0].implementation
+    def __init__(self, harness: ExecutionHarness) -> None:
+        self._stone = harness.program.steps[0].implementation
 
     async def execute(self, data: Mapping[str, Any], inputs: Inputs, context: Context) -> Any:
         if context.node_id in self._stone.behaviors:
@@ -78,12 +78,12 @@ async def test_expressions_see_the_variables_of_all_outer_graphs() -> None:
         got.append(outputs["r"]["output"].value["text"])
         return result_with(1)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("outer"), {"outer": outer, "inner": inner}, variables={"goal": "g"}
     )
-    reader = Reader(rig)
-    rig.program.catalogue.implementation = lambda node_type: reader  # type: ignore[method-assign]
-    assert await rig.run() == "completed", rig.execution.error
+    reader = Reader(harness)
+    harness.program.catalogue.implementation = lambda node_type: reader  # type: ignore[method-assign]
+    assert await harness.run() == "completed", harness.execution.error
     assert got == ["g x 7 7", "g x 8 8", 0, "g y 7 7", "g y 8 8", 1]
 
 
@@ -95,9 +95,9 @@ async def test_a_graph_is_prepared_once_for_all_its_runs(monkeypatch: Any) -> No
     made: list[Graph] = []
     original = nested.Program
 
-    def counting(graph: Graph, catalogue: Any) -> Any:
+    def counting(graph: Graph, catalogue: Any, **more: Any) -> Any:
         made.append(graph)
-        return original(graph, catalogue)
+        return original(graph, catalogue, **more)
 
     monkeypatch.setattr(nested, "Program", counting)
     body = parse_graph("i j", "i>j")
@@ -112,9 +112,9 @@ async def test_a_graph_is_prepared_once_for_all_its_runs(monkeypatch: Any) -> No
     assert made == [body]
 
 
-def opened(rig: ExecutionHarness, path: str) -> list[Any]:
+def opened(harness: ExecutionHarness, path: str) -> list[Any]:
     """The data of the stored starts of nested runs of a node."""
-    told = rig.data_of("node.event", path)
+    told = harness.data_of("node.event", path)
     return [each["data"] for each in told if each["event_type"] == "run_graph"]
 
 
@@ -129,15 +129,15 @@ def retried(graph: Graph, attempts: int = 2, **more: Any) -> Graph:
 @virtual_time
 async def test_the_start_of_a_nested_run_is_stored_with_hashes_of_graph_and_inputs() -> None:
     graph = parse_graph("i")
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"), {"a": runs_graph("k", graph, {"i": {"output": 1}}, item=2)}
     )
-    assert await rig.run() == "completed"
-    (opening,) = opened(rig, "a")
+    assert await harness.run() == "completed"
+    (opening,) = opened(harness, "a")
     assert opening["key"] == "k"
     assert opening["graph"] == graph_hash(graph)
     assert len(opening["inputs"]) == 64
-    names = rig.event_names("node.started", "node.event", "node.completed")
+    names = harness.event_names("node.started", "node.event", "node.completed")
     assert names == [
         "node.started a", "node.event a", "node.completed a[k]/i", "node.completed a",
     ]  # fmt: skip
@@ -174,15 +174,15 @@ async def test_a_known_key_with_another_graph_or_inputs_is_rejected(
     starts: list[int] = []
 
     ledger = MemoryJournal()
-    rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
+    harness = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
     if restarts:
-        rig.interrupt_after(1)
-    ended = await rig.run()
+        harness.interrupt_after(1)
+    ended = await harness.run()
     if restarts:
-        rig = recovered(rig, rig.stored)
-        ended = await rig.run()
+        harness = recovered(harness, harness.stored)
+        ended = await harness.run()
     assert ended == "failed"
-    (failed,) = rig.data_of("node.failed", "a")
+    (failed,) = harness.data_of("node.failed", "a")
     assert failed["error"]["code"] == "resume-mismatch"
     assert events in failed["error"]["message"]
     assert "'k'" in failed["error"]["message"]
@@ -192,9 +192,9 @@ async def test_a_known_key_with_another_graph_or_inputs_is_rejected(
 @pytest.mark.parametrize("key", ["", "a/b", "a[b", "a]", "x" * 101, 5, None])
 @virtual_time
 async def test_a_key_that_would_make_paths_ambiguous_is_rejected(key: Any) -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph(key, parse_graph("i"))})
-    assert await rig.run() == "failed"
-    error = rig.data_of("node.failed", "a")[0]["error"]
+    harness = ExecutionHarness(parse_graph("a"), {"a": runs_graph(key, parse_graph("i"))})
+    assert await harness.run() == "failed"
+    error = harness.data_of("node.failed", "a")[0]["error"]
     assert (error["code"], "a key is text" in error["hint"]) == ("invalid-key", True)
 
 
@@ -206,10 +206,10 @@ async def test_concurrent_calls_with_one_key_share_one_run() -> None:
             asked = [group.create_task(context.runtime.run_graph("k", graph, {})) for _ in range(2)]
         return result_with([task.result()["i"]["output"].value for task in asked])
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": twice})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == ["i", "i"]
-    assert rig.event_names("node.started").count("node.started a[k]/i") == 1
+    harness = ExecutionHarness(parse_graph("a"), {"a": twice})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == ["i", "i"]
+    assert harness.event_names("node.started").count("node.started a[k]/i") == 1
 
 
 @virtual_time
@@ -227,9 +227,9 @@ async def test_a_shared_run_continues_if_one_of_its_callers_gives_up() -> None:
         await asyncio.sleep(3)
         return result_with("slow")
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": twice, "i": slow})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == "slow"
+    harness = ExecutionHarness(parse_graph("a"), {"a": twice, "i": slow})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == "slow"
 
 
 # -- attempts
@@ -260,17 +260,17 @@ async def test_a_retry_restarts_a_failed_run_with_higher_attempt_numbers() -> No
             raise NodeError("no", retryable=True) from error
         return result_with(1)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         retried(parse_graph("a"), 3), {"a": outer, "n": inner, "m": shaky}, journal=MemoryJournal()
     )
-    assert await rig.run() == "completed", rig.execution.error
+    assert await harness.run() == "completed", harness.execution.error
     assert seen == [
         ("a[k]/n", 1), ("a[k]/n[d]/m", 1), ("a[k]/n[d]/m", 2),
         ("a[k]/n", 3), ("a[k]/n[d]/m", 3), ("a[k]/n[d]/m", 4),
     ]  # fmt: skip
-    assert [each.get("before") for each in opened(rig, "a")] == [None, None, 2]
-    assert rig.event_names("node.started").count("node.started a[done]/o") == 1
-    assert fold(rig.stored).nodes["a[k]/n"].status == "completed"
+    assert [each.get("before") for each in opened(harness, "a")] == [None, None, 2]
+    assert harness.event_names("node.started").count("node.started a[done]/o") == 1
+    assert fold(harness.stored).nodes["a[k]/n"].status == "completed"
 
 
 @virtual_time
@@ -288,18 +288,18 @@ async def test_an_attempt_cancelled_before_its_start_is_counted() -> None:
         except NodeError as error:
             raise NodeError("cancelled inside", retryable=True) from error
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         retried(parse_graph("a"), 2), {"a": outer, "n": fails}, journal=MemoryJournal()
     )
     loop = asyncio.get_running_loop()
-    loop.call_later(1, lambda: rig.execution.cancel_node("a[k]/n", "enough"))
-    assert await rig.run() == "completed", rig.execution.error
-    attempts = [(e.type, e.attempt) for e in rig.stored if e.path == "a[k]/n"]
+    loop.call_later(1, lambda: harness.execution.cancel_node("a[k]/n", "enough"))
+    assert await harness.run() == "completed", harness.execution.error
+    attempts = [(e.type, e.attempt) for e in harness.stored if e.path == "a[k]/n"]
     assert attempts == [
         ("node.started", 1), ("node.retrying", 1), ("node.cancelled", 2),
         ("node.started", 3), ("node.completed", 3),
     ]  # fmt: skip
-    assert [each.get("before") for each in opened(rig, "a")] == [None, 2]
+    assert [each.get("before") for each in opened(harness, "a")] == [None, 2]
 
 
 @virtual_time
@@ -325,10 +325,10 @@ async def test_a_run_cancelled_by_the_failure_of_its_node_is_restarted_by_the_ne
         except ExceptionGroup:
             raise NodeError("once more", retryable=True) from None
 
-    rig = ExecutionHarness(retried(parse_graph("a")), {"a": shaky, "i": i})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
-    assert "node.cancelled a[k]/i" in rig.event_names()
+    harness = ExecutionHarness(retried(parse_graph("a")), {"a": shaky, "i": i})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
+    assert "node.cancelled a[k]/i" in harness.event_names()
 
 
 @virtual_time
@@ -344,10 +344,10 @@ async def test_an_abandoned_run_is_restarted_when_it_is_requested_again() -> Non
         await asyncio.sleep(5 if context.attempt == 1 else 1)
         return result_with(context.attempt)
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": act, "i": i})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
-    assert [each.get("dropped") for each in opened(rig, "a")] == [None, True, None]
+    harness = ExecutionHarness(parse_graph("a"), {"a": act, "i": i})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
+    assert [each.get("dropped") for each in opened(harness, "a")] == [None, True, None]
 
 
 @virtual_time
@@ -364,10 +364,12 @@ async def test_a_run_not_requested_again_before_a_retry_is_restarted_by_it() -> 
         return result_with(context.attempt)
 
     starts: list[int] = []
-    rig = ExecutionHarness(retried(parse_graph("a")), {"a": act, "i": i}, journal=MemoryJournal())
-    rig.interrupt_after(1)
-    assert await rig.run() == "interrupted"
-    last = recovered(rig, rig.stored)
+    harness = ExecutionHarness(
+        retried(parse_graph("a")), {"a": act, "i": i}, journal=MemoryJournal()
+    )
+    harness.interrupt_after(1)
+    assert await harness.run() == "interrupted"
+    last = recovered(harness, harness.stored)
     assert await last.run() == "completed"
     assert starts == [1, 1, 2]
     assert last.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
@@ -392,20 +394,24 @@ async def test_inner_nodes_are_cancelled_before_the_nodes_around_them() -> None:
                 await asyncio.sleep(3)
         return result_with(1)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"), {"a": twice, "b": b, "q": waits_at_first}, journal=MemoryJournal()
     )
-    assert await rig.run() == "completed", rig.execution.error
-    names = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
+    assert await harness.run() == "completed", harness.execution.error
+    names = [
+        f"{e.type} {e.path}" for e in harness.stored if e.type in ("node.cancelled", "node.event")
+    ]
     assert names == [
         "node.event a", "node.event a[k]/b",
         "node.cancelled a[k]/b[d]/q", "node.cancelled a[k]/b", "node.event a",
         "node.event a", "node.event a[k]/b",
     ]  # fmt: skip
-    again_ = [e.attempt for e in rig.stored if e.path == "a[k]/b[d]/q" and e.type == "node.started"]
+    again_ = [
+        e.attempt for e in harness.stored if e.path == "a[k]/b[d]/q" and e.type == "node.started"
+    ]
     assert again_ == [1, 2]
     check_events(
-        [created_event(rig.program.graph), *(e._replace(seq=e.seq + 1) for e in rig.stored)]
+        [created_event(harness.program.graph), *(e._replace(seq=e.seq + 1) for e in harness.stored)]
     )
 
 
@@ -416,10 +422,10 @@ async def test_a_node_cannot_emit_events_reserved_for_the_driver() -> None:
         yield node_event(context, "run_graph", {"key": "k", "graph": "", "inputs": ""})
         yield result_with(1)
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": forges})
-    assert await rig.run() == "completed"
-    assert rig.data_of("node.event") == []
-    assert [each["level"] for each in rig.data_of("node.log")] == ["warning", "warning"]
+    harness = ExecutionHarness(parse_graph("a"), {"a": forges})
+    assert await harness.run() == "completed"
+    assert harness.data_of("node.event") == []
+    assert [each["level"] for each in harness.data_of("node.log")] == ["warning", "warning"]
 
 
 # -- limits and memory
@@ -431,9 +437,9 @@ async def test_graphs_nest_down_to_the_limit() -> None:
     assert (
         await ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=2)).run() == "completed"
     )
-    rig = ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=1))
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed", "a[k]/b")
+    harness = ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=1))
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed", "a[k]/b")
     assert failed["error"]["code"] == "limit-exceeded"
     assert "limit nested_depth" in failed["error"]["message"]
 
@@ -449,22 +455,22 @@ async def test_starts_of_nodes_are_limited_also_after_a_restart(cut: bool) -> No
 
     enough = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=6))
     assert await enough.run() == "completed"
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"), {"a": loop}, RunOptions(max_steps=5), journal=MemoryJournal()
     )
     if cut:
-        rig.interrupt_after(2.5)
-    ended = await rig.run()
-    starts = rig.event_names("node.started")
+        harness.interrupt_after(2.5)
+    ended = await harness.run()
+    starts = harness.event_names("node.started")
     if cut:
-        rig = recovered(rig, rig.stored)
-        ended = await rig.run()
-        starts += rig.event_names("node.started")
+        harness = recovered(harness, harness.stored)
+        ended = await harness.run()
+        starts += harness.event_names("node.started")
     assert ended == "failed"
     assert len(starts) == 5
-    assert rig.execution.error is not None
-    assert rig.execution.error["code"] == "limit-exceeded"
-    assert "limit steps" in rig.execution.error["message"]
+    assert harness.execution.error is not None
+    assert harness.execution.error["code"] == "limit-exceeded"
+    assert "limit steps" in harness.execution.error["message"]
 
 
 # -- what fails in it
@@ -480,14 +486,14 @@ async def test_a_nested_failure_names_the_innermost_node_once() -> None:
         "b": runs_graph("1", parse_graph("c")),
         "c": breaks,
     }
-    rig = ExecutionHarness(parse_graph("a"), acts)
-    assert await rig.run() == "failed"
+    harness = ExecutionHarness(parse_graph("a"), acts)
+    assert await harness.run() == "failed"
     told = {"message": "node 'a[0]/b[1]/c' failed: boom", "hint": "mend it"}
-    assert rig.execution.error == {**told, "code": "nested-run-failed", "node": "a"}
+    assert harness.execution.error == {**told, "code": "nested-run-failed", "node": "a"}
     for path in ("a", "a[0]/b"):
-        (failed,) = rig.data_of("node.failed", path)
+        (failed,) = harness.data_of("node.failed", path)
         assert failed["error"] == {**told, "code": "nested-run-failed"}
-    (failed,) = rig.data_of("node.failed", "a[0]/b[1]/c")
+    (failed,) = harness.data_of("node.failed", "a[0]/b[1]/c")
     assert failed["error"] == {"code": "broken", "message": "boom", "hint": "mend it"}
 
 
@@ -502,9 +508,11 @@ async def test_a_nested_failure_names_the_innermost_node_once() -> None:
 async def test_an_unchecked_graph_with_a_cycle_is_rejected(
     edges: tuple[str, ...], code: str, path: str
 ) -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("b c d", *edges))})
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed", "a")
+    harness = ExecutionHarness(
+        parse_graph("a"), {"a": runs_graph("k", parse_graph("b c d", *edges))}
+    )
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed", "a")
     assert failed["error"]["code"] == code
     assert failed["error"]["message"].endswith(f": {path}")
     assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
@@ -530,10 +538,10 @@ async def test_the_document_of_a_nested_graph_is_stored_once() -> None:
         await context.runtime.run_graph("o", other, {})
         return result_with(1)
 
-    rig = ExecutionHarness(runs_both, {"a": act, "b": act}, journal=MemoryJournal())
-    assert await rig.run() == "completed"
-    assert documents(rig.stored) == [("a", graph_hash(one)), ("a", graph_hash(other))]
-    state = fold([created_event(runs_both), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
+    harness = ExecutionHarness(runs_both, {"a": act, "b": act}, journal=MemoryJournal())
+    assert await harness.run() == "completed"
+    assert documents(harness.stored) == [("a", graph_hash(one)), ("a", graph_hash(other))]
+    state = fold([created_event(runs_both), *(e._replace(seq=e.seq + 1) for e in harness.stored)])
     inside = state.nested_graphs
     assert inside.documents == {graph_hash(g): g.to_document() for g in (one, other)}
     assert inside.runs["b[49]/"] == graph_hash(one)
@@ -542,16 +550,16 @@ async def test_the_document_of_a_nested_graph_is_stored_once() -> None:
 @virtual_time
 async def test_the_document_of_a_nested_graph_is_not_stored_again_after_a_restart() -> None:
     body = parse_graph("q")
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"),
         {"a": runs_graph("k", body), "q": asks()},
         journal=MemoryJournal(),
-        parks=True,
+        parks="always",
     )
-    assert await rig.run() == "paused"
-    stored = list(rig.stored)
-    following = recovered(rig, stored)
-    done = following.execution.answer(rig.request_id(), "yes")
+    assert await harness.run() == "paused"
+    stored = list(harness.stored)
+    following = recovered(harness, stored)
+    done = following.execution.answer(harness.request_id(), "yes")
     assert await following.run() == "completed"
     await done
     assert documents([*stored, *following.stored]) == [("a", graph_hash(body))]
@@ -587,8 +595,8 @@ async def test_many_nested_runs_leave_nothing(runs: int) -> None:
 
     graph = parse_graph("before a between b after", "before>a", "a>between", "between>b", "b>after")
     looks = dict.fromkeys(("before", "between", "after"), look)
-    rig = ExecutionHarness(graph, {**looks, "a": loop, "b": loop}, journal=MemoryJournal())
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(graph, {**looks, "a": loop, "b": loop}, journal=MemoryJournal())
+    assert await harness.run() == "completed"
     before, between, after = left
     assert between == before
     assert after == before

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError, StoreError
 from planwave.events import Event, fold
+from planwave.executor.driver.execution import Parking
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
@@ -28,6 +29,7 @@ from tests.support.engine.generic_nodes import (
     MemoryJournal,
     result_with,
 )
+from tests.support.examples import examples
 from tests.support.graph.builders import make_edge
 from tests.support.virtual_loop import virtual_time
 
@@ -158,7 +160,7 @@ class RandomNestedRuns:
                     found[item] = await one(context, item)
 
             try:
-                async with asyncio.TaskGroup() as group:
+                async with context.task_group() as group:
                     for _ in range(workers):
                         group.create_task(work())
             except BaseExceptionGroup as errors:
@@ -170,12 +172,12 @@ class RandomNestedRuns:
     # -- lives
 
     async def run_once(
-        self, stored: list[Event], cut: int | None, *, parks: bool, answers: str | None = None
+        self, stored: list[Event], cut: int | None, *, parks: Parking, answers: str | None = None
     ) -> tuple[list[Event], str]:
         """Run in one more process, or load the execution only for an answer."""
         ledger = MemoryJournal(fail_at=None if cut is None else cut + 1)
         past = History(stored) if stored else None
-        rig = ExecutionHarness(
+        harness = ExecutionHarness(
             self.graph,
             self.acts,
             self.options,
@@ -186,19 +188,22 @@ class RandomNestedRuns:
             epoch=next(self.owners),
             reuse=self.reuse,
         )
-        if not parks:
-            rig.answer_every_request(2, "yes", fold(stored).requests if stored else ())
+        if parks == "never":
+            harness.answer_every_request(2, "yes", fold(stored).requests if stored else ())
         if answers is not None:
-            rig.execution.answer(answers, "yes")
-            rig.execution.interrupt(at_once=True)
+            harness.execution.answer(answers, "yes")
+            harness.execution.interrupt(at_once=True)
         status = "cut off"
         with suppress(StoreError):
-            status = await rig.run()
+            status = await harness.run()
         return [*stored, *ledger.events], status
 
 
+PARKING: tuple[Parking, ...] = ("never", "always")
+
+
 async def run_with_interruptions(
-    scene: RandomNestedRuns, choose: Random, cuts: int, *, parks: bool
+    scene: RandomNestedRuns, choose: Random, cuts: int, *, parks: Parking
 ) -> list[Event]:
     """Run an execution with some interruptions; return all its stored events."""
     stored: list[Event] = []
@@ -210,7 +215,7 @@ async def run_with_interruptions(
         scene.ran.clear()
         scene.made.clear()
         answers: str | None = None
-        if parks and stored:
+        if parks != "never" and stored:
             state = fold(stored)
             if state.requests and (state.status == "paused" or choose.random() < 0.2):
                 answers = choose.choice(list(state.requests))
@@ -245,7 +250,7 @@ def check(scene: RandomNestedRuns, stored: list[Event]) -> None:
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_an_interrupted_nested_run_ends_as_without_the_interruption(seed: int) -> None:
     cut_off(seed)
 
@@ -261,9 +266,9 @@ def test_many_more_interrupted_nested_runs_end_as_without_the_interruption(seed:
 async def cut_off(seed: int) -> None:
     """Run a scene without and with interruptions, with and without parking: the ends are equal."""
     scene = RandomNestedRuns(Random(seed))  # noqa: S311 - a test's choices
-    whole = await run_with_interruptions(scene, Random(seed), 0, parks=False)  # noqa: S311
+    whole = await run_with_interruptions(scene, Random(seed), 0, parks="never")  # noqa: S311
     check(scene, whole)
-    for parks in (False, True):
+    for parks in PARKING:
         choose = Random(seed)  # noqa: S311
         stored = await run_with_interruptions(scene, choose, 1 + choose.randrange(6), parks=parks)
         check(scene, stored)

@@ -13,6 +13,8 @@ from planwave.executor.options import RunOptions
 from planwave.graph.model import Graph, Policy
 from planwave.graph.protocols import Suspension
 from tests.support.engine.behaviors import asks, fails_with, forever, returns_after, runs_graph
+from tests.support.engine.event_histories import created_event
+from tests.support.engine.event_invariants import check_events
 from tests.support.engine.generic_nodes import (
     ExecutionHarness,
     MemoryJournal,
@@ -30,22 +32,25 @@ async def test_a_node_whose_nested_runs_all_wait_is_parked_and_its_execution_pau
     tasks: list[int] = []
 
     async def outer(inputs: Inputs, context: Context) -> Any:
-        async with asyncio.TaskGroup() as group:
+        async with context.task_group() as group:
             for key in "xy":
                 group.create_task(context.runtime.run_graph(key, parse_graph("q"), {}))
         return result_with("done")
 
-    rig = ExecutionHarness(
-        parse_graph("a b", "a>b"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks=True
+    harness = ExecutionHarness(
+        parse_graph("a b", "a>b"),
+        {"a": outer, "q": asks()},
+        journal=MemoryJournal(),
+        parks="always",
     )
     before = len(asyncio.all_tasks())
-    assert await rig.run() == "paused"
+    assert await harness.run() == "paused"
     tasks.append(len(asyncio.all_tasks()))
     assert tasks == [before]
-    state = fold(rig.stored)
+    state = fold(harness.stored)
     assert [state.nodes[p].status for p in ("a", "a[x]/q", "a[y]/q")] == ["waiting"] * 3
     assert state.current_node_id == "a[x]/q"
-    assert rig.event_names("node.parked", "execution.paused") == [
+    assert harness.event_names("node.parked", "execution.paused") == [
         "node.parked a",
         "execution.paused",
     ]
@@ -53,7 +58,7 @@ async def test_a_node_whose_nested_runs_all_wait_is_parked_and_its_execution_pau
 
 @virtual_time
 async def test_an_answer_unparks_every_node_around_it_the_outermost_first() -> None:
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"),
         {
             "a": runs_graph("k", parse_graph("b")),
@@ -63,9 +68,9 @@ async def test_an_answer_unparks_every_node_around_it_the_outermost_first() -> N
         journal=MemoryJournal(),
     )
 
-    rig.answer_after(1)
-    assert await rig.run() == "completed"
-    names = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
+    harness.answer_after(1)
+    assert await harness.run() == "completed"
+    names = harness.event_names("node.parked", "node.unparked", "node.answered", "node.started")
     assert names == [
         "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
         "node.parked a[k]/b", "node.parked a",
@@ -78,19 +83,21 @@ async def test_an_answer_unparks_every_node_around_it_the_outermost_first() -> N
 async def test_a_nested_request_is_answered_while_the_execution_is_only_stored(cut: bool) -> None:
     acts = {"a": runs_graph("k", parse_graph("b c")), "b": runs_graph("k", parse_graph("q"))}
 
-    rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks(), "c": forever if cut else None}, parks=True,
+    harness = ExecutionHarness(parse_graph("a"), {**acts, "q": asks(), "c": forever if cut else None}, parks="always",
               journal=MemoryJournal())  # fmt: skip
     if cut:  # a does not wait yet when its process ends
-        rig.interrupt_after(1)
-    assert await rig.run() == ("interrupted" if cut else "paused")
-    rig.behaviors["c"] = result_with("c")
-    ((request_id, request),) = fold(rig.stored).requests.items()
+        harness.interrupt_after(1)
+    assert await harness.run() == ("interrupted" if cut else "paused")
+    harness.behaviors["c"] = result_with("c")
+    ((request_id, request),) = fold(harness.stored).requests.items()
     assert request.path == "a[k]/b[k]/q"
-    stored = await events_after_command(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
+    stored = await events_after_command(
+        harness, harness.stored, lambda e: e.answer(request_id, "yes")
+    )
     unparked = [e.path for e in stored if e.type == "node.unparked"]
     assert unparked == (["a[k]/b"] if cut else ["a", "a[k]/b"])
     assert fold(stored).requests == {}
-    last = recovered(rig, stored)
+    last = recovered(harness, stored)
     assert await last.run() == "completed"
     value = last.execution.outputs["a"]["output"].value
     assert value["b"]["output"] == {"q": {"output": [None, "yes"]}}
@@ -98,11 +105,11 @@ async def test_a_nested_request_is_answered_while_the_execution_is_only_stored(c
 
 @virtual_time
 async def test_a_nested_request_times_out_while_the_execution_is_only_stored() -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks("s", 50, "nobody")}, parks=True,
+    harness = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks("s", 50, "nobody")}, parks="always",
               journal=MemoryJournal())  # fmt: skip
-    assert await rig.run() == "paused"
-    ((request_id, _),) = fold(rig.stored).requests.items()
-    following = recovered(rig, rig.stored)
+    assert await harness.run() == "paused"
+    ((request_id, _),) = fold(harness.stored).requests.items()
+    following = recovered(harness, harness.stored)
     following.execution.expire(request_id)
     assert await following.run() == "completed"
     (answered,) = following.data_of("node.answered")
@@ -112,7 +119,7 @@ async def test_a_nested_request_times_out_while_the_execution_is_only_stored() -
 @virtual_time
 async def test_a_nested_request_times_out_in_a_resumed_node() -> None:
     async def works(inputs: Inputs, context: Context) -> Any:
-        async with asyncio.TaskGroup() as group:
+        async with context.task_group() as group:
             group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
             with context.own_work():
                 await asyncio.sleep(1_000)
@@ -121,13 +128,13 @@ async def test_a_nested_request_times_out_in_a_resumed_node() -> None:
         await asyncio.sleep(100)  # before it asks again
         return await runs_graph("k", parse_graph("q"))(inputs, context)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"), {"a": works, "q": asks("s", 50, "nobody")}, journal=MemoryJournal()
     )
-    rig.interrupt_after(10)
-    assert await rig.run() == "interrupted"
-    rig.behaviors["a"] = busy
-    following = recovered(rig, rig.stored)
+    harness.interrupt_after(10)
+    assert await harness.run() == "interrupted"
+    harness.behaviors["a"] = busy
+    following = recovered(harness, harness.stored)
     assert await following.run() == "completed"
     times = {e.type: n for n, e in enumerate(following.stored)}
     assert times["node.answered"] < times["node.completed"]
@@ -140,17 +147,19 @@ async def test_a_nested_request_times_out_in_a_resumed_node() -> None:
 async def test_a_waiting_nested_node_can_be_cancelled_alone_or_with_its_node(
     path: str, stored: bool
 ) -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks()}, parks=stored,
+    harness = ExecutionHarness(parse_graph("a"), {"a": runs_graph("k", parse_graph("q")), "q": asks()}, parks="always" if stored else "never",
               journal=MemoryJournal())  # fmt: skip
     if not stored:
         loop = asyncio.get_running_loop()
-        loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
-    ended = await rig.run()
-    events = rig.stored
+        loop.call_later(1, lambda: harness.execution.cancel_node(path, "enough"))
+    ended = await harness.run()
+    events = harness.stored
     if stored:
-        events = await events_after_command(rig, events, lambda e: e.cancel_node(path, "enough"))
+        events = await events_after_command(
+            harness, events, lambda e: e.cancel_node(path, "enough")
+        )
     if stored and path != "a":
-        last = recovered(rig, events)
+        last = recovered(harness, events)
         ended, events = await last.run(), [*events, *last.stored]
     state = fold(events)
     assert state.status == "failed"
@@ -168,19 +177,19 @@ async def test_a_waiting_nested_node_can_be_cancelled_alone_or_with_its_node(
 async def test_an_execution_that_ends_cancels_its_nested_runs(end: str, inside: Any) -> None:
     acts = {"a": runs_graph("k", parse_graph("b")), "b": runs_graph("k", parse_graph("q"))}
     options = {"timeout": RunOptions(run_timeout_s=9), "stop": RunOptions(on_failure="stop")}
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a c"),
         {**acts, "q": inside, "c": fails_with(after_s=1) if end == "stop" else returns_after(0)},
         options.get(end, RunOptions()),
         journal=MemoryJournal(),
     )
     if end == "cancel":
-        asyncio.get_running_loop().call_later(1, rig.execution.cancel, "enough")
-    assert await rig.run() == ("cancelled" if end == "cancel" else "failed")
-    assert sorted(rig.event_names("node.cancelled")) == [
+        asyncio.get_running_loop().call_later(1, harness.execution.cancel, "enough")
+    assert await harness.run() == ("cancelled" if end == "cancel" else "failed")
+    assert sorted(harness.event_names("node.cancelled")) == [
         "node.cancelled a", "node.cancelled a[k]/b", "node.cancelled a[k]/b[k]/q",
     ]  # fmt: skip
-    rig.check_sequence()
+    harness.check_sequence()
 
 
 @virtual_time
@@ -194,21 +203,23 @@ async def test_a_node_with_own_work_is_not_parked() -> None:
             with context.own_work():
                 await asyncio.sleep(5)
 
-        async with asyncio.TaskGroup() as group:
+        async with context.task_group() as group:
             group.create_task(work())
             group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
         return result_with(1)
 
-    rig = ExecutionHarness(
-        parse_graph("a"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks=True
+    harness = ExecutionHarness(
+        parse_graph("a"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks="always"
     )
-    assert await rig.run() == "paused"
+    assert await harness.run() == "paused"
     assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
     assert began == [0]
 
 
+@pytest.mark.parametrize("is_counted", [True, False])
 @virtual_time
-async def test_a_node_that_starts_further_runs_is_not_parked() -> None:
+async def test_a_node_that_starts_further_runs_keeps_its_task(is_counted: bool) -> None:
+    """Where its tasks are not counted, it looks between two steps as if it only waited."""
     began: list[int] = []
 
     async def outer(inputs: Inputs, context: Context) -> Any:
@@ -219,18 +230,19 @@ async def test_a_node_that_starts_further_runs_is_not_parked() -> None:
             async with places:
                 await context.runtime.run_graph(key, graph, {})
 
-        async with asyncio.TaskGroup() as group:
+        group_of: Any = context.task_group if is_counted else asyncio.TaskGroup
+        async with group_of() as group:
             group.create_task(one("waits", parse_graph("q")))
             for n in range(20):
                 group.create_task(one(f"{n}", parse_graph("i")))
         return result_with(1)
 
-    rig = ExecutionHarness(
-        parse_graph("a"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks=True
+    harness = ExecutionHarness(
+        parse_graph("a"), {"a": outer, "q": asks()}, journal=MemoryJournal(), parks="always"
     )
-    assert await rig.run() == "paused"
+    assert await harness.run() == "paused"
     assert began == [1]
-    done = [path for path in rig.event_names("node.completed") if path.endswith("/i")]
+    done = [path for path in harness.event_names("node.completed") if path.endswith("/i")]
     assert len(done) == 20
 
 
@@ -246,11 +258,13 @@ async def test_nested_runs_that_are_not_requested_again_are_cancelled_when_their
 
     starts: list[int] = []
     acts = {"a": fickle, "b": runs_graph("k", parse_graph("q p")), "q": asks(), "p": asks()}
-    rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks=True)
-    assert await rig.run() == "paused"
-    request_id = next(iter(fold(rig.stored).requests))
-    stored = await events_after_command(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
-    last = recovered(rig, stored)
+    harness = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks="always")
+    assert await harness.run() == "paused"
+    request_id = next(iter(fold(harness.stored).requests))
+    stored = await events_after_command(
+        harness, harness.stored, lambda e: e.answer(request_id, "yes")
+    )
+    last = recovered(harness, stored)
     assert await last.run() == "completed"
     state = fold([*stored, *last.stored])
     assert {path: node.status for path, node in state.nodes.items()} == {
@@ -273,18 +287,18 @@ async def test_a_decision_about_an_interrupted_nested_node_is_applied_when_its_r
         return result_with("ran")
 
     inner = parse_graph("i", policies={"i": Policy(effect="once")})
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"), {"a": runs_graph("k", inner), "i": acts_once}, journal=MemoryJournal()
     )
-    rig.interrupt_after(1)
-    assert await rig.run() == "interrupted"
-    asking = recovered(rig, rig.stored)
+    harness.interrupt_after(1)
+    assert await harness.run() == "interrupted"
+    asking = recovered(harness, harness.stored)
     assert await asking.run() == "paused"
-    stored = [*rig.stored, *asking.stored]
+    stored = [*harness.stored, *asking.stored]
     ((request_id, _),) = fold(stored).requests.items()
     answer = {"decision": decision, "value": "given"}
-    stored = await events_after_command(rig, stored, lambda e: e.answer(request_id, answer))
-    last = recovered(rig, stored)
+    stored = await events_after_command(harness, stored, lambda e: e.answer(request_id, answer))
+    last = recovered(harness, stored)
     ended = await last.run()
     state = fold([*stored, *last.stored])
     outputs = state.nodes["a[k]/i"].outputs
@@ -325,7 +339,7 @@ class Asking(ExecutionHarness):
             for key in keys:
                 await context.runtime.run_graph(key, parse_graph("q"), {})
 
-        async with asyncio.TaskGroup() as workers:
+        async with context.task_group() as workers:
             workers.create_task(work())
             workers.create_task(work())
         return result_with(1)
@@ -345,10 +359,217 @@ class Asking(ExecutionHarness):
 @virtual_time
 async def test_a_node_is_not_parked_before_it_has_the_results_of_its_nested_runs() -> None:
     for journal in (None, MemoryJournal(), SlowLedger()):
-        rig = Asking(journal=journal)
-        assert await rig.run() == "completed"
-        told = rig.event_names("node.waiting", "node.answered", "node.parked", "node.unparked")
+        harness = Asking(journal=journal)
+        assert await harness.run() == "completed"
+        told = harness.event_names("node.waiting", "node.answered", "node.parked", "node.unparked")
         assert told[:7] == [
             "node.waiting a[0]/q", "node.waiting a[1]/q", "node.parked a",
             "node.answered a[1]/q", "node.unparked a", "node.waiting a[2]/q", "node.parked a",
         ]  # fmt: skip
+
+
+# -- nodes whose type is not replayable -------------------------------------------------------------
+
+
+class CallBesideAsking:
+    """A node that makes a call beside a graph that asks; it counts how the call went."""
+
+    def __init__(self) -> None:
+        self.begun = self.cancelled = self.ended = 0
+
+    async def call(self) -> str:
+        self.begun += 1
+        try:
+            await asyncio.sleep(0.03)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        self.ended += 1
+        return "called"
+
+    async def __call__(self, inputs: Inputs, context: Context) -> Any:
+        nested = context.runtime.run_graph("k", parse_graph("q"), {})
+        async with asyncio.TaskGroup() as group:
+            called, ran = group.create_task(self.call()), group.create_task(nested)
+        return result_with([called.result(), ran.result()["q"]["output"].value])
+
+
+@virtual_time
+async def test_a_call_beside_a_graph_that_asks_is_made_once() -> None:
+    node = CallBesideAsking()
+    harness = ExecutionHarness(
+        parse_graph("a:plain"),
+        {"a": node, "q": asks()},
+        journal=MemoryJournal(),
+        parks="replayable",
+    )
+    harness.answer_after(0.01)
+    assert await harness.run() == "completed"
+    assert (node.begun, node.cancelled, node.ended) == (1, 0, 1)
+    assert harness.execution.outputs["a"]["output"].value == ["called", [None, "yes"]]
+
+
+@virtual_time
+async def test_a_node_that_is_not_replayable_keeps_its_task_while_it_waits() -> None:
+    node = CallBesideAsking()
+    harness = ExecutionHarness(
+        parse_graph("a:plain"),
+        {"a": node, "q": asks()},
+        journal=MemoryJournal(),
+        parks="replayable",
+    )
+    running = asyncio.get_running_loop().create_task(harness.run())
+    await asyncio.sleep(3_600)
+    assert not running.done()
+    assert harness.execution.status == "paused"
+    assert fold(harness.stored).nodes["a"].status == "waiting"
+    await harness.execution.answer(harness.request_id(), "yes")
+    assert await running == "completed"
+    assert (node.begun, node.cancelled) == (1, 0)
+    assert len(harness.event_names("node.started")) == 2
+
+
+@pytest.mark.parametrize("effect", ["none", "once"])
+@virtual_time
+async def test_a_node_that_lost_its_task_runs_again_as_after_a_crash(effect: Any) -> None:
+    node = CallBesideAsking()
+    graph = parse_graph("a:plain", policies={"a": Policy(effect=effect)})
+    harness = ExecutionHarness(
+        graph, {"a": node, "q": asks()}, journal=MemoryJournal(), parks="always"
+    )
+    assert await harness.run() == "paused"
+    assert node.ended == 1, "what goes on by itself has time to end"
+    (request_id,) = fold(harness.stored).requests
+    stored = await events_after_command(
+        harness, harness.stored, lambda e: e.answer(request_id, "yes")
+    )
+    last = recovered(harness, stored)
+    if effect == "once":
+        assert await last.run() == "paused"
+        (asked,) = fold(stored).requests.values()
+        assert (asked.path, asked.request["kind"], node.begun) == ("a", "interrupted", 1)
+    else:
+        assert await last.run() == "completed"
+        (started,) = last.data_of("node.started", "a")
+        assert (started["reentry"], node.begun) == (1, 2)
+
+
+@virtual_time
+async def test_a_parked_node_that_ends_by_itself_is_unparked_first() -> None:
+    async def impatient(inputs: Inputs, context: Context) -> Any:
+        try:
+            async with asyncio.timeout(5):
+                await context.runtime.run_graph("k", parse_graph("q"), {})
+        except TimeoutError:
+            context.emit("log", {"message": "no answer"})
+            return result_with("went on")
+
+    harness = ExecutionHarness(
+        parse_graph("a:plain b", "a>b"), {"a": impatient, "q": asks()}, journal=MemoryJournal()
+    )
+    assert await harness.run() == "completed"
+    names = harness.event_names("node.parked", "node.unparked", "node.completed", "node.cancelled")
+    assert names == [
+        "node.parked a", "node.unparked a", "node.cancelled a[k]/q", "node.completed a",
+        "node.completed b",
+    ]  # fmt: skip
+    check_events(
+        [created_event(harness.program.graph), *(e._replace(seq=e.seq + 1) for e in harness.stored)]
+    )
+
+
+# -- nodes that ask while graphs run inside them ----------------------------------------------------
+
+
+class AsksBesideNested:
+    """A node that opens a nested run, asks without waiting for it, and takes its result afterwards."""
+
+    def __init__(self, inside: Graph) -> None:
+        self.inside = inside
+
+    async def __call__(self, inputs: Inputs, context: Context) -> Any:
+        nested = context.runtime.run_graph("k", self.inside, {})
+        self.task = asyncio.get_running_loop().create_task(nested)
+        await asyncio.sleep(1)
+        return Suspension({"kind": "go-on"}, "state")
+
+    async def resume(self, inputs: Inputs, context: Context, state: Any, answer: Any) -> Any:
+        outputs = await context.runtime.run_graph("k", self.inside, {})
+        return result_with([state, answer, {n: o["output"].value for n, o in outputs.items()}])
+
+    def harness(self, **more: Any) -> ExecutionHarness:
+        acts = {"a": self, "a:resume": self.resume, "i": self.works, "q": asks()}
+        return ExecutionHarness(parse_graph("a:plain"), acts, journal=MemoryJournal(), **more)
+
+    async def works(self, inputs: Inputs, context: Context) -> Any:
+        self.begun = getattr(self, "begun", 0) + 1
+        await asyncio.sleep(10)
+        return result_with("worked")
+
+
+@pytest.mark.parametrize("answered_at", [5, 50])
+@virtual_time
+async def test_nested_runs_go_on_while_their_node_waits_for_an_answer(answered_at: int) -> None:
+    node = AsksBesideNested(parse_graph("i"))
+    harness = node.harness()
+    harness.answer_after(answered_at)
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == ["state", "yes", {"i": "worked"}]
+    assert node.begun == 1
+    assert harness.event_names("node.cancelled") == []
+    assert node.task.cancelled()
+    assert asyncio.get_running_loop().time() == max(answered_at, 10)
+
+
+@pytest.mark.parametrize("interrupted_at", [5, 50])
+@virtual_time
+async def test_such_nested_runs_are_attached_again_by_another_process(interrupted_at: int) -> None:
+    node = AsksBesideNested(parse_graph("i"))
+    harness = node.harness()
+    harness.interrupt_after(interrupted_at)
+    assert await harness.run() == "interrupted"
+    following = recovered(harness, harness.stored)
+    answered = following.execution.answer(following_request(harness), "yes")
+    assert await following.run() == "completed"
+    await answered
+    assert following.execution.outputs["a"]["output"].value == ["state", "yes", {"i": "worked"}]
+    assert node.begun == (2 if interrupted_at < 10 else 1)
+
+
+def following_request(harness: ExecutionHarness) -> str:
+    return next(id_ for id_, each in fold(harness.stored).requests.items() if each.path == "a")
+
+
+@virtual_time
+async def test_a_graph_may_ask_inside_a_node_that_asks_itself() -> None:
+    harness = AsksBesideNested(parse_graph("q")).harness()
+    running = asyncio.get_running_loop().create_task(harness.run())
+    await asyncio.sleep(5)
+    assert harness.execution.status == "paused"
+    inner, outer = (each["request_id"] for each in harness.data_of("node.waiting"))
+    await harness.execution.answer(outer, "first")
+    await asyncio.sleep(5)
+    assert fold(harness.stored).nodes["a"].status == "waiting"
+    await harness.execution.answer(inner, "second")
+    assert await running == "completed"
+    value = harness.execution.outputs["a"]["output"].value
+    assert value == ["state", "first", {"q": [None, "second"]}]
+
+
+@pytest.mark.parametrize("what", ["a", "a[k]/i", "all"])
+@virtual_time
+async def test_what_runs_inside_a_node_that_asks_can_be_cancelled(what: str) -> None:
+    harness = AsksBesideNested(parse_graph("i")).harness()
+    running = asyncio.get_running_loop().create_task(harness.run())
+    await asyncio.sleep(5)
+    if what == "all":
+        harness.execution.cancel("enough")
+    else:
+        await harness.execution.cancel_node(what, "enough")
+    if what == "a[k]/i":
+        await harness.execution.answer(harness.request_id(), "yes")
+    assert await running == ("cancelled" if what == "all" else "failed")
+    names = harness.event_names("node.cancelled", "node.failed")
+    last = "node.failed a" if what == "a[k]/i" else "node.cancelled a"
+    assert names == ["node.cancelled a[k]/i", last]
+    assert fold(harness.stored).requests == {}

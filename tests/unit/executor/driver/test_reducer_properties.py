@@ -4,6 +4,7 @@ Each script is played twice: turn by turn through ``reduce``, and through the ru
 a script waits for its next step. A step is its result, a graph that it runs inside itself, or a once
 value that it makes. While it waits for its nested run, it has no steps, and it is parked when that run
 only waits for answers. Several steps may happen in one turn, and the process may crash between turns.
+Some executions wait for the approval of their plan first.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import NodeError, PlanwaveError
-from planwave.events import Event
+from planwave.events import Event, fold
 from planwave.events.paths import nested_prefix
 from planwave.executor.driver.effects import (
     CancelTask,
     CancelTimer,
-    CheckIdle,
     DeliverOutcome,
     Effect,
     KeepOnceValue,
@@ -43,8 +43,8 @@ from planwave.executor.messages import (
     CancelNode,
     Message,
     NestedRunRequested,
+    NodeActivityChanged,
     OnceValueMade,
-    ParkNode,
     PauseExecution,
     ResumeExecution,
     Timer,
@@ -54,12 +54,14 @@ from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
-from planwave.executor.state import DONE, NESTED, RUNNING, Attempt, GraphRun, ReplyTo
+from planwave.executor.requests import OWN_PATH
+from planwave.executor.state import DONE, Attempt, GraphRun, ReplyTo
 from planwave.graph.model import DataValue, Graph
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.protocols import ExecutionResult, Suspension
 from tests.support.engine.generic_nodes import TERMINAL_TYPES, ExecutionHarness, GenericCatalog
 from tests.support.engine.random_schedules import SOURCE_HANDLES, ByteChoices
+from tests.support.examples import examples
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_execution_properties import SETTLED, Scene
@@ -67,7 +69,9 @@ from tests.unit.executor.driver.test_execution_properties import SETTLED, Scene
 AT = "2026-01-01T00:00:00.000000+00:00"
 MAX_STEPS = 60
 SETTLE_ROUNDS = 100
-"""More than a node around a node takes to be parked, with the idle checks of both."""
+"""More than a node around a node takes to be parked."""
+TASK: Any = object()
+"""Stands for the task of each attempt."""
 
 INNER_GRAPHS = parse_graph("x y", "x.p>y.x"), parse_graph("x")
 MAX_DEPTH = 2
@@ -87,14 +91,15 @@ class ReducerDriver:
     Attributes:
         running: The attempts that wait for their next step, by path.
         nesting: The attempts that wait for a nested run, by reply token.
-        idle_checks: The idle checks of each turn that are still to be made.
+        followed: The attempts that got an outcome since they were last looked at.
     """
 
     scene: Scene
+    approval: Any = None
     events: list[Event] = field(default_factory=list[Event])
     running: dict[str, Attempt] = field(default_factory=dict[str, Attempt])
     nesting: dict[ReplyTo, Attempt] = field(default_factory=dict[ReplyTo, Attempt])
-    idle_checks: list[list[CheckIdle]] = field(default_factory=list[list[CheckIdle]])
+    followed: list[Attempt] = field(default_factory=list[Attempt])
     timers: dict[Timer, float] = field(default_factory=dict[Timer, float])
     replies: dict[int, PlanwaveError | None] = field(default_factory=dict[int, Any])
     commands: int = 0
@@ -110,10 +115,11 @@ class ReducerDriver:
         self.host = NodeHost("x1", None, None, None, None, None)
         root = create_graph_run(self.program, self.host, self.scene.options, None)
         self.state = RunState("x1", root, self.scene.options, history=history)
-        for each in (self.running, self.nesting, self.timers, self.idle_checks):
+        for each in (self.running, self.nesting, self.timers, self.followed):
             each.clear()
         is_recovery = history is not None and history.pause_reason is None
-        begin(self.state, self.now, is_recovery=is_recovery)
+        approval = self.approval if history is None else None
+        begin(self.state, self.now, is_recovery=is_recovery, approval=approval)
         self.turn()
 
     @property
@@ -132,15 +138,12 @@ class ReducerDriver:
         for effect in effects:
             if isinstance(effect, StartAttempt) and effect.attempt.phase is not DONE:
                 commit(self.state, effect, self.now)
+                effect.attempt.task = TASK
                 self.running[effect.attempt.path] = effect.attempt
         for effect in effects:
             self.perform(effect)
-        of_commits = self.state.drain_effects()
-        for effect in of_commits:
+        for effect in self.state.drain_effects():  # of commits
             self.perform(effect)
-        checks = [each for each in [*effects, *of_commits] if isinstance(each, CheckIdle)]
-        if checks:
-            self.idle_checks.append(checks)
 
     def perform(self, effect: Effect) -> None:
         match effect:
@@ -154,9 +157,10 @@ class ReducerDriver:
                 self.replies[reply] = error
             case Reply(reply):
                 self.proceed(reply)
-            case DeliverOutcome(_, reply):
+            case DeliverOutcome(attempt, reply):
                 commit(self.state, effect, self.now)
                 self.proceed(reply)
+                self.followed.append(attempt)
             case KeepOnceValue(reply=reply):
                 commit(self.state, effect, self.now)
                 self.proceed(reply)
@@ -178,21 +182,17 @@ class ReducerDriver:
             self.running[attempt.path] = attempt
 
     def settle(self) -> None:
-        """Fire the timers that are due, and make the idle checks, with what follows from them."""
+        """Fire the timers that are due, and look at what nodes do, with what follows from both."""
         while True:
             due = [timer for timer, at_s in self.timers.items() if at_s <= self.clock_s]
             for timer in due:
                 del self.timers[timer]
-            if due:
-                self.turn(*map(TimerFired, due))
-            elif self.idle_checks:
-                self.turn(*(
-                    ParkNode(each.attempt, each.activity) for each in self.idle_checks.pop(0)
-                    if each.attempt.activity == each.activity
-                    and each.attempt.phase in (RUNNING, NESTED)
-                ))  # fmt: skip
-            else:
+            followed, self.followed = self.followed, []
+            for attempt in followed:
+                attempt.due_outcomes -= 1
+            if not (due or followed):
                 return
+            self.turn(*map(TimerFired, due), *map(NodeActivityChanged, followed))
 
     def play(self, steps: Turn) -> None:
         """Play the steps of one turn; commands reach the mailbox before the messages of nodes."""
@@ -216,6 +216,8 @@ class ReducerDriver:
         match kind:
             case "answer":
                 return AnswerRequest(about, "yes", reply)
+            case "approve" | "reject":
+                return AnswerRequest(about, {"decision": kind}, reply)
             case "cancel-node":
                 return CancelNode(about, "not needed", reply)
             case "pause":
@@ -260,7 +262,7 @@ class ReducerDriver:
         of_inputs = hashlib.sha256(canonical_json([{}, {}]).encode()).hexdigest()
         return NestedRunRequested(
             attempt, key, (graph_hash(graph), of_inputs), prefix, graph_run,
-            self.wait_for_reply(attempt),
+            self.wait_for_reply(attempt), True,
         )  # fmt: skip
 
     def possible_steps(self, choices: ByteChoices) -> list[Step]:
@@ -274,7 +276,9 @@ class ReducerDriver:
                 run = "kl"[choices.below(2)], INNER_GRAPHS[choices.one_in(4)]
                 steps.append(("nest", (path, run)))
         steps += [("wait", at_s) for at_s in sorted(self.timers.values())[:1]]
-        steps += [("answer", request_id) for request_id, _ in self.state.requests]
+        for request_id, request in self.state.requests:
+            decisions = ("approve", "reject") if request.path == OWN_PATH else ("answer",)
+            steps += [(decision, request_id) for decision in decisions]
         steps = steps * 3
         steps += [("cancel-node", [*nodes, *self.running][choices.below(len(nodes))])]
         steps += [("pause", None), ("resume", None), ("crash", None)]
@@ -320,7 +324,8 @@ def random_outcome(choices: ByteChoices, path: str) -> Outcome:
 def play_random_script(source: bytes) -> tuple[ReducerDriver, list[Turn]]:
     """Play a random script to its end; return the driver, and what happened."""
     choices = ByteChoices(source)
-    driver = ReducerDriver(Scene(choices))
+    approval = {"kind": "plan-approval"} if choices.one_in(3) else None
+    driver = ReducerDriver(Scene(choices), approval)
     script: list[Turn] = []
     while driver.state.outcome is None:
         steps = driver.random_turn(choices)
@@ -332,8 +337,8 @@ def play_random_script(source: bytes) -> tuple[ReducerDriver, list[Turn]]:
 class LiveDriver:
     """Plays a script through the running driver, one turn at a time."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, scene: Scene, approval: Any) -> None:
+        self.scene, self.approval = scene, approval
         self.loop = asyncio.get_running_loop()
         self.events: list[Event] = []
         self.gates: dict[str, asyncio.Future[Step]] = {}
@@ -358,11 +363,12 @@ class LiveDriver:
         graphs = self.scene.graph, *INNER_GRAPHS
         acts = {node.id: self.act for graph in graphs for node in graph.nodes}
         resumed = {f"{node_id}:resume": self.act for node_id in acts}
-        self.rig = ExecutionHarness(
+        self.harness = ExecutionHarness(
             self.scene.graph, {**acts, **resumed}, self.scene.options, history=history,
             is_recovery=history is not None and history.pause_reason is None,
+            approval=self.approval if history is None else None,
         )  # fmt: skip
-        self.task = self.loop.create_task(self.rig.run())
+        self.task = self.loop.create_task(self.harness.run())
         await self.settle()
 
     async def settle(self) -> None:
@@ -370,9 +376,9 @@ class LiveDriver:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        self.rig.execution.interrupt(at_once=True)
+        self.harness.execution.interrupt(at_once=True)
         await self.task
-        self.events += self.rig.stored
+        self.events += self.harness.stored
 
     async def play(self, steps: Turn) -> None:
         kind, about = steps[0]
@@ -391,10 +397,12 @@ class LiveDriver:
                 self.refusals.append(error.code if isinstance(error, PlanwaveError) else None)
 
     def command(self, kind: str, about: Any) -> asyncio.Future[None] | None:
-        execution = self.rig.execution
+        execution = self.harness.execution
         match kind:
             case "answer":
                 return execution.answer(about, "yes")
+            case "approve" | "reject":
+                return execution.answer(about, {"decision": kind})
             case "cancel-node":
                 return execution.cancel_node(about, "not needed")
             case "pause":
@@ -413,13 +421,13 @@ async def _make(value: str) -> str:
 
 
 @given(st.binary(min_size=80, max_size=600))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_events_of_reduce_are_those_of_the_running_driver(source: bytes) -> None:
     reduced, script = play_random_script(source)
 
     @virtual_time
     async def scene() -> None:
-        live = LiveDriver(reduced.scene)
+        live = LiveDriver(reduced.scene, reduced.approval)
         begun_s = live.loop.time()
         await live.open(None)
         for steps in script:
@@ -443,7 +451,23 @@ _DURATIONS = ("duration_s", "own_time_s", "delay_s")
 
 
 @given(st.binary(min_size=80, max_size=600))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
+def test_nothing_starts_before_its_plan_is_approved(source: bytes) -> None:
+    driver, _ = play_random_script(source)
+    answers = [event.data for event in driver.events if "answer" in event.data]
+    approved = [data for data in answers if data["answer"] == {"decision": "approve"}]
+    has_started = any(event.type == "node.started" for event in driver.events)
+    assert driver.approval is None or not has_started or len(approved) == 1
+    for event in driver.events:
+        if driver.approval is not None and event.type == "node.started":
+            assert event.seq > next(
+                each.seq for each in driver.events if each.data.get("answer") is not None
+            )
+    fold(driver.events)
+
+
+@given(st.binary(min_size=80, max_size=600))
+@settings(max_examples=examples(150), deadline=None)
 def test_any_script_settles_each_node_once_and_replies_to_each_command_once(source: bytes) -> None:
     driver, _ = play_random_script(source)
     assert [event.seq for event in driver.events] == [*range(1, len(driver.events) + 1)]

@@ -15,6 +15,7 @@ from planwave.events import Event, fold
 from planwave.executor.recovery.history import History
 from tests.support.engine.generic_nodes import TERMINAL_TYPES, ExecutionHarness, MemoryJournal
 from tests.support.engine.random_schedules import ByteChoices
+from tests.support.examples import examples
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_execution_properties import SETTLED, Scene
 
@@ -38,7 +39,7 @@ class Interrupted(Scene):
         """Resume the execution for so many batches; return all events stored then."""
         ledger = MemoryJournal(fail_at=None if batches is None else batches + 1)
         past = History(stored) if stored else None
-        rig = ExecutionHarness(
+        harness = ExecutionHarness(
             self.graph,
             dict.fromkeys(self.plans, self.act),
             self.options,
@@ -46,9 +47,9 @@ class Interrupted(Scene):
             history=past,
             is_recovery=past is not None and past.is_started,
         )
-        rig.answer_every_request(2, None, fold(stored).requests if stored else ())
+        harness.answer_every_request(2, None, fold(stored).requests if stored else ())
         with suppress(StoreError):  # the next batch is not stored
-            await rig.run()
+            await harness.run()
         return [*stored, *ledger.events]
 
 
@@ -57,7 +58,7 @@ def settled_of(events: list[Event]) -> Counter[str | None]:
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @virtual_time
 async def test_an_interrupted_execution_ends_as_without_the_interruption(seed: int) -> None:
     # Seeds, not bytes: bytes that are made to be simple make graphs in which little happens.

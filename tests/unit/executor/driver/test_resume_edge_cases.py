@@ -31,14 +31,14 @@ async def test_a_nested_wait_does_not_count_for_the_run_timeout() -> None:
         await asyncio.sleep(3)
         return Suspension({})
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"),
         {"a": outer, "q": works_then_asks},
         RunOptions(run_timeout_s=7),
         journal=MemoryJournal(),
     )
-    rig.answer_after(1000)
-    assert await rig.run() == "completed"
+    harness.answer_after(1000)
+    assert await harness.run() == "completed"
 
 
 @virtual_time
@@ -47,15 +47,15 @@ async def test_the_run_timeout_continues_after_a_wait() -> None:
         await context.runtime.run_graph("k", parse_graph("q"), {})
         await asyncio.sleep(10_000)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"),
         {"a": outer, "q": asks(timeout_s=100)},
         RunOptions(run_timeout_s=7),
         journal=MemoryJournal(),
     )
-    assert await rig.run() == "failed"
-    assert rig.execution.error is not None
-    assert rig.execution.error["code"] == "run-timeout"
+    assert await harness.run() == "failed"
+    assert harness.execution.error is not None
+    assert harness.execution.error["code"] == "run-timeout"
     assert asyncio.get_running_loop().time() == pytest.approx(107, abs=0.1)
 
 
@@ -70,15 +70,15 @@ async def test_a_late_answer_is_rejected_with_its_reason_before_the_commit() -> 
 
     def late(path: str) -> None:
         try:
-            rig.execution.answer(ids[path], "late")
+            harness.execution.answer(ids[path], "late")
         except PlanwaveError as error:
             told[path] = error
 
     async def plays() -> None:
         await asyncio.sleep(40)
-        ids.update({r.attempt.path: i for i, r in rig.execution._run.requests})
-        rig.execution.cancel_node("a", "not needed")
-        rig.execution.answer(ids["c"], "yes")
+        ids.update({r.attempt.path: i for i, r in harness.execution._run.requests})
+        harness.execution.cancel_node("a", "not needed")
+        harness.execution.answer(ids["c"], "yes")
         await asyncio.sleep(0.5)
         late("a")
         late("c")
@@ -87,10 +87,10 @@ async def test_a_late_answer_is_rejected_with_its_reason_before_the_commit() -> 
 
     ids: dict[str, str] = {}
     acts = {"a": asks(timeout_s=100), "b": asks(timeout_s=50), "c": asks()}
-    rig = ExecutionHarness(parse_graph("a b c"), acts, journal=Slow())
+    harness = ExecutionHarness(parse_graph("a b c"), acts, journal=Slow())
     async with asyncio.TaskGroup() as group:
         group.create_task(plays())
-        assert await rig.run() == "failed"
+        assert await harness.run() == "failed"
     assert {path: (type(e), e.code) for path, e in told.items()} == {
         "a": (Gone, "request-closed"),
         "b": (Gone, "request-closed"),
@@ -122,12 +122,12 @@ async def test_a_resumed_join_any_keeps_its_stored_winner() -> None:
         read.extend(arrival.source_id for arrival in inputs.arrivals)
         return result_with("done")
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         graph, {"c": reads}, journal=MemoryJournal(), history=History(stored), is_recovery=True
     )
-    assert await rig.run() == "completed"
+    assert await harness.run() == "completed"
     assert read == ["b"]
-    (again,) = [e.data for e in rig.stored if e.type == "node.started"]
+    (again,) = [e.data for e in harness.stored if e.type == "node.started"]
     assert (again["via"], again["reentry"]) == (via, 1)
 
 
@@ -153,8 +153,8 @@ async def test_a_resumed_retry_delay_lasts_for_its_remaining_time(
         assert context.attempt == 2
         return result_with("done")
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         graph, {"a": works}, journal=MemoryJournal(), history=History(stored), is_recovery=True
     )
-    assert await rig.run() == "completed"
+    assert await harness.run() == "completed"
     assert began == [pytest.approx(time_left_s, abs=0.1)]

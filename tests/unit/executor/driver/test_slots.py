@@ -43,10 +43,10 @@ async def test_as_many_nodes_run_at_once_as_there_are_slots() -> None:
         return result_with(1)
 
     names = "a b c d e f"
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph(names), dict.fromkeys(names.split(), meets), RunOptions(max_parallel=3)
     )
-    assert await rig.run() == "completed"
+    assert await harness.run() == "completed"
 
 
 def test_never_more_nodes_run_at_once_than_there_are_slots() -> None:
@@ -72,11 +72,13 @@ async def test_slots_go_to_the_nodes_that_were_ready_first() -> None:
     work = Work()
     names = "c a b z y"
     graph = parse_graph(names, "c>z", "a>y")
-    rig = ExecutionHarness(graph, dict.fromkeys(names.split(), work), RunOptions(max_parallel=1))
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(
+        graph, dict.fromkeys(names.split(), work), RunOptions(max_parallel=1)
+    )
+    assert await harness.run() == "completed"
     assert work.most == 1
     assert work.order == ["c", "a", "b", "z", "y"]
-    assert rig.event_names("node.started") == [f"node.started {n}" for n in work.order]
+    assert harness.event_names("node.started") == [f"node.started {n}" for n in work.order]
 
 
 @virtual_time
@@ -89,8 +91,8 @@ async def test_a_node_holds_no_slot_during_its_nested_run() -> None:
 
     work = Work()
     acts = {"a": nests, "b": nests, "i": work}
-    rig = ExecutionHarness(parse_graph("a b"), acts, RunOptions(max_parallel=1))
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("a b"), acts, RunOptions(max_parallel=1))
+    assert await harness.run() == "completed"
     assert (work.most, len(work.order)) == (1, 4)
     assert asyncio.get_running_loop().time() == 4
 
@@ -103,9 +105,9 @@ async def test_a_node_resumes_after_its_nested_run_before_queued_nodes_start() -
 
     work = Work()
     acts = {"a": nests, "b": work, "c": work, "i": work}
-    rig = ExecutionHarness(parse_graph("a b c"), acts, RunOptions(max_parallel=1))
-    assert await rig.run() == "completed"
-    names = rig.event_names("node.started", "node.completed")
+    harness = ExecutionHarness(parse_graph("a b c"), acts, RunOptions(max_parallel=1))
+    assert await harness.run() == "completed"
+    names = harness.event_names("node.started", "node.completed")
     assert names.index("node.completed a") == names.index("node.completed a[k]/i") + 1
 
 
@@ -120,8 +122,8 @@ async def test_a_node_takes_its_slot_again_after_the_last_of_two_nested_runs() -
         return await work(inputs, context)
 
     acts = {"a": nests, "b": nests, "i": work, "j": work}
-    rig = ExecutionHarness(parse_graph("a b"), acts, RunOptions(max_parallel=2))
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("a b"), acts, RunOptions(max_parallel=2))
+    assert await harness.run() == "completed"
     assert work.most == 2
 
 
@@ -134,28 +136,32 @@ async def test_a_node_holds_no_slot_during_a_retry_delay_or_while_it_waits() -> 
 
     graph = parse_graph("a w b", policies={"a": Policy(retry=Retry(2, 100))})
     work = Work()
-    rig = ExecutionHarness(graph, {"a": shaky, "w": asks(), "b": work}, RunOptions(max_parallel=1))
+    harness = ExecutionHarness(
+        graph, {"a": shaky, "w": asks(), "b": work}, RunOptions(max_parallel=1)
+    )
     loop = asyncio.get_running_loop()
 
     def answer() -> None:
-        assert rig.execution.status == "executing"  # a will come back by itself
-        rig.execution.answer(rig.request_id(), 1)
+        assert harness.execution.status == "executing"  # a will come back by itself
+        harness.execution.answer(harness.request_id(), 1)
 
     loop.call_later(50, answer)
-    assert await rig.run() == "completed"
-    completed = rig.event_names("node.completed")
+    assert await harness.run() == "completed"
+    completed = harness.event_names("node.completed")
     assert completed == ["node.completed b", "node.completed w", "node.completed a"]
-    assert rig.data_of("execution.paused") == []
+    assert harness.data_of("execution.paused") == []
 
 
 @virtual_time
 async def test_a_queued_node_that_is_cancelled_never_starts() -> None:
     work = Work()
-    rig = ExecutionHarness(parse_graph("a b"), {"a": work, "b": work}, RunOptions(max_parallel=1))
-    asyncio.get_running_loop().call_later(0.5, rig.execution.cancel, "enough")
-    assert await rig.run() == "cancelled"
+    harness = ExecutionHarness(
+        parse_graph("a b"), {"a": work, "b": work}, RunOptions(max_parallel=1)
+    )
+    asyncio.get_running_loop().call_later(0.5, harness.execution.cancel, "enough")
+    assert await harness.run() == "cancelled"
     assert work.order == ["a"]
-    assert rig.event_names("node.started") == ["node.started a"]
+    assert harness.event_names("node.started") == ["node.started a"]
 
 
 @pytest.mark.parametrize("limit", [0, -1])
@@ -173,5 +179,7 @@ async def test_a_node_gets_simultaneous_results_of_nested_runs_in_one_slot() -> 
                 group.create_task(context.runtime.run_graph(key, parse_graph("i"), given))
         return result_with(1)
 
-    rig = ExecutionHarness(parse_graph("a b"), {"a": both, "b": both}, RunOptions(max_parallel=1))
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(
+        parse_graph("a b"), {"a": both, "b": both}, RunOptions(max_parallel=1)
+    )
+    assert await harness.run() == "completed"

@@ -29,10 +29,10 @@ def clock() -> str:
     return now.isoformat(timespec="microseconds")
 
 
-def rig_of(
+def harness_of(
     graph: Graph, acts: dict[str, Any], options: RunOptions, **more: Any
 ) -> ExecutionHarness:
-    """Return a rig whose events carry the time of the virtual loop."""
+    """Return a harness whose events carry the time of the virtual loop."""
     return ExecutionHarness(graph, acts, options, now=clock, **more)
 
 
@@ -42,14 +42,14 @@ def rig_of(
 @virtual_time
 async def test_a_pause_over_a_restart_does_not_count_for_the_run_timeout() -> None:
     options = RunOptions(run_timeout_s=5.0)
-    first = rig_of(parse_graph("a"), {"a": asks()}, options, journal=MemoryJournal())
+    first = harness_of(parse_graph("a"), {"a": asks()}, options, journal=MemoryJournal())
     running = asyncio.get_running_loop().create_task(first.run())
     await asyncio.sleep(1)
     await first.execution.pause(REQUESTED)
     first.execution.interrupt(at_once=True)
     assert await running == "interrupted"
     acts = {"a": asks(), "a:resume": returns_after(4.5)}
-    second = rig_of(parse_graph("a"), acts, options, history=History(first.stored))
+    second = harness_of(parse_graph("a"), acts, options, history=History(first.stored))
     running = asyncio.get_running_loop().create_task(second.run())
     await asyncio.sleep(60)
     assert second.execution.status == "paused"
@@ -76,13 +76,13 @@ def outer_of(seconds: float) -> Any:
 @virtual_time
 async def test_own_time_does_not_count_a_pause_during_a_nested_run(own_s: float, ends: str) -> None:
     options = RunOptions(node_timeout_s=3.0)
-    rig = rig_of(parse_graph("a"), {"a": outer_of(own_s), "i": returns_after(2)}, options)
-    running = asyncio.get_running_loop().create_task(rig.run())
+    harness = harness_of(parse_graph("a"), {"a": outer_of(own_s), "i": returns_after(2)}, options)
+    running = asyncio.get_running_loop().create_task(harness.run())
     await asyncio.sleep(1)
-    await rig.execution.pause()
+    await harness.execution.pause()
     await asyncio.sleep(100)
-    await rig.execution.resume()
-    assert await running == ends, rig.execution.error
+    await harness.execution.resume()
+    assert await running == ends, harness.execution.error
 
 
 @virtual_time
@@ -95,11 +95,11 @@ async def test_own_time_does_not_count_waiting_for_a_slot_after_a_nested_run() -
 
     graph = parse_graph("a b c", "b>c", policies={"c": Policy(timeout_s=50.0)})
     acts = {"a": outer, "b": returns_after(1), "c": returns_after(40), "i": asks()}
-    rig = rig_of(graph, acts, RunOptions(node_timeout_s=3.0, max_parallel=1))
-    running = asyncio.get_running_loop().create_task(rig.run())
+    harness = harness_of(graph, acts, RunOptions(node_timeout_s=3.0, max_parallel=1))
+    running = asyncio.get_running_loop().create_task(harness.run())
     await asyncio.sleep(2)  # c has the slot from now on
-    await rig.execution.cancel_node("a[k]/i", "enough")
-    assert await running == "completed", rig.execution.error
+    await harness.execution.cancel_node("a[k]/i", "enough")
+    assert await running == "completed", harness.execution.error
     assert asyncio.get_running_loop().time() == 43.5
 
 
@@ -115,20 +115,22 @@ async def test_own_time_before_a_wait_counts_after_it_also_over_a_restart(
 
     acts = {"a": works_then_asks, "i": returns_after(2.9), "a:resume": returns_after(own_s)}
     graph, options = parse_graph("a"), RunOptions(node_timeout_s=3.0)
-    rig = rig_of(graph, acts, options, journal=MemoryJournal(), parks=is_taken_up)
-    running = asyncio.get_running_loop().create_task(rig.run())
+    harness = harness_of(
+        graph, acts, options, journal=MemoryJournal(), parks="always" if is_taken_up else "never"
+    )
+    running = asyncio.get_running_loop().create_task(harness.run())
     await asyncio.sleep(10)
-    (waiting,) = rig.data_of("node.waiting")
+    (waiting,) = harness.data_of("node.waiting")
     assert (waiting["duration_s"], waiting["own_time_s"]) == (4.9, 2.0)
     if is_taken_up:
         assert await running == "paused"
-        rig = rig_of(graph, acts, options, history=History(rig.stored))
-        running = asyncio.get_running_loop().create_task(rig.run())
+        harness = harness_of(graph, acts, options, history=History(harness.stored))
+        running = asyncio.get_running_loop().create_task(harness.run())
         await asyncio.sleep(0)
-    await rig.execution.answer(waiting["request_id"], 1)
-    assert await running == ends, rig.execution.error
+    await harness.execution.answer(waiting["request_id"], 1)
+    assert await running == ends, harness.execution.error
     if ends == "failed":
-        assert rig.data_of("node.failed", "a")[0]["error"]["code"] == "node-timeout"
+        assert harness.data_of("node.failed", "a")[0]["error"]["code"] == "node-timeout"
 
 
 @virtual_time
@@ -139,13 +141,13 @@ async def test_a_wait_stored_without_own_time_counts_the_whole_duration() -> Non
 
     acts = {"a": works_then_asks, "a:resume": returns_after(1.1)}
     options = RunOptions(node_timeout_s=3.0)
-    first = rig_of(parse_graph("a"), acts, options, journal=MemoryJournal(), parks=True)
+    first = harness_of(parse_graph("a"), acts, options, journal=MemoryJournal(), parks="always")
     assert await first.run() == "paused"
     for event in first.stored:
         event.data.pop("own_time_s", None)
-    rig = rig_of(parse_graph("a"), acts, options, history=History(first.stored))
-    answered = rig.execution.answer(first.request_id(), 1)
-    assert await rig.run() == "failed"
+    harness = harness_of(parse_graph("a"), acts, options, history=History(first.stored))
+    answered = harness.execution.answer(first.request_id(), 1)
+    assert await harness.run() == "failed"
     await answered
 
 
@@ -189,8 +191,10 @@ async def test_a_node_with_own_work_beside_nested_runs_holds_a_slot(is_beside: b
         await work(5)
         return result_with(1)
 
-    rig = rig_of(parse_graph("a"), {"a": outer, "x": inner, "y": inner}, RunOptions(max_parallel=1))
-    assert await rig.run() == "completed"
+    harness = harness_of(
+        parse_graph("a"), {"a": outer, "x": inner, "y": inner}, RunOptions(max_parallel=1)
+    )
+    assert await harness.run() == "completed"
     assert work.most == 1
     assert asyncio.get_running_loop().time() == 20
 
@@ -206,10 +210,10 @@ async def test_a_node_that_waits_for_the_second_of_two_nested_runs_holds_no_slot
         return result_with(1)
 
     options = RunOptions(max_parallel=1, node_timeout_s=6.0)
-    rig = rig_of(
+    harness = harness_of(
         parse_graph("a"), {"a": outer, "x": returns_after(5), "y": returns_after(5)}, options
     )
-    assert await rig.run() == "completed", rig.execution.error
+    assert await harness.run() == "completed", harness.execution.error
 
 
 @virtual_time
@@ -222,5 +226,5 @@ async def test_a_nested_run_inside_a_once_call_gets_a_slot() -> None:
         return result_with(1)
 
     options = RunOptions(max_parallel=1, node_timeout_s=6.0)
-    rig = rig_of(parse_graph("a"), {"a": outer, "x": returns_after(5)}, options)
-    assert await rig.run() == "completed", rig.execution.error
+    harness = harness_of(parse_graph("a"), {"a": outer, "x": returns_after(5)}, options)
+    assert await harness.run() == "completed", harness.execution.error

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from planwave.errors import NodeError, PlanwaveError
 from planwave.events import Event
 from planwave.events.types import REQUESTED
+from planwave.executor.driver.execution import Parking
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History, is_paused_by_request
 from planwave.graph.model import Graph, Policy, Retry
@@ -26,6 +27,7 @@ from tests.support.engine.generic_nodes import (
     result_with,
 )
 from tests.support.engine.random_schedules import ByteChoices
+from tests.support.examples import examples
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
 
@@ -109,7 +111,7 @@ class Scene:
             node_timeout_s=(4.0, 2.0, None)[choices.below(3)],
             run_timeout_s=(None, 12.0)[choices.below(2)],
         )
-        self.parks = choices.below(2) == 1
+        self.parks: Parking = ("never", "always")[choices.below(2)]
         self.plans = {
             node: self._plan(level) for level, nodes in enumerate(LEVELS) for node in nodes
         }
@@ -119,7 +121,7 @@ class Scene:
         ]
         self.own = Own()
         self.stored: list[Event] = []
-        self.rig: ExecutionHarness | None = None
+        self.harness: ExecutionHarness | None = None
         self.running: asyncio.Task[str] | None = None
 
     # -- what the nodes do -------------------------------------------------------------------------
@@ -179,7 +181,7 @@ class Scene:
                 await self._busy(context, after)
 
         try:
-            async with asyncio.TaskGroup() as group:
+            async with context.task_group() as group:
                 for each, branch in enumerate(branches):
                     # What it does itself before it asks has to be known before anybody asks.
                     group.create_task(one(f"{number}.{each}", *branch))
@@ -199,7 +201,7 @@ class Scene:
         for node in self.plans:
             acts[node] = acts[f"{node}:resume"] = self.act
         past = History(self.stored) if self.stored else None
-        self.rig = rig = ExecutionHarness(
+        self.harness = harness = ExecutionHarness(
             self.graph, acts, self.options, journal=MemoryJournal(), now=clock, history=past,
             parks=self.parks, is_recovery=past is not None and past.pause_reason is None,
         )  # fmt: skip
@@ -210,20 +212,20 @@ class Scene:
             if event.type in STOPS:
                 self.own.keep(event)
 
-        rig.listeners.append(listen)
-        replies = [getattr(rig.execution, name)(*about) for name, about in commands]
-        self.running = asyncio.get_running_loop().create_task(rig.run())
+        harness.listeners.append(listen)
+        replies = [getattr(harness.execution, name)(*about) for name, about in commands]
+        self.running = asyncio.get_running_loop().create_task(harness.run())
         return replies
 
     async def send_command(self, name: str, *about: Any) -> None:
         """Send a command to the execution, in a new process if none runs it."""
-        assert self.rig is not None
+        assert self.harness is not None
         assert self.running is not None
         with contextlib.suppress(PlanwaveError):
             if self.running.done():
                 (replies,) = self.start((name, about))
             else:
-                replies = getattr(self.rig.execution, name)(*about)
+                replies = getattr(self.harness.execution, name)(*about)
             await replies
 
     @property
@@ -245,9 +247,9 @@ class Scene:
 
     async def crash(self) -> None:
         """End the process at once; another one takes the execution up, some time later."""
-        assert self.rig is not None
+        assert self.harness is not None
         assert self.running is not None
-        self.rig.execution.interrupt(at_once=True)
+        self.harness.execution.interrupt(at_once=True)
         await self.running
         if self.has_ended:
             return
@@ -323,7 +325,7 @@ def check_nodes(scene: Scene, limit_s: float | None) -> None:
 
 
 @given(st.binary(min_size=80, max_size=320))
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 def test_limits_of_time_and_slots_hold_in_any_order_of_events(source: bytes) -> None:
     scene = Scene(source)
     virtual_time(scene.plays)()

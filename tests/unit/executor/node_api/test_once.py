@@ -39,10 +39,10 @@ async def test_a_value_is_computed_once_per_node_and_key_also_by_concurrent_call
         return result_with([t.result() for t in tasks])
 
     policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
-    rig = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
+    assert await harness.run() == "completed"
     assert calls == ["a"]
-    assert rig.execution.outputs["a"]["output"].value == [1, 1, 1]
+    assert harness.execution.outputs["a"]["output"].value == [1, 1, 1]
 
 
 @virtual_time
@@ -60,9 +60,9 @@ async def test_a_failed_computation_is_repeated_by_the_next_caller() -> None:
             await context.runtime.once("k", fn)
         return result_with(await context.runtime.once("k", fn))
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": act})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == "made"
+    harness = ExecutionHarness(parse_graph("a"), {"a": act})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == "made"
 
 
 @virtual_time
@@ -84,14 +84,14 @@ async def test_a_value_is_stored_before_it_is_returned_and_found_after_a_crash()
         return result_with(value["n"])
 
     ledger = MemoryJournal()
-    rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=ledger)
-    rig.interrupt_after(1)
-    assert await rig.run() == "interrupted"
+    harness = ExecutionHarness(parse_graph("a"), {"a": act}, journal=ledger)
+    harness.interrupt_after(1)
+    assert await harness.run() == "interrupted"
     assert seen == [1], "it was given before it was stored"
-    last = recovered(rig, rig.stored)
+    last = recovered(harness, harness.stored)
     assert await last.run() == "completed"
     assert calls == [1]
-    assert rig.data_of("node.event") == [
+    assert harness.data_of("node.event") == [
         {"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}
     ]
 
@@ -111,6 +111,6 @@ async def test_a_value_that_is_not_json_or_too_large_is_rejected() -> None:
             codes.append(refused.value.code)
         return result_with(1)
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": act}, RunOptions(max_result_bytes=50))
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("a"), {"a": act}, RunOptions(max_result_bytes=50))
+    assert await harness.run() == "completed"
     assert codes == ["result-not-json", "limit-exceeded"]

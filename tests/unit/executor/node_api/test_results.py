@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planwave.errors import NodeError
-from planwave.executor.node_api.results import error_names, validate_result
+from planwave.executor.node_api.results import error_names, to_node_error, validate_result
 from planwave.executor.program import BoundNode
 from planwave.graph.model import DataValue, Graph, Node, Policy, Port
 from planwave.graph.ports import fixed_outputs
@@ -20,6 +21,8 @@ from tests.support.graph.fake_catalog import parse_graph
 from tests.support.graph.json_values import nested_lists
 from tests.support.virtual_loop import virtual_time
 
+HERE = Path(__file__).relative_to(Path.cwd())
+
 Inputs = Context = Any
 
 
@@ -28,17 +31,17 @@ Inputs = Context = Any
 )
 @virtual_time
 async def test_a_result_that_is_not_json_fails_the_node(value: Any) -> None:
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b", "a>b"),
         {"a": result_with(value, "h")},
         journal=MemoryJournal(),
     )
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed")
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed")
     assert failed["error"]["code"] == "result-not-json"
     assert "'a'" in failed["error"]["message"]
     assert "'h'" in failed["error"]["message"]
-    assert rig.event_names("node.blocked") == ["node.blocked b"]
+    assert harness.event_names("node.blocked") == ["node.blocked b"]
 
 
 ODD_RESULTS = {
@@ -68,11 +71,11 @@ async def test_an_invalid_result_fails_the_node(what: str) -> None:
     async def act(inputs: Inputs, context: Context) -> Any:
         return result
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed")
+    harness = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed")
     assert failed["error"]["code"] == code
-    for event in rig.stored:
+    for event in harness.stored:
         json.dumps(event.data)
 
 
@@ -137,11 +140,11 @@ async def test_a_suspension_of_a_type_without_resume_fails_the_attempt() -> None
         def execute(self, data: Any, inputs: Inputs, context: Context) -> Any:
             return asks(inputs, context)
 
-    rig = ExecutionHarness(parse_graph("a"))
-    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Dumb())
-    assert await rig.run() == "failed"
-    assert rig.data_of("node.waiting") == []
-    (failed,) = rig.data_of("node.failed")
+    harness = ExecutionHarness(parse_graph("a"))
+    harness.program.steps[0] = replace(harness.program.steps[0], implementation=Dumb())
+    assert await harness.run() == "failed"
+    assert harness.data_of("node.waiting") == []
+    (failed,) = harness.data_of("node.failed")
     assert failed["error"]["code"] == "not-resumable"
     assert "'a'" in failed["error"]["message"]
     assert "resume" in failed["error"]["hint"]
@@ -149,9 +152,9 @@ async def test_a_suspension_of_a_type_without_resume_fails_the_attempt() -> None
 
 @virtual_time
 async def test_a_handle_may_have_a_non_ascii_name() -> None:
-    rig = ExecutionHarness(parse_graph("a"), {"a": result_with(None, "größe")})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"] == {"größe": DataValue("any", None)}
+    harness = ExecutionHarness(parse_graph("a"), {"a": result_with(None, "größe")})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"] == {"größe": DataValue("any", None)}
 
 
 @virtual_time
@@ -160,9 +163,9 @@ async def test_a_generator_without_a_result_fails_the_node() -> None:
         for nothing in ():
             yield nothing
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": says_nothing})
-    assert await rig.run() == "failed"
-    assert "gave NoneType" in rig.data_of("node.failed")[0]["error"]["message"]
+    harness = ExecutionHarness(parse_graph("a"), {"a": says_nothing})
+    assert await harness.run() == "failed"
+    assert "gave NoneType" in harness.data_of("node.failed")[0]["error"]["message"]
 
 
 @virtual_time
@@ -176,8 +179,8 @@ async def test_a_generator_is_closed_after_its_result() -> None:
         finally:
             seen.append("closed")
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": goes_on})
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(parse_graph("a"), {"a": goes_on})
+    assert await harness.run() == "completed"
     assert seen == ["closed"]
 
 
@@ -190,9 +193,9 @@ async def test_any_async_iterator_may_give_the_result() -> None:
         async def __anext__(self) -> Any:
             return result_with("from an iterator")
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": lambda inputs, context: Once()})
-    assert await rig.run() == "completed"
-    assert rig.execution.outputs["a"]["output"].value == "from an iterator"
+    harness = ExecutionHarness(parse_graph("a"), {"a": lambda inputs, context: Once()})
+    assert await harness.run() == "completed"
+    assert harness.execution.outputs["a"]["output"].value == "from an iterator"
 
 
 @virtual_time
@@ -200,8 +203,8 @@ async def test_an_exception_before_the_first_await_fails_the_node() -> None:
     def breaks(inputs: Inputs, context: Context) -> Any:
         raise KeyError("x")
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": breaks})
-    assert await rig.run() == "failed"
+    harness = ExecutionHarness(parse_graph("a"), {"a": breaks})
+    assert await harness.run() == "failed"
 
 
 @virtual_time
@@ -209,10 +212,10 @@ async def test_a_node_that_cancels_itself_fails() -> None:
     async def gives_up(inputs: Inputs, context: Context) -> Any:
         raise asyncio.CancelledError
 
-    rig = ExecutionHarness(parse_graph("a b"), {"a": gives_up})
-    assert await rig.run() == "failed"
-    assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
-    assert "node.completed b" in rig.event_names()
+    harness = ExecutionHarness(parse_graph("a b"), {"a": gives_up})
+    assert await harness.run() == "failed"
+    assert harness.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+    assert "node.completed b" in harness.event_names()
 
 
 # -- expressions
@@ -224,8 +227,8 @@ async def data_of_c(
     """Run a graph whose node ``c`` has these data; return the data that it was executed with."""
     got: list[Any] = []
     nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
-    rig = ExecutionHarness(Graph(nodes, graph.edges), acts, **more)
-    implementation = rig.program.steps[-1].implementation
+    harness = ExecutionHarness(Graph(nodes, graph.edges), acts, **more)
+    implementation = harness.program.steps[-1].implementation
     execute = implementation.execute
 
     def record(data: Any, inputs: Inputs, context: Context) -> Any:
@@ -234,8 +237,8 @@ async def data_of_c(
         return execute(data, inputs, context)
 
     implementation.execute = record
-    await rig.run()
-    return rig, got[0] if got else None
+    await harness.run()
+    return harness, got[0] if got else None
 
 
 CHAIN = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
@@ -284,9 +287,9 @@ async def test_names_for_the_input_mean_its_handle_or_the_only_arrival(
 @pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])
 @virtual_time
 async def test_an_unknown_name_fails_the_node(text: str) -> None:
-    rig, got = await data_of_c({"field": text}, CHAIN)
+    harness, got = await data_of_c({"field": text}, CHAIN)
     assert got is None
-    (failed,) = rig.data_of("node.failed")
+    (failed,) = harness.data_of("node.failed")
     assert failed["error"]["code"] != "node-failed"
     assert "field" in failed["error"]["message"]
 
@@ -307,16 +310,17 @@ async def test_an_exception_that_is_no_exception_subclass_fails_only_its_node(
     async def leaves(inputs: Inputs, context: Context) -> Any:
         raise way_out
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None
     )
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed")
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed")
     assert failed["error"] == {
         "code": "node-failed",
         "message": f"{type(way_out).__name__}: x",
+        "hint": f"raised at {HERE}:{leaves.__code__.co_firstlineno + 1}, in leaves",
     }
-    assert "node.completed b" in rig.event_names()
+    assert "node.completed b" in harness.event_names()
 
 
 @virtual_time
@@ -332,9 +336,9 @@ async def test_a_failure_inside_a_task_group_is_unwrapped() -> None:
         return result_with(1)
 
     policy = Policy(retry=Policy().retry._replace(attempts=2))
-    rig = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": a})
-    assert await rig.run() == "completed"
-    (again,) = rig.data_of("node.retrying")
+    harness = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": a})
+    assert await harness.run() == "completed"
+    (again,) = harness.data_of("node.retrying")
     assert again["error"] == {
         "code": "warm", "message": "too warm (attempt 1 of 2)", "hint": "wait"
     }  # fmt: skip
@@ -364,14 +368,14 @@ async def test_an_attempt_closed_from_outside_reports_no_failure() -> None:
     async def forever(inputs: Inputs, context: Context) -> Any:
         await asyncio.Event().wait()
 
-    rig = ExecutionHarness(parse_graph("a"), {"a": forever})
-    running = asyncio.get_running_loop().create_task(rig.run())
+    harness = ExecutionHarness(parse_graph("a"), {"a": forever})
+    running = asyncio.get_running_loop().create_task(harness.run())
     await asyncio.sleep(0)
     (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "a"]
     await asyncio.sleep(0)
     attempt: Any = task.get_coro()
     attempt.close()  # as the interpreter does with what is left when a loop is gone
-    assert rig.data_of("node.failed") == []
+    assert harness.data_of("node.failed") == []
     task.cancel()
     await asyncio.wait([task])
     assert task.exception() is not None
@@ -385,3 +389,38 @@ def test_a_retry_policy_can_name_an_error_of_any_shape() -> None:
     assert {"ValueError", "KeyError", "LookupError", "node-failed"} <= error_names(first)
     odd: Any = NodeError("odd", code=["a", "list"])  # pyright: ignore[reportArgumentType]
     assert "['a', 'list']" in error_names(odd)
+
+
+class _Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("no"), "ValueError: no"),
+        (ValueError(), "ValueError"),
+        (AssertionError(""), "AssertionError"),
+        (_Unreadable(), "_Unreadable: its text cannot be read (RuntimeError)"),
+        (ValueError("x" * 20_000), f"ValueError: {'x' * 10_000}… (20,000 characters)"),
+        (ValueError("a\ud800"), "ValueError: a\\ud800"),
+    ],
+    ids=["text", "none", "empty", "unreadable", "long", "surrogate"],
+)
+def test_the_message_of_any_exception_can_be_stored_and_printed(
+    error: Exception, message: str
+) -> None:
+    assert to_node_error(error).message == message
+
+
+@virtual_time
+async def test_an_exception_without_readable_text_fails_only_its_node() -> None:
+    def fails(*_: Any) -> Any:
+        raise _Unreadable
+
+    harness = ExecutionHarness(parse_graph("a b"), {"a": fails, "b": result_with(1, "output")})
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed")
+    assert failed["error"]["message"].startswith("_Unreadable: ")
+    assert len(harness.data_of("node.completed")) == 1

@@ -26,8 +26,8 @@ async def answer_of(graph: Graph, question: Any, acts: Any = None, **more: Any) 
         got.append(await found if hasattr(found, "__await__") else found)
         return result_with(1)
 
-    rig = ExecutionHarness(graph, {"u": u, **(acts or {})}, **more)
-    assert await rig.run() == "completed", rig.execution.error
+    harness = ExecutionHarness(graph, {"u": u, **(acts or {})}, **more)
+    assert await harness.run() == "completed", harness.execution.error
     return got[0]
 
 
@@ -93,11 +93,11 @@ async def test_a_join_any_starts_with_the_input_of_the_first_delivery_only() -> 
         return result_with(1)
 
     graph = parse_graph("a b u", "a>u", "b>u", policies={"u": Policy(join="any")})
-    rig = ExecutionHarness(graph, {"a": slow, "u": u})
-    assert await rig.run() == "completed"
+    harness = ExecutionHarness(graph, {"a": slow, "u": u})
+    assert await harness.run() == "completed"
     assert got == [["e2"], ["e2"]]
-    assert rig.data_of("node.started", "u") == [{"wave": 2, "via": "e2"}]
-    assert rig.data_of("node.started", "a") == [{"wave": 1}]
+    assert harness.data_of("node.started", "u") == [{"wave": 2, "via": "e2"}]
+    assert harness.data_of("node.started", "a") == [{"wave": 1}]
 
 
 @virtual_time
@@ -147,9 +147,9 @@ async def test_links_are_resolved_in_edge_order_and_materialized_once() -> None:
 async def test_concurrent_callers_share_one_call() -> None:
     calls: list[str] = []
     graph = parse_graph("g u v", "g~u.t", "g~v.t")
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(calls)})
-    assert await rig.run() == "completed"
-    assert [rig.execution.outputs[n]["output"].value for n in "uv"] == [["tool g"]] * 2
+    harness = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(calls)})
+    assert await harness.run() == "completed"
+    assert [harness.execution.outputs[n]["output"].value for n in "uv"] == [["tool g"]] * 2
     assert calls == ["g"]
     assert asyncio.get_running_loop().time() == 1
 
@@ -177,10 +177,10 @@ async def test_a_failed_materialize_fails_all_its_callers_and_is_repeated_later(
 
     policies = {"v": Policy(on_error="continue")}
     graph = parse_graph("g u v w", "g~u.t", "g~v.t", "g~w.t", "v.error>w", policies=policies)
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "w": uses, "g:make": make})
-    assert await rig.run() == "failed"
-    assert sorted(rig.event_names("node.failed")) == ["node.failed u", "node.failed v"]
-    assert rig.execution.outputs["w"]["output"].value == ["tool"]
+    harness = ExecutionHarness(graph, {"u": uses, "v": uses, "w": uses, "g:make": make})
+    assert await harness.run() == "failed"
+    assert sorted(harness.event_names("node.failed")) == ["node.failed u", "node.failed v"]
+    assert harness.execution.outputs["w"]["output"].value == ["tool"]
     assert calls == ["try", "try"]
 
 
@@ -194,9 +194,12 @@ async def test_cancelling_the_first_caller_of_a_materialize_does_not_fail_the_ot
         return "tool"
 
     graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"u": Policy(timeout_s=1)})
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make})
-    assert await rig.run() == "failed"
-    assert rig.event_names("node.failed", "node.completed") == ["node.failed u", "node.completed v"]
+    harness = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make})
+    assert await harness.run() == "failed"
+    assert harness.event_names("node.failed", "node.completed") == [
+        "node.failed u",
+        "node.completed v",
+    ]
     assert calls == ["try", "try"]
 
 
@@ -205,9 +208,12 @@ async def test_cancelling_a_later_caller_of_a_materialize_does_not_fail_the_firs
     calls: list[str] = []
 
     graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(calls)})
-    assert await rig.run() == "failed"
-    assert rig.event_names("node.failed", "node.completed") == ["node.failed v", "node.completed u"]
+    harness = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(calls)})
+    assert await harness.run() == "failed"
+    assert harness.event_names("node.failed", "node.completed") == [
+        "node.failed v",
+        "node.completed u",
+    ]
     assert calls == ["g"]
 
 
@@ -264,9 +270,9 @@ async def test_a_cycle_of_links_fails_the_node_with_the_whole_path(
         return resolve
 
     acts = {f"{node}:make": resolves(place) for node, place in makes.items()}
-    rig = ExecutionHarness(graph, {answer_of[0]: resolves(answer_of), **acts})
-    assert await rig.run() == "failed"
-    (failed,) = rig.data_of("node.failed")
+    harness = ExecutionHarness(graph, {answer_of[0]: resolves(answer_of), **acts})
+    assert await harness.run() == "failed"
+    (failed,) = harness.data_of("node.failed")
     assert failed["error"]["code"] == "link-cycle"
     assert failed["error"]["message"] == f"Link dependency cycle detected: {cycle}"
 
@@ -276,10 +282,10 @@ async def test_two_tasks_that_wait_for_each_others_links_fail_with_a_link_cycle(
     make = links_on({"g": "in", "h": "in"})
 
     graph = parse_graph("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
-    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make, "h:make": make})
-    assert await rig.run() == "failed"
-    assert len(rig.data_of("node.failed")) == 2
-    assert all(d["error"]["code"] == "link-cycle" for d in rig.data_of("node.failed"))
+    harness = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make, "h:make": make})
+    assert await harness.run() == "failed"
+    assert len(harness.data_of("node.failed")) == 2
+    assert all(d["error"]["code"] == "link-cycle" for d in harness.data_of("node.failed"))
 
 
 @virtual_time
@@ -300,21 +306,21 @@ async def test_a_node_that_waits_for_several_links_at_once_is_found_in_any_cycle
     edges = ("h~g.first", "k~g.second", "g~h.in", "h~v.t", "k~w.t", "g~u.t")
     graph = parse_graph("v w u g h k", *edges)
     acts = {"u": uses, "v": uses, "w": uses, "g:make": two_at_once, "h:make": back}
-    rig = ExecutionHarness(graph, {**acts, "k:make": slow})
-    assert await rig.run() == "failed"
-    (told,) = {d["error"]["message"] for d in rig.data_of("node.failed")}
+    harness = ExecutionHarness(graph, {**acts, "k:make": slow})
+    assert await harness.run() == "failed"
+    (told,) = {d["error"]["message"] for d in harness.data_of("node.failed")}
     assert told == (
         "Link dependency cycle detected: materialize(g.output) -> resolve(g.first) -> "
         "materialize(h.output) -> resolve(h.in) -> materialize(g.output)"
     )
-    assert "node.completed w" in rig.event_names()
+    assert "node.completed w" in harness.event_names()
 
 
 @virtual_time
 async def test_a_link_from_a_type_without_materialize_fails_the_node() -> None:
-    rig = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
-    assert await rig.run() == "failed"
-    error = rig.data_of("node.failed")[0]["error"]
+    harness = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
+    assert await harness.run() == "failed"
+    error = harness.data_of("node.failed")[0]["error"]
     assert error["code"] == "channel-mismatch"
     assert "'g'" in error["message"]
 
@@ -344,9 +350,9 @@ async def test_the_context_has_ids_path_attempt_and_services() -> None:
         await context.runtime.run_graph("2", parse_graph("i"), {})
         return result_with(1)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a"), {"a": nests, "i": look}, RunOptions(), chat_id="c", state={"s": 1}
     )
-    rig.execution.use_services("services")
-    assert await rig.run() == "completed"
+    harness.execution.use_services("services")
+    assert await harness.run() == "completed"
     assert seen == [("i", "x1", "a[2]/i", 1), ("c", {"s": 1}, "services")]

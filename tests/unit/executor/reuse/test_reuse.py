@@ -29,6 +29,7 @@ from tests.support.engine.generic_nodes import (
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_nested_runs_recovery import (
+    PARKING,
     RandomNestedRuns,
     check,
     ends,
@@ -72,13 +73,13 @@ class Work:
 
     async def runs(self, graph: Graph, ids: str, reuse: Reuse | None = None) -> ExecutionHarness:
         self.ran.clear()
-        rig = ExecutionHarness(graph, self.acts(*ids.split()), reuse=reuse)
-        await rig.run()
-        return rig
+        harness = ExecutionHarness(graph, self.acts(*ids.split()), reuse=reuse)
+        await harness.run()
+        return harness
 
 
-def reused_paths(rig: ExecutionHarness) -> set[str | None]:
-    done = (e for e in rig.stored if e.type == "node.completed")
+def reused_paths(harness: ExecutionHarness) -> set[str | None]:
+    done = (e for e in harness.stored if e.type == "node.completed")
     return {e.path for e in done if "reused" in e.data}
 
 
@@ -160,11 +161,11 @@ async def test_inconsistent_parent_events_give_nothing_to_reuse() -> None:
 @virtual_time
 async def test_an_interrupted_fork_ends_as_without_the_interruption(seed: int) -> None:
     scene = RandomNestedRuns(Random(seed))  # noqa: S311 - a test's choices
-    before = await run_with_interruptions(scene, Random(seed), 0, parks=False)  # noqa: S311
+    before = await run_with_interruptions(scene, Random(seed), 0, parks="never")  # noqa: S311
     scene.reuse = reuse_of(scene.graph, before, options=scene.options)
-    whole = await run_with_interruptions(scene, Random(seed), 0, parks=False)  # noqa: S311
+    whole = await run_with_interruptions(scene, Random(seed), 0, parks="never")  # noqa: S311
     check(scene, whole)
-    for parks in (False, True):
+    for parks in PARKING:
         choose = Random(seed)  # noqa: S311
         scene.reuse = reuse_of(scene.graph, before, options=scene.options)
         stored = await run_with_interruptions(scene, choose, 1 + choose.randrange(6), parks=parks)
@@ -184,6 +185,23 @@ def check_reused(before: Sequence[Event], stored: Sequence[Event]) -> None:
             assert event.data["outputs"] in had[event.path]
 
 
+@virtual_time
+async def test_a_node_that_runs_again_because_of_a_change_continues_its_recordings() -> None:
+    graph = parse_graph("a b c", "a>b")
+    work = Work()
+    before = await work.runs(graph, "a b c")
+    reuse = reuse_of(graph, before.stored, ["a"])
+
+    async def changed(inputs: Inputs, context: Context) -> Any:
+        return result_with("changed")
+
+    harness = ExecutionHarness(graph, {**work.acts("b", "c"), "a": changed}, reuse=reuse)
+    assert await harness.run() == "completed"
+    assert reused_paths(harness) == {"c"}
+    continued = {each: reuse.continued_attempt(each, 1) for each in "abc"}
+    assert continued == {"a": None, "b": 1, "c": None}
+
+
 @pytest.mark.parametrize("is_cancelled", [True, False])
 @virtual_time
 async def test_recordings_of_cancelled_attempts_are_continued_and_of_failed_ones_not(
@@ -194,19 +212,19 @@ async def test_recordings_of_cancelled_attempts_are_continued_and_of_failed_ones
     acts = dict(work.acts("a", "i", "j"))
 
     async def stopped(inputs: Inputs, context: Context) -> Any:
-        rig.execution.cancel("enough")
+        harness.execution.cancel("enough")
         await asyncio.Event().wait()
 
-    rig = ExecutionHarness(OUTER, {**acts, "i": stopped} if is_cancelled else acts)
-    assert await rig.run() == ("cancelled" if is_cancelled else "failed")
+    harness = ExecutionHarness(OUTER, {**acts, "i": stopped} if is_cancelled else acts)
+    assert await harness.run() == ("cancelled" if is_cancelled else "failed")
     for more in ({}, {"is_retry": True}):
-        reuse = reuse_of(OUTER, rig.stored, ["a"] if more else [], **more)
+        reuse = reuse_of(OUTER, harness.stored, ["a"] if more else [], **more)
         await work.runs(OUTER, "a i j", reuse)
         for path in ("a", "a[a_k]/i"):
             assert reuse.continued_attempt(path, 1) == (1 if is_cancelled else None)
             assert reuse.continued_attempt(path, 2) is None
         assert reuse.continued_attempt("a[a_k]/j", 1) is None
-    anew = reuse_of(OUTER, rig.stored, ["a"])
+    anew = reuse_of(OUTER, harness.stored, ["a"])
     await work.runs(OUTER, "a i j", anew)
     assert anew.continued_attempt("a", 1) is None
     assert anew.continued_attempt("a[a_k]/i", 1) is None
@@ -231,18 +249,18 @@ async def test_a_node_runs_if_the_search_for_an_earlier_result_fails() -> None:
         ran.append(context.node_id)
         return result_with(1)
 
-    rig = ExecutionHarness(
+    harness = ExecutionHarness(
         parse_graph("a b", "a>b"), {"a": runs, "b": runs}, reuse=Damaged(KeyError("type"))
     )
-    assert await asyncio.wait_for(rig.run(), 2) == "completed"
+    assert await asyncio.wait_for(harness.run(), 2) == "completed"
     assert ran == ["a", "b"]
 
 
 @virtual_time
 async def test_a_node_fails_if_the_search_for_an_earlier_result_is_cancelled() -> None:
-    rig = ExecutionHarness(parse_graph("a"), reuse=Damaged(asyncio.CancelledError()))
-    assert await asyncio.wait_for(rig.run(), 2) == "failed"
-    assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+    harness = ExecutionHarness(parse_graph("a"), reuse=Damaged(asyncio.CancelledError()))
+    assert await asyncio.wait_for(harness.run(), 2) == "failed"
+    assert harness.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
 
 
 class Unsure(GenericNode):
@@ -258,9 +276,11 @@ async def test_an_error_of_result_depends_on_is_logged_and_the_node_runs(
 ) -> None:
     work = Work()
     before = await work.runs(OUTER, "a")
-    rig = ExecutionHarness(OUTER, work.acts("a"), reuse=reuse_of(OUTER, before.stored))
-    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Unsure(rig.behaviors))
+    harness = ExecutionHarness(OUTER, work.acts("a"), reuse=reuse_of(OUTER, before.stored))
+    harness.program.steps[0] = replace(
+        harness.program.steps[0], implementation=Unsure(harness.behaviors)
+    )
     work.ran.clear()
-    assert await rig.run() == "completed"
-    assert (work.ran, reused_paths(rig)) == (["a"], set())
+    assert await harness.run() == "completed"
+    assert (work.ran, reused_paths(harness)) == (["a"], set())
     assert "a bug of the type's own" in caplog.text

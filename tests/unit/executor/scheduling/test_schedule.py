@@ -24,6 +24,7 @@ from tests.support.engine.random_schedules import (
     schedule_for,
 )
 from tests.support.engine.reference_scheduler import ScheduleCase
+from tests.support.examples import examples
 from tests.support.graph.builders import make_edge
 from tests.support.graph.fake_catalog import parse_graph
 
@@ -44,7 +45,7 @@ def started(decisions: Decisions) -> list[int]:
 
 
 @given(chance)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_every_decision_equals_that_of_the_reference_scheduler(source: bytes) -> None:
     choices = ByteChoices(source)
     play = ScheduleComparison(random_case(choices), choices).run()
@@ -61,7 +62,7 @@ def fate_in_words(fate: str, node: int, play: ScheduleComparison) -> str:
 
 
 @given(chance)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_node_starts_at_most_once_and_only_after_its_sources(source: bytes) -> None:
     choices = ByteChoices(source)
     case = random_case(choices, joins=False)
@@ -89,7 +90,7 @@ def tell(schedule: Schedule, fact: tuple[object, ...]) -> None:
 
 
 @given(chance)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_same_facts_in_the_same_order_give_the_same_decisions(source: bytes) -> None:
     choices = ByteChoices(source)
     case = random_case(choices)
@@ -109,7 +110,7 @@ def replayed(case: ScheduleCase, play: ScheduleComparison) -> list[Decisions]:
 
 
 @given(chance, st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_without_join_any_neither_order_nor_scheduling_changes_the_outcome(
     source: bytes, chance_of_order: random.Random
 ) -> None:
@@ -278,10 +279,10 @@ def test_an_entry_that_was_not_chosen_is_skipped_even_if_a_settled_node_feeds_it
     assert [node for node, _ in decisions.skipped] == [1, 2]
 
 
-def test_nodes_after_only_an_unchosen_entry_are_in_the_first_wave() -> None:
+def test_an_unchosen_entry_is_in_no_wave_and_a_preset_one_is_in_the_first() -> None:
     schedule = kernel(parse_graph("a b c", "a>c", "b>c"), preset={0: OUT}, dropped=[1])
-    assert schedule.waves.number == [0, 0, 1]
-    assert schedule.waves.total == 1
+    assert schedule.waves.number == [1, 0, 2]
+    assert schedule.waves.total == 2
 
 
 def test_a_gate_neither_fills_nor_skips_a_required_input() -> None:
@@ -332,6 +333,19 @@ def test_a_settled_node_does_not_open_the_barrier_for_its_wave() -> None:
     assert started(schedule.decide()) == []
     schedule.completed(x, OUT)
     assert started(schedule.decide()) == [d]
+
+
+def test_an_answer_leaves_the_other_waiting_nodes_outside_the_barrier() -> None:
+    graph = parse_graph("v w a j x", "v>j", "w>j", "a>x")
+    v, w, a, _, x = range(5)
+    schedule = kernel(graph, SchedulingRules(barrier=True))
+    schedule.start()
+    schedule.waits(v)
+    schedule.waits(w)
+    schedule.answered(v)
+    schedule.completed(v, OUT)
+    schedule.completed(a, OUT)
+    assert started(schedule.decide()) == [x]
 
 
 def test_one_delivery_fills_a_required_input_with_several_edges() -> None:

@@ -53,13 +53,16 @@ def test_a_graph_without_nodes_is_an_error() -> None:
     assert found(Graph((), ()), Limits()) == [("empty-graph", "/nodes")]
 
 
-def test_an_unknown_type_is_reported_with_the_known_ones_and_a_suggestion() -> None:
+def test_an_unknown_type_is_reported_with_the_closest_one_or_all() -> None:
     diagnostic = only(parse_graph("a:STEP b", "a>b"))
     assert (diagnostic.code, diagnostic.pointer, diagnostic.node) == (
         "unknown-node-type", "/nodes/0/type", "a",
     )  # fmt: skip
-    assert "'STEP'; known types are catcher, fork" in diagnostic.message
+    assert diagnostic.message == "node 'a' has the unknown type 'STEP'"
     assert diagnostic.hint == f"did you mean 'step'? {LOAD_OWN_TYPE}"
+    far = only(parse_graph("a:zzzz b", "a>b"))
+    assert "'zzzz'; known types are catcher, fork" in far.message
+    assert far.hint == f"use one of the known types; {LOAD_OWN_TYPE}"
 
 
 def test_an_unknown_type_unlike_any_other_gets_no_suggestion() -> None:
@@ -140,7 +143,7 @@ def test_an_error_edge_without_on_error_continue_is_a_warning() -> None:
     graph = parse_graph("a b", "a.error>b", "a>b")
     diagnostic = only(graph)
     assert (diagnostic.code, diagnostic.severity) == ("unknown-handle", "warning")
-    assert '"onError": "continue"' in str(diagnostic.hint)
+    assert diagnostic.hint == "let the policy of 'a' for errors be 'continue'"
 
 
 @pytest.mark.parametrize("kinds", ["a:catcher b", "a:nope b:nope"])
@@ -212,6 +215,18 @@ def test_findings_of_node_types_get_the_pointer_of_their_node() -> None:
     checked = check(parse_graph("a b:nope c"), FakeNodeCatalog(says))
     own = [(d.pointer, d.node) for d in checked if d.code == "own-code"]
     assert own == [("/nodes/0/data/x", "a"), ("/nodes/2/data/x", "c")]
+
+
+def test_a_finding_of_a_node_type_about_an_edge_points_to_the_edge_of_that_node() -> None:
+    graph = parse_graph("a b", "a>b")
+    [edge] = graph.edges
+
+    def says(node: Node, graph: Graph) -> list[Diagnostic]:
+        about = {"a": edge.id, "b": "no-such-edge"}[node.id]
+        return [Diagnostic("own-code", "warning", "m", "/sourceHandle", edge=about)]
+
+    own = [d.pointer for d in check(graph, FakeNodeCatalog(says)) if d.code == "own-code"]
+    assert own == ["/nodes/1/sourceHandle", "/edges/0/sourceHandle"]
 
 
 @st.composite

@@ -33,6 +33,21 @@ def test_an_unknown_handle_is_reported_with_the_known_ones(
     assert message in diagnostic.message
 
 
+@pytest.mark.parametrize(
+    ("nodes", "edge", "hint"),
+    [
+        ("a b", "a.ouput>b", "did you mean 'output'?"),
+        ("a b", "a>b.nope", 'write "targetHandle": "input"; in Python, connect node["input"]'),
+        ("f:fork b", "f.nope>b", 'write "sourceHandle": "way-0"; in Python, connect node["way-0"]'),
+        ("a s:source", "a>s", None),
+    ],
+)
+def test_an_unknown_handle_comes_with_one_that_exists(
+    nodes: str, edge: str, hint: str | None
+) -> None:
+    assert only(parse_graph(nodes, edge)).hint == hint
+
+
 def test_unknown_handles_at_both_ends_are_both_reported() -> None:
     codes = [d.code for d in check(parse_graph("a b", "a.x>b.y"), FakeNodeCatalog())]
     assert codes == ["unknown-handle", "unknown-handle"]

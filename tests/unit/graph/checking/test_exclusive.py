@@ -12,7 +12,7 @@ from planwave.graph.topology import Topology
 from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
 
 
-class Judges(FakeNodeCatalog):
+class BranchingCatalog(FakeNodeCatalog):
     """Has types whose outputs are named by the node: one sends through all, one through one."""
 
     def type_info(self, node_type: str) -> NodeTypeInfo | None:
@@ -27,7 +27,7 @@ CONTINUE = Policy(on_error="continue")
 
 
 def codes(graph: Graph) -> list[str]:
-    return [d.code for d in check(graph, Judges()) if d.severity == "error"]
+    return [d.code for d in check(graph, BranchingCatalog()) if d.severity == "error"]
 
 
 @pytest.mark.parametrize(

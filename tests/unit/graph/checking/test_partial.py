@@ -44,6 +44,26 @@ def told(document: Any, catalogue: FakeNodeCatalog | None = None) -> list[tuple[
 NO_CHANNEL = "missing-channel", "/edges/0/data/channel"
 
 
+@pytest.mark.parametrize(
+    ("edges", "pointer"),
+    [
+        (["s>aks.need"], "/edges/0/target"),
+        (["t>ask.need"], "/edges/0/source"),
+    ],
+)
+def test_a_misspelt_end_explains_the_input_that_is_missing(edges: list[str], pointer: str) -> None:
+    _, found = read_and_check(parse_graph("s ask:strict", *edges), FakeNodeCatalog())
+    assert [(d.code, d.pointer) for d in found] == [("dangling-edge", pointer)]
+
+
+def test_a_misspelt_end_explains_no_input_of_other_nodes() -> None:
+    graph = parse_graph("s ask:strict other:strict", "s>aks.need")
+    _, found = read_and_check(graph, FakeNodeCatalog())
+    assert [(d.code, d.node) for d in found] == [
+        ("missing-required-input", "other"), ("dangling-edge", None),
+    ]  # fmt: skip
+
+
 def test_an_edge_that_may_have_either_channel_is_in_no_cycle() -> None:
     graph = parse_graph("a:nope b:nope", "a>b", "b>a")
     found = told(broken(graph, edge(0, "data")))

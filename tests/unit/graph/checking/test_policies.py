@@ -14,9 +14,9 @@ CATALOGUE = Registry(LIBRARY)
 TWICE = Policy(retry=Retry(2))
 FIXED_TYPES = [
     "approval", "boolean", "conditional", "end", "if", "json", "merge", "number", "parser",
-    "send_message", "start", "switch", "text", "transform", "user_input", "void", "wait",
+    "send_message", "start", "switch", "text", "tool_approval", "transform", "user_input", "void", "wait",
 ]  # fmt: skip
-OTHER_TYPES = ["agent", "chat", "inner", "llm", "loop", "planner", "while"]
+OTHER_TYPES = ["agent", "chat", "fetch", "inner", "llm", "loop", "planner", "while"]
 
 
 def unused(graph: Graph) -> list[tuple[str, str, str]]:

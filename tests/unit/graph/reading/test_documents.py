@@ -456,3 +456,56 @@ def test_a_document_has_ordered_fields_and_its_copies_are_independent() -> None:
         shared, {"x": [1]}, {"channel": "flow"},
     )  # fmt: skip
     assert shared["nodes"][0]["ui"] == {"at": 1}
+
+
+@pytest.mark.parametrize(
+    ("document", "hint"),
+    [
+        (doc(["a"]), 'a node is {"id": "a", "type": '),
+        ({"nodes": [], "edges": [["a", "b"]]}, 'an edge is {"source": "a", "target": "b", '),
+        ({"nodes": []}, 'a graph is {"nodes": […], "edges": […]}; without edges, write []'),
+        ({"edges": []}, 'a graph is {"nodes": […], "edges": […]}'),
+    ],
+)
+def test_a_wrong_or_missing_part_comes_with_its_form(document: Any, hint: str) -> None:
+    with pytest.raises(GraphInvalid) as caught:
+        read_graph(document)
+    (found,) = caught.value.diagnostics
+    assert str(found.hint).startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        ([node("a", data=5)], [], "node 'a': data must be an object, got 5"),
+        ([node("a", name=5)], [], "node 'a': name must be text, got 5"),
+        ([node("a", type=5)], [], "node 'a': type must be text, got 5"),
+        ([{"id": "a"}], [], "node 'a' has no type"),
+        ([node("a")], [edge(target=5)], "edge 0: target must be text, got 5"),
+        ([node("a")], [edge(id="x", sourceHandle=5)], "edge 'x': sourceHandle must be text, got 5"),
+        (
+            [node("a", data={"x": float("nan")})],
+            [],
+            "/nodes/0/data/x: NaN, infinity and numbers beyond 1e308 are not JSON",
+        ),
+        (
+            [node("a", data={"x": "\0"})],
+            [],
+            "/nodes/0/data/x: text contains a NUL character, which cannot be stored",
+        ),
+        (
+            [node("a", policy={"retry": {"on": [OSError]}})],
+            [],
+            "/nodes/0/policy/retry/on/0 is the Python class OSError, not a JSON value",
+        ),
+    ],
+)
+def test_a_message_names_the_part_that_it_is_about(
+    nodes: list[Any], edges: list[Any], message: str
+) -> None:
+    with pytest.raises(GraphInvalid) as caught:
+        read_graph(doc(nodes, edges))
+    findings = caught.value.diagnostics
+    assert message in [each.message for each in findings]
+    hints = [each.hint for each in findings if "Python class" in each.message]
+    assert hints == (["write its name as text: 'OSError'"] if "Python class" in message else [])

@@ -146,3 +146,33 @@ def test_a_value_at_its_limit_is_accepted(policy: Policy) -> None:
 def test_the_default_limits_are_a_day_and_ten_attempts() -> None:
     limits = Limits()
     assert (limits.policy_timeout_s, limits.policy_attempts) == (24 * 3_600, 10)
+
+
+@pytest.mark.parametrize(
+    ("document", "message", "hint"),
+    [
+        ({"retry": 3}, "policy.retry is 3, must be an object", None),
+        (
+            {"retry": {"attempts": 0}},
+            "policy.retry.attempts is 0, must be a whole number from 1 up",
+            None,
+        ),
+        (
+            {"retry": {"on": "OSError"}},
+            "policy.retry.on is 'OSError', must be a list of error codes or exception names",
+            "write ['OSError']",
+        ),
+        (
+            {"retry": {"atempts": 3}},
+            "policy.retry has the unknown field 'atempts'; known are attempts, backoffS, on, notOn",
+            None,
+        ),
+        ({"timeoutS": "x"}, "policy.timeoutS is 'x', must be seconds above 0", None),
+        ({"onError": "default"}, "policy.default is missing, but onError is 'default'", None),
+    ],
+)
+def test_a_message_names_the_node_and_the_field(
+    document: dict[str, Any], message: str, hint: str | None
+) -> None:
+    _, (finding,) = read_policy(document, "/p", "a")
+    assert (finding.message, finding.hint) == (f"node 'a': {message}", hint)

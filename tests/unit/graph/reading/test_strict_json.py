@@ -119,7 +119,8 @@ def test_no_text_raises_anything_but_graph_invalid(text: str) -> None:
         ("// plan\n{}", "line 1, column 1"),
         ("{\n'a': 1}", "line 2, column 1"),
         ('{"a": "b\nc"}', "line 1, column 9"),
-        ("", "line 1, column 1"),
+        ("", "the document is empty"),
+        (" \n", "the document is empty"),
     ],
 )
 def test_invalid_json_is_reported_with_line_and_column(text: str, message: str) -> None:

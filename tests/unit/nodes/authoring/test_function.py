@@ -5,15 +5,15 @@ import contextvars
 import functools
 import threading
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from planwave.errors import NodeError
+from planwave.errors import NodeError, PermanentError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK, DataValue, Graph, Node, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
-from planwave.nodes.authoring.data_fields import FIELD_PORT_SIDE
+from planwave.nodes.authoring.data_fields import socket_type
 from planwave.nodes.authoring.function import FunctionNode, Result, node
 from planwave.nodes.registry import Registry, default_registry
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
@@ -45,8 +45,8 @@ def test_a_function_becomes_a_type_with_ports_from_its_signature() -> None:
     assert facts.purpose == "Say the input loudly."
     assert facts.inputs == (
         Port("input", "text", multiple=True, required=True),
-        Port("times", "integer", channel=FLOW, side=FIELD_PORT_SIDE),
-        Port("times", "integer", channel=LINK, side=FIELD_PORT_SIDE),
+        Port("times", "integer", channel=FLOW, side="left"),
+        Port("times", "integer", channel=LINK, side="left"),
     )
     assert facts.outputs == (Port("output", "text"),)
     assert (facts.entry, facts.effect, facts.template_fields) == (False, "none", ())
@@ -336,3 +336,72 @@ def test_a_function_may_declare_the_version_of_its_type() -> None:
     facts = registry.type_info("second")
     assert facts is not None
     assert (facts.version, facts.reads_goal) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("declared", "returned", "message"),
+    [
+        (str, 3, "the output 'output' is declared as text, but the node returned 3"),
+        (str, None, "the output 'output' is declared as text, but the node returned null"),
+        (str, ["a"], "the output 'output' is declared as text, but the node returned an array"),
+        (int, 0.5, "the output 'output' is declared as integer, but the node returned 0.5"),
+        (int, True, "the output 'output' is declared as integer, but the node returned true"),
+        (bool, 1, "the output 'output' is declared as boolean, but the node returned 1"),
+        (dict[str, int], "x", "the output 'output' is declared as json, but the node returned 'x'"),
+        (float | None, "x", "the output 'output' is declared as number, but the node returned 'x'"),
+    ],
+)
+async def test_a_result_of_another_type_than_declared_fails_the_node(
+    declared: Any, returned: Any, message: str
+) -> None:
+    async def f(input: Any) -> Any:
+        return returned
+
+    f.__annotations__["return"] = declared
+    with pytest.raises(NodeError) as caught:
+        await result_and_events(FunctionNode(f, "f").execute({}, make_inputs(1), context_for(NODE)))
+    assert (caught.value.code, caught.value.message) == ("invalid-result", message)
+    assert caught.value.hint == f"return {socket_type(declared)}, or correct the declared type"
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("declared", "returned"),
+    [
+        (float, 3), (str | None, None), (str | None, "x"), (None, None), (str | int, 3), (Any, 3),
+        (Literal["a"], "a"), (list[int], [1]), (tuple[int, int], (1, 2)), ("Unknown", 3),
+    ],
+)  # fmt: skip
+async def test_a_result_that_fits_the_declared_type_is_taken(declared: Any, returned: Any) -> None:
+    async def f(input: Any) -> Any:
+        return returned
+
+    f.__annotations__["return"] = declared
+    result, _ = await result_and_events(
+        FunctionNode(f, "f").execute({}, make_inputs(1), context_for(NODE))
+    )
+    assert result.outputs["output"].value == returned
+
+
+async def test_a_function_that_may_have_forgotten_to_return_fails_the_node() -> None:
+    @node(registry=Registry())
+    async def forgetful(input: str):
+        input.upper()
+
+    @node(registry=Registry())
+    def silent(input: str) -> None:
+        input.upper()
+
+    @node(registry=Registry())
+    async def explicit(input: str):
+        return Result(None)
+
+    with pytest.raises(PermanentError) as caught:
+        await output(forgetful, make_inputs("x"))
+    assert (caught.value.code, caught.value.message, caught.value.hint) == (
+        "invalid-result",
+        "the function 'forgetful' returned nothing",
+        "add the missing 'return'; for a node without a result, declare '-> None'",
+    )
+    assert (await output(silent, make_inputs("x"))).value is None
+    assert (await output(explicit, make_inputs("x"))).value is None

@@ -9,7 +9,13 @@ from planwave.errors import NodeError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import LINK, DataValue, Node, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
-from planwave.nodes.authoring.node_type import NodeData, NodeType, pass_through, template
+from planwave.nodes.authoring.node_type import (
+    NodeData,
+    NodeType,
+    ResumableType,
+    pass_through,
+    template,
+)
 from tests.support.graph.builders import make_edge
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
@@ -130,6 +136,49 @@ async def test_a_stream_yields_its_events_and_is_closed_at_its_result() -> None:
     assert [event.data for event in events] == [{"text": "a"}]
     assert result.outputs["output"] == DataValue("text", "done")
     assert node_type.closed
+
+
+class Asking(ResumableType):
+    """Asks, and goes on with the answer; streams first if the answer is long."""
+
+    node_type = "asking"
+    Data = ShoutData
+
+    async def run(self, data: ShoutData, inputs: Inputs, context: FlowContext) -> Suspension:
+        return Suspension({"q": data.loud_word}, data.times)
+
+    def on_answer(
+        self, data: ShoutData, inputs: Inputs, context: FlowContext, state: Any, answer: Any
+    ) -> Any:
+        result = [data.loud_word, data.times, inputs.text(), state, answer]
+        return self._stream_answer(result) if len(answer) > 3 else self._return_answer(result)
+
+    async def _return_answer(self, result: Any) -> Any:
+        return result
+
+    async def _stream_answer(self, result: Any) -> AsyncGenerator[Any]:
+        yield NodeEvent("n", "asking", "delta", "run-1", {"text": "a"})
+        yield result
+
+
+@pytest.mark.parametrize(("answer", "deltas"), [("yes", 0), ("rather", 1)])
+async def test_a_resumed_node_gets_wired_and_validated_data_and_may_stream(
+    answer: str, deltas: int
+) -> None:
+    edge = make_edge("src", "n", channel=LINK, target_handle="times")
+    context = context_for(NODE, edges=[edge], links={("n", "times"): [7]})
+    inputs = make_inputs("in", ("loudWord", "wired"))
+    resumed = Asking().resume({"loudWord": "written", "times": 2}, inputs, context, 7, answer)
+    result, events = await result_and_events(resumed)
+    assert result.outputs["output"].value == ["wired", 7, "in", 7, answer]
+    assert [event.event_type for event in events] == ["delta"] * deltas
+
+
+async def test_data_that_became_invalid_fail_a_resumed_node() -> None:
+    resumed = Asking().resume({"times": "x"}, Inputs(), context_for(NODE), None, "yes")
+    with pytest.raises(NodeError) as caught:
+        await result_and_events(resumed)
+    assert caught.value.code == "invalid-data"
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,13 @@ def leaving(*handles: str, channel: str = "flow") -> NodeView:
 
 def test_an_edge_through_a_number_without_a_branch_is_an_error() -> None:
     view = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
-    findings = list(check_numbered_handles("case-", 2, "default", "/data/cases", view))
-    assert [(f.code, f.message, f.pointer, f.hint) for f in findings] == [
+    findings = list(check_numbered_handles("case-", 2, "default", view))
+    assert [(f.code, f.edge, f.pointer, f.message, f.hint) for f in findings] == [
         (
             "unknown-handle",
-            f"edge {edge!r} leaves through {handle!r}, but there are only 2 branches",
-            "/data/cases",
+            edge,
+            "/sourceHandle",
+            f"'n' has no output {handle!r}; it has only 2 branches",
             "use one of case-0, case-1, default",
         )
         for edge, handle in (("e5", "case-2"), ("e6", "case-x"))
@@ -32,7 +33,7 @@ def test_an_edge_through_a_number_without_a_branch_is_an_error() -> None:
 
 
 def test_the_hint_lists_only_the_first_of_many_branches() -> None:
-    (finding,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
+    (finding,) = check_numbered_handles("c-", 100, "else", leaving("c-100"))
     assert finding.hint is not None
     assert finding.hint.startswith("use one of c-0, ")
     assert finding.hint.endswith(", c-11, else")
@@ -40,15 +41,14 @@ def test_the_hint_lists_only_the_first_of_many_branches() -> None:
 
 def test_an_edge_through_an_undeclared_name_is_an_error() -> None:
     view = leaving("yes", "no", "error", "yess", "entirely different")
-    near, far = check_named_handles(["yes", "no"], "/data/names", view)
-    assert (near.code, near.pointer, near.hint) == (
-        "unknown-handle", "/data/names", "did you mean 'yes'?",
-    )  # fmt: skip
-    assert near.message == "edge 'e3' leaves through 'yess', which is none of the handles yes, no"
-    assert far.hint == 'give the edge a "sourceHandle" of yes, no'
+    near, far = check_named_handles(["yes", "no"], view)
+    assert (near.code, near.edge, near.pointer) == ("unknown-handle", "e3", "/sourceHandle")
+    assert near.message == "'n' has no output 'yess'; its outputs are yes, no"
+    assert near.hint == "did you mean 'yes'?"
+    assert far.hint == 'write "sourceHandle": "yes"; in Python, connect node["yes"]'
 
 
 def test_links_are_not_checked_against_branches() -> None:
     view = leaving("case-9", "what", channel=LINK)
-    assert list(check_numbered_handles("case-", 1, "default", "", view)) == []
-    assert list(check_named_handles(["yes"], "", view)) == []
+    assert list(check_numbered_handles("case-", 1, "default", view)) == []
+    assert list(check_named_handles(["yes"], view)) == []

@@ -8,12 +8,22 @@ import pytest
 from planwave.errors import NodeError, ProviderError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Node
+from planwave.graph.protocols import NodeEvent
 from planwave.graph.upstream_text import labelled_arrivals
 from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT, Agent
 from planwave.prompts.render import agent_prompt, small_agent_prompt
-from planwave.providers.protocols import Delta, ModelProfile, ModelReply, ModelRequest, Usage
+from planwave.providers.protocols import (
+    Delta,
+    ModelProfile,
+    ModelReply,
+    ModelRequest,
+    PromptMessage,
+    Source,
+    Usage,
+)
 from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import ListedProviders
+from tests.support.llm.scripted_models import FunctionModels
 from tests.support.nodes.node_context import (
     context_for,
     make_inputs,
@@ -119,7 +129,7 @@ async def test_a_planned_step_on_a_small_model_gets_the_prompt_for_small_models(
     await result_and_events(Agent().execute({}, inputs, context_for(PLANNED, services=services)))
     request = models.requests[0]
     assert (request.system, request.prompt) == small_agent_prompt(
-        "Choose a shed", "Compare the two", labelled_arrivals(inputs.arrivals)
+        "Choose a shed", "Compare the two", labelled_arrivals(inputs.arrivals), is_last=True
     )
 
 
@@ -129,6 +139,20 @@ async def test_on_a_small_model_the_last_step_gets_twice_the_tokens() -> None:
         context = context_for(PLAIN, edges=edges, services=services)
         await result_and_events(Agent().execute({"userPrompt": "Hi"}, Inputs(), context))
     assert [request.max_tokens for request in models.requests] == [220, 440]
+
+
+@pytest.mark.parametrize("searches", [True, False])
+async def test_the_provider_searches_the_web_only_where_the_agent_says_so(searches: bool) -> None:
+    page = Source("https://tides.test/", "Tides")
+    reply = ModelReply("High.", "openai", "m", "stop", sources=(page, page))
+    services, models = services_with(lambda _: [reply])
+    context = context_for(PLAIN, services=services)
+    data = {"userPrompt": "How high?", "tools": {"web_search": searches}}
+    result, _ = await result_and_events(Agent().execute(data, Inputs(), context))
+    assert [request.web_search for request in models.requests] == [searches]
+    shown = [{"url": "https://tides.test/", "title": "Tides"}]
+    sources = {name: value.value for name, value in result.outputs.items() if name == "sources"}
+    assert sources == ({"sources": shown} if searches else {})
 
 
 async def test_a_node_without_a_model_uses_the_defaults_of_the_run() -> None:
@@ -167,6 +191,94 @@ async def test_a_truncated_reply_gives_its_text_and_a_warning() -> None:
         "level": "warning",
     }
     assert events[-2].data["recorded"] is True
+
+
+CONTINUING = ListedProviders(
+    {"local": ["tiny"]},
+    profiles={"tiny": ModelProfile(small=True, max_output_tokens=20, continues=True)},
+)
+
+
+def replies(*given: tuple[str, str] | ProviderError) -> Any:
+    """Return a function that replies with the next ``(text, finish_reason)``, or raises the error."""
+    left = list(given)
+
+    def reply(request: ModelRequest) -> list[Delta | ModelReply]:
+        following = left.pop(0)
+        if isinstance(following, ProviderError):
+            raise following
+        text, reason = following
+        return [Delta(text), ModelReply(text, "local", "tiny", reason, Usage(3, 4))]
+
+    return reply
+
+
+async def run_continuing(
+    reply: Any, data: dict[str, Any], providers: ListedProviders = CONTINUING
+) -> tuple[str, list[NodeEvent], FunctionModels]:
+    services, models = services_with(reply, providers=providers)
+    context = context_for(PLAIN, edges=(make_edge("a", "z"),), services=services)
+    result, events = await result_and_events(Agent().execute(data, make_inputs("x"), context))
+    return result.outputs["output"].value, events, models
+
+
+def texts(events: list[NodeEvent], event_type: str) -> list[Any]:
+    key = {"delta": "text", "log": "message", "usage": "output_tokens", "prompt": "prompt"}
+    return [event.data[key[event_type]] for event in events if event.event_type == event_type]
+
+
+async def test_a_cut_reply_is_continued_once_in_the_same_stream() -> None:
+    text, events, models = await run_continuing(replies(("Oak la", "length"), ("sts.", "stop")), {})
+    assert text == "Oak lasts."
+    assert [event.event_type for event in events] == ["prompt", "delta", "usage", "delta", "usage"]
+    assert texts(events, "delta") == ["Oak la", "sts."]
+    first, second = models.requests
+    assert second == replace(
+        first,
+        prompt="",
+        messages=(PromptMessage("user", "x"), PromptMessage("assistant", "Oak la")),
+        max_tokens=10,
+    )
+    assert models.scopes[0] is models.scopes[1], "the calls of an attempt are numbered"
+
+
+async def test_a_continuation_that_is_cut_too_is_not_continued() -> None:
+    cut = replies(("Oak la", "length"), ("sts for", "length"))
+    text, events, models = await run_continuing(cut, {})
+    assert text == "Oak lasts for"
+    assert texts(events, "log") == ["the reply was cut at 8 tokens; raise maxTokens"]
+    assert len(models.requests) == 2
+
+
+async def test_a_conversation_is_continued_after_its_last_question() -> None:
+    data = {"messages": [{"role": "user", "content": "Which wood?"}], "userPrompt": "And why?"}
+    _, _, models = await run_continuing(replies(("Oak la", "length"), ("sts.", "stop")), data)
+    assert [(turn.role, turn.text) for turn in models.requests[1].messages] == [
+        ("user", "Which wood?"),
+        ("user", "And why?"),
+        ("assistant", "Oak la"),
+    ]
+
+
+async def test_a_continuation_that_fails_leaves_the_cut_reply() -> None:
+    failing = replies(("Oak la", "length"), ProviderError("down", provider="local"))
+    text, events, _ = await run_continuing(failing, {})
+    assert text == "Oak la"
+    assert texts(events, "log") == ["the reply was cut at 4 tokens; raise maxTokens"]
+
+
+@pytest.mark.parametrize(
+    ("data", "providers"),
+    [({"maxTokens": 9}, CONTINUING), ({}, SMALL)],
+    ids=["limit-of-the-user", "model-that-cannot-continue"],
+)
+async def test_a_cut_reply_is_not_continued(
+    data: dict[str, Any], providers: ListedProviders
+) -> None:
+    text, events, models = await run_continuing(replies(("Oak la", "length")), data, providers)
+    assert text == "Oak la"
+    assert texts(events, "log") == ["the reply was cut at 4 tokens; raise maxTokens"]
+    assert len(models.requests) == 1
 
 
 async def failure(execution: Any) -> NodeError:

@@ -19,9 +19,16 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.approval import Approval
 from planwave.nodes.registry import Registry
 from planwave.service.executions.answers import validate_answer
+from planwave.settings import Limits
 from tests.support.graph.builders import make_edge
 from tests.support.nodes.nested_graphs import graph_document, node_document
-from tests.support.nodes.node_context import context_for, last_item, make_inputs
+from tests.support.nodes.node_context import (
+    context_for,
+    last_item,
+    make_inputs,
+    result_and_events,
+    services_with,
+)
 from tests.support.paths import ROOT
 from tests.support.virtual_loop import virtual_time
 
@@ -41,7 +48,9 @@ async def suspend(
 async def resume(suspension: Suspension, inputs: Inputs, answer: Any) -> ExecutionResult:
     """Resume as another process does, which has only the JSON of the suspension."""
     state, answer = json.loads(json.dumps([suspension.state, answer]))
-    return await Approval().resume({}, inputs, context_for(NODE), state, answer)
+    resumed = Approval().resume({"prompt": "?"}, inputs, context_for(NODE), state, answer)
+    result, _ = await result_and_events(resumed)
+    return result
 
 
 # -- the request
@@ -219,6 +228,31 @@ async def test_a_run_without_an_answer_in_time_follows_the_default_branch() -> N
     assert (result.status, result.text) == ("completed", "kept: Dear Ann")
 
 
+@virtual_time
+async def test_an_approval_that_nobody_answers_is_rejected_in_the_end() -> None:
+    services, _ = services_with(lambda _: [], limits=Limits(approval_timeout_s=3_600))
+    built = planwave.build(asking(), registry=Registry(LIBRARY))
+    run = planwave.run(built, services=services)
+    assert (await run).status == "paused"
+    assert (await run.resume()).text == "kept: Dear Ann"
+
+
+@virtual_time
+async def test_an_approval_that_cannot_be_rejected_fails_where_nobody_answers() -> None:
+    services, _ = services_with(lambda _: [], limits=Limits(approval_timeout_s=3_600))
+    graph = graph_document(
+        node_document("ask", "approval", prompt="Which?", actions=["left", "right"]),
+        node_document("end", "end"),
+        edges=[("ask", "end", "left")],
+    )
+    built = planwave.build(graph, registry=Registry(LIBRARY))
+    run = planwave.run(built, services=services, check=False)
+    assert (await run).status == "paused"
+    result = await run.resume()
+    assert result.error is not None
+    assert result.error["code"] == "approval-timeout"
+
+
 # -- what cannot be asked
 
 
@@ -270,20 +304,45 @@ def test_all_errors_of_an_approval_are_reported_together() -> None:
     data = {"prompt": "", "actions": ["error", "go", "go"], "timeoutS": 1, "form": {"type": 3}}
     found = {f.pointer.removeprefix("/nodes/1/data") for f in findings(asking(**data))}
     assert found == {
-        "/prompt", "/actions/0", "/actions/2", "/timeoutAction", "/form/type", "/actions",
+        "/prompt", "/actions/0", "/actions/2", "/timeoutAction", "/form/type",
+        "/edges/1/sourceHandle", "/edges/2/sourceHandle",
     }  # fmt: skip
 
 
 def test_an_edge_through_no_action_is_an_error_with_the_actions() -> None:
     graph = asking()
     graph["edges"][1]["sourceHandle"] = "aprove"
+    misspelt_edge = {"id": "e2", "targetHandle": "input", **graph["edges"][1]}
     del graph["edges"][2]["sourceHandle"]
     misspelt, left_out = findings(graph)
-    assert {misspelt.code, left_out.code} == {"unknown-handle"}
-    assert misspelt.hint == "did you mean 'approve'?"
-    assert left_out.hint == 'give the edge a "sourceHandle" of approve, reject'
+    assert misspelt == Diagnostic(
+        "unknown-handle",
+        "error",
+        "edge 'e2' (ask to sent): 'ask' has no output 'aprove'; its outputs are approve, reject",
+        "/edges/1/sourceHandle",
+        node="ask",
+        edge="e2",
+        hint="did you mean 'approve'?",
+        suggestion={
+            "label": "Use output approve",
+            "operations": [
+                {"op": "remove_edge", "id": "e2"},
+                {"op": "add_edge", "edge": {**misspelt_edge, "sourceHandle": "approve"}},
+            ],
+        },
+    )
+    assert (left_out.code, left_out.pointer) == ("unknown-handle", "/edges/2/sourceHandle")
+    assert left_out.hint == 'write "sourceHandle": "approve"; in Python, connect node["approve"]'
     with pytest.raises(GraphInvalid):
         planwave.build(graph, registry=Registry(LIBRARY))
+
+
+def test_an_edge_through_no_action_is_reported_at_its_place_in_the_document() -> None:
+    graph = asking()
+    graph["edges"][2]["sourceHandle"] = "aprove"
+    graph["edges"].insert(0, graph["edges"][0])  # a duplicate, which is left out
+    *_, found = findings(graph)
+    assert (found.code, found.pointer) == ("unknown-handle", "/edges/3/sourceHandle")
 
 
 def test_the_error_handle_works_as_for_any_node() -> None:
@@ -300,7 +359,7 @@ def test_an_action_without_an_edge_is_a_warning() -> None:
     del graph["edges"][1:], graph["nodes"][2:]
     (found,) = findings(graph)
     assert (found.code, found.severity) == ("unused-decision", "warning")
-    assert '"sourceHandle": "approve"' in str(found.hint)
+    assert found.hint == "connect its output 'approve' to the step that follows"
 
 
 def test_both_branches_may_meet_at_a_port_for_one_value() -> None:

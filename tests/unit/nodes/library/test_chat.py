@@ -252,6 +252,28 @@ async def test_a_last_turn_over_the_limit_is_sent_with_a_warning() -> None:
     assert "about 100 tokens" in log["message"]
 
 
+# -- calls of tools
+
+CALL = {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+CALLED: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RETURNED = {"role": "tool", "content": "2", "tool_call_id": "a"}
+
+
+async def test_calls_of_tools_are_passed_on_with_their_results() -> None:
+    history = [*said("u:old", "a:old", "u:add"), CALLED]
+    messages, _ = await talk(
+        make_inputs("hi"), historyMessages=history, customMessages=[RETURNED], maxInputTokens=6
+    )
+    assert messages == [*said("u:add"), CALLED, RETURNED, *said("u:hi")]
+
+
+async def test_a_conversation_with_a_result_without_its_call_is_an_error() -> None:
+    with pytest.raises(NodeError) as caught:
+        await talk(make_inputs("hi"), historyMessages=said("u:add"), customMessages=[RETURNED])
+    assert caught.value.code == "invalid-data"
+    assert "message 1 answers the call 'a'" in caught.value.message
+
+
 # -- data and runs
 
 

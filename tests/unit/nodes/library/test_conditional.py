@@ -74,7 +74,7 @@ async def test_a_condition_that_names_no_handle_fails_with_the_handles(
     ("data", "outputs", "found"),
     [
         ({"outputHandles": ["a", "b"]}, ["a", "b", "error"], []),
-        ({"outputHandles": ["a", "b"]}, ["c"], [("unknown-handle", "/data/outputHandles")]),
+        ({"outputHandles": ["a", "b"]}, ["c"], [("unknown-handle", "/sourceHandle")]),
         ({"outputHandles": ["a", "b"], "defaultHandle": "b"}, ["b"], []),
         (
             {"outputHandles": ["a", "b"], "defaultHandle": "c"},
@@ -89,6 +89,52 @@ def test_edges_and_the_default_are_checked_against_the_declared_handles(
 ) -> None:
     data = {"condition": "{{ goal }}", **data}
     assert locations(check_node("conditional", data, outputs=outputs)) == found
+
+
+@pytest.mark.parametrize(
+    ("data", "effect"),
+    [
+        ({}, "fails"),
+        ({"outputHandles": ["yes", "no"]}, "fails"),
+        ({"defaultHandle": "no"}, "always chooses 'no'"),
+    ],
+)
+def test_a_condition_without_braces_that_names_no_output_is_a_warning(
+    data: dict[str, Any], effect: str
+) -> None:
+    (found,) = check_node("conditional", {"condition": "score > 3", **data}, outputs=["yes", "no"])
+    assert (found.code, found.severity, found.pointer, found.hint) == (
+        "literal-condition",
+        "warning",
+        "/data/condition",
+        "write {{ score > 3 }}",
+    )
+    assert found.message == (
+        "node 'n': data.condition is the text 'score > 3', which is no output and is not evaluated without "
+        f"braces: the node {effect}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "wires"),
+    [
+        ({"condition": "yes"}, []),
+        ({"condition": " no "}, []),
+        ({"condition": "other", "defaultHandle": "other"}, []),
+        ({"condition": "{{ input.score > 3 }}"}, ["input"]),
+        ({"condition": "score > 3"}, ["condition"]),
+    ],
+)
+def test_a_condition_that_names_an_output_or_is_evaluated_is_no_warning(
+    data: dict[str, Any], wires: list[str]
+) -> None:
+    assert check_node("conditional", data, inputs=wires, outputs=["yes", "no"]) == []
+
+
+def test_a_long_condition_without_braces_is_not_repeated_in_the_hint() -> None:
+    (found,) = check_node("conditional", {"condition": "input.a == " + "b" * 80})
+    assert found.hint == "put {{ and }} around it"
+    assert check_node("conditional", {"condition": "true"}) == []
 
 
 @pytest.mark.parametrize("name", ["", " ", " a", "error", "{x}"])

@@ -139,7 +139,7 @@ def test_an_edge_that_leaves_through_no_condition_is_an_error() -> None:
     data: dict[str, Any] = {"conditions": [{"operator": "exists"}]}
     assert check_node("if", data, outputs=["condition-0", "false", "error"]) == []
     (finding,) = check_node("if", data, outputs=["condition-1"])
-    assert (finding.code, finding.pointer) == ("unknown-handle", "/data/conditions")
-    assert "leaves through 'condition-1', but there is only 1 branch" in finding.message
+    assert (finding.code, finding.pointer) == ("unknown-handle", "/sourceHandle")
+    assert finding.message == "'n' has no output 'condition-1'; it has only 1 branch"
     assert finding.hint == "use one of condition-0, false"
     assert check_node("if", {"conditions": "{{ goal }}"}, outputs=["condition-7"]) == []

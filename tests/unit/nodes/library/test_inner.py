@@ -210,7 +210,7 @@ def test_an_edge_through_no_output_is_found() -> None:
     inner = node_document("n", "inner", graph=ECHO, outputs={"short": "t"})
     graph = graph_document(inner, node_document("x", "end"), edges=[("n", "x", "shrot", "input")])
     (found,) = diagnostics_of(graph)
-    assert (found.code, found.pointer) == ("unknown-handle", "/nodes/0/data/outputs")
+    assert (found.code, found.pointer) == ("unknown-handle", "/edges/0/sourceHandle")
     assert found.hint == "did you mean 'short'?"
     for handle in ("short", "output"):
         graph = graph_document(

@@ -47,6 +47,11 @@ def services() -> Any:
             },
         ),
         (
+            Model(),
+            {"model": "n", "fallback": [{"provider": "own"}]},
+            {"provider": "openai", "model": "n", "fallback": [{"provider": "own"}]},
+        ),
+        (
             ClientModel(),
             {"engine": "own", "model_name": "big"},
             {"provider": "own", "model": "big"},

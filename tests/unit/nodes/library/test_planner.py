@@ -11,11 +11,14 @@ import pytest
 import planwave
 from planwave.errors import ProviderError
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Node
+from planwave.graph.model import LINK, Graph, Node
+from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.planner import PlannerNode
+from planwave.nodes.registry import Registry
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.providers.protocols import CallScope, CallSettings
+from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.llm.planner_replies import reply_node as step
@@ -232,3 +235,12 @@ async def test_a_run_without_a_planner_fails_the_node() -> None:
 )  # fmt: skip
 def test_invalid_data_are_found(data: dict[str, Any], findings: list[tuple[str, str]]) -> None:
     assert errors_of(graph_document(node_document("n", "planner", **data))) == findings
+
+
+def test_a_linked_model_with_a_fallback_is_an_error() -> None:
+    node = Node("n", "planner", "N", data={"goal": "g"})
+    link = make_edge("m", "n", channel=LINK, target_handle="model")
+    for fallback, codes in [([{"model": "x"}], ["type-mismatch"]), ([], [])]:
+        model = Node("m", "model", "M", data={"fallback": fallback})
+        found = Registry(LIBRARY).check(node, Graph((model, node), (link,)))
+        assert [each.code for each in found] == codes

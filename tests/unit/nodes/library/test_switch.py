@@ -51,7 +51,7 @@ async def test_the_value_may_be_wired() -> None:
     ("data", "outputs", "found"),
     [
         ({"cases": ["a", "b"]}, ["case-0", "case-1", "default", "error"], []),
-        ({"cases": ["a", "b"]}, ["case-2"], [("unknown-handle", "/data/cases")]),
+        ({"cases": ["a", "b"]}, ["case-2"], [("unknown-handle", "/sourceHandle")]),
         ({"cases": "{{ goal }}"}, ["case-9"], []),
         ({"cases": ["a", " a"]}, [], [("never-matches", "/data/cases/1")]),
         ({"cases": ["a", "A"]}, [], []),

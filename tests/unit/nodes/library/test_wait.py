@@ -108,9 +108,12 @@ async def test_an_invalid_time_fails_the_node(data: dict[str, Any], words: str) 
 async def test_the_input_is_passed_on_unchanged_after_the_wait() -> None:
     suspension = await suspend(seconds=5)
     answer = json.loads(json.dumps(suspension.timeout_answer))
-    result = await WAIT.resume(
-        {}, make_inputs([1, None]), context_for(NODE), suspension.state, answer
+    result = await last_item(
+        WAIT.resume(
+            {"seconds": 5}, make_inputs([1, None]), context_for(NODE), suspension.state, answer
+        )
     )
+    assert isinstance(result, ExecutionResult)
     assert result.outputs == {"output": DataValue("any", [1, None])}
 
 

@@ -152,13 +152,21 @@ def test_unreadable_kernel_files_leave_facts_unknown(kernel: Path) -> None:
     assert this_machine() == Machine(cores=8)
 
 
-def test_idle_cores_are_measured(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("own_s", "idle"), [(0.0, 70), (0.2, 90), (0.4, 100)])
+def test_idle_cores_are_measured_and_own_work_leaves_them_idle(
+    own_s: float, idle: int, kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [0.0]
+
     def pass_time(seconds: float) -> None:
         (kernel / "stat").write_text("cpu 30 0 0 160 10 0 0 0 0 0\n")
+        own[0] += own_s
 
     (kernel / "stat").write_text("cpu 0 0 0 100 0 0 0 0 0 0\n")
     monkeypatch.setattr(capacity.time, "sleep", pass_time)
-    assert this_machine(sample_s=1.0).idle_cores == 8 * 70 / 100
+    monkeypatch.setattr(capacity.time, "process_time", lambda: own[0])
+    monkeypatch.setattr(capacity.os, "sysconf", {"SC_CLK_TCK": 100}.__getitem__)
+    assert this_machine(sample_s=1.0).idle_cores == 8 * idle / 100
 
 
 def test_idle_cores_fall_back_to_load_average(

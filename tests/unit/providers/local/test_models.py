@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import select
+import selectors
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from planwave.providers.local import process
 from planwave.providers.local.capacity import Machine
 from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.local.models import SLOTS, LocalModelServers
-from planwave.providers.protocols import LocalProvider
+from planwave.providers.protocols import LocalProvider, ModelRequest
 from planwave.settings import Settings
 
 ROOMY = Machine(cores=2, idle_cores=2.0, free_memory=10**12, avx2=True)
@@ -169,7 +171,7 @@ from planwave.settings import Settings
 folder = pathlib.Path({str(tmp_path)!r})
 machine = lambda: Machine(cores=2)
 local = LocalModelServers(
-    Settings(local_model=str(folder / "own.gguf")),
+    Settings(local_model=str(folder / "own.gguf"), model_dir=folder),
     machine=machine, busy=machine, installed=lambda: True, program=folder / "program.py",
 )
 asyncio.run(local.endpoint("own"))
@@ -200,6 +202,24 @@ async def test_close_cancels_a_hanging_start(tmp_path: Path) -> None:
             await asyncio.sleep(0)
         await local.close()
     assert faults[0].code == "local-model-unavailable"
+
+
+def test_a_stop_ends_a_handshake_that_just_begins_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(MUTE)
+    with (tmp_path / "stderr").open("w+") as stderr:
+        started = process.start_process(program, stderr)
+
+        class StoppedSelector(selectors.DefaultSelector):
+            def select(self, timeout: float | None = None) -> Any:
+                process.stop([started])
+                return super().select(timeout)
+
+        monkeypatch.setattr(selectors, "DefaultSelector", StoppedSelector)
+        monkeypatch.setattr(process, "_START_S", 5.0)
+        assert process.handshake(started, {}) == {}
 
 
 async def test_close_cancels_a_start_without_process(tmp_path: Path) -> None:
@@ -453,3 +473,52 @@ def test_large_own_model_file_is_not_small(tmp_path: Path) -> None:
     profile = local_of(settings(tmp_path, str(tmp_path / "big.gguf"))).profile("big")
     assert not profile.small
     assert not profile.tools
+
+
+SLOT_PROGRAM = """
+import json, pathlib, sys
+sys.path.insert(0, {root!r})
+from tests.support.llm.fake_slot_server import FakeSlotServer
+wanted = json.loads(sys.stdin.readline())
+with FakeSlotServer(pathlib.Path(wanted["states"]), wanted["key"]) as server:
+    print(json.dumps({{"address": server.address}}), flush=True)
+    sys.stdin.read()
+    pathlib.Path(__file__).with_name("done").open("a").write(" ".join(server.done) + "; ")
+"""
+
+
+async def test_the_state_of_a_fixed_beginning_outlives_the_server(tmp_path: Path) -> None:
+    program = SLOT_PROGRAM.format(root=str(Path(__file__).parents[4]))
+    request = ModelRequest("local", "own", "Plan this: a trip", fixed_chars=11)
+    for _ in range(2):
+        local = served(tmp_path, program)
+        os.utime(tmp_path / "own.gguf", (1, 1))
+        await local.prepare(request)  # no server runs yet
+        await local.endpoint("own")
+        await local.prepare(request)
+        await local.close()
+    assert (tmp_path / "done").read_text() == "chat save; restore; "
+    folder = tmp_path / "prompt-state"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert len(list(folder.iterdir())) == 1
+
+
+async def test_another_file_of_the_same_name_has_another_state(tmp_path: Path) -> None:
+    program = SLOT_PROGRAM.format(root=str(Path(__file__).parents[4]))
+    request = ModelRequest("local", "own", "Plan this: a trip", fixed_chars=11)
+    for seconds in (1, 2):
+        local = served(tmp_path, program)
+        os.utime(tmp_path / "own.gguf", (seconds, seconds))
+        await local.endpoint("own")
+        await local.prepare(request)
+        await local.close()
+    assert (tmp_path / "done").read_text() == "chat save; chat save; "
+
+
+async def test_without_a_folder_for_states_calls_work(tmp_path: Path) -> None:
+    (tmp_path / "prompt-state").write_text("in the way")
+    local = served(tmp_path)
+    await local.endpoint("own")
+    assert json.loads(starts(tmp_path)[0])["states"] == ""
+    await local.prepare(ModelRequest("local", "own", "Plan this: a trip", fixed_chars=11))
+    await local.close()

@@ -21,6 +21,7 @@ WANTED = {
     "context": 4_096,
     "threads": 1,
     "key": "secret",
+    "states": "/models/prompt-state",
 }
 
 
@@ -58,6 +59,16 @@ def test_repetition_penalty_allows_quotes(params: Any) -> None:
     assert params.sampling.dry_allowed_length >= 16
     assert params.sampling.dry_penalty_last_n <= 256
     assert params.sampling.dry_multiplier > 0, "saying it again and again is still punished"
+
+
+def test_prompt_states_are_saved_in_the_folder_that_was_asked_for(params: Any) -> None:
+    assert params.slot_save_path == "/models/prompt-state/"
+
+
+def test_without_a_folder_no_prompt_state_is_saved(params: Any) -> None:
+    del params.slot_save_path
+    server_main._serve(WANTED | {"states": ""})
+    assert not hasattr(params, "slot_save_path")
 
 
 def test_prompt_cache_is_small(params: Any) -> None:

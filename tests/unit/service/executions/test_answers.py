@@ -34,7 +34,15 @@ CUT_OFF = {
     "prompt": "?",
     "actions": ["run_again", "give_result", "fail"],
 }
+BUDGET = {
+    "kind": "budget",
+    "message": "?",
+    "actions": ["raise", "stop"],
+    "limits": {"usd": 1, "tokens": 100},
+    "used": {"usd": 0.5, "tokens": 90},
+}
 GO = {"decision": "approve"}
+MORE = {"decision": "raise", "value": {"tokens": 91}}
 
 
 def refusal(request: Any, answer: Any) -> InvalidAnswer:
@@ -56,6 +64,8 @@ def refusal(request: Any, answer: Any) -> InvalidAnswer:
         (OPEN, {**GO, "value": None}, {**GO, "note": "", "value": None}),
         (FILLED, {**GO, "form": {"days": 3}}, {**GO, "note": "", "form": {"days": 3}}),
         (LENIENT, GO, {**GO, "note": ""}),
+        (BUDGET, {"decision": "stop"}, {"decision": "stop", "note": ""}),
+        (BUDGET, MORE, {**MORE, "note": ""}),
         (CUT_OFF, {"decision": "run_again"}, {"decision": "run_again", "note": ""}),
         (
             CUT_OFF,

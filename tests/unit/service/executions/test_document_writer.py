@@ -319,10 +319,10 @@ async def test_one_failing_document_does_not_affect_others(
     store, project = MemoryStore(), document_writer.build_document
     ids = await ended_in(store, 20)
 
-    def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
+    def broken(events: list[Event], record: ExecutionRecord, calls: Any) -> dict[str, Any]:
         if record.execution_id == ids[3]:
             raise ValueError("odd")
-        return project(events, record)
+        return project(events, record, calls)
 
     monkeypatch.setattr(document_writer, "build_document", broken)
     async with DocumentWriter(store, tmp_path) as documents:

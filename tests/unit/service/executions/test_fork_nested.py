@@ -180,6 +180,29 @@ async def test_retry_runs_items_of_loops_inside_loops_again(tmp_path: Path) -> N
         assert work.paid() == {"loop[2]/each[1]/a"}
 
 
+@pytest.mark.parametrize("on_item_error", ["skip", "null"])
+async def test_retry_of_a_fork_that_reused_a_loop_runs_its_failed_items_again(
+    tmp_path: Path, on_item_error: str
+) -> None:
+    inner = step("each", "loop", items=[1], body=body(step("a")), onItemError=on_item_error)
+    work = Pays("loop[1]/b", "loop[2]/each[0]/a")
+    graph = loop(body(step("b"), inner), onItemError=on_item_error)
+    async with opened(tmp_path, graph, work) as service:
+        own = await executed(service)
+        await came_to(service, own)
+        for change in ({"text": "1 {{ input }}"}, {"text": "2 {{ input }}"}):
+            fork = await service.fork(own, changes={"last": {"data": change}})
+            own = fork.execution_id
+            await came_to(service, own)
+            assert await reused(service, own) == {"loop"}
+        work.repair()
+        own = await retried(service, own)
+        await came_to(service, own)
+        assert work.paid() == {"loop[1]/b", "loop[2]/each[0]/a"}
+        with pytest.raises(Conflict):
+            await service.retry(own)
+
+
 async def test_results_of_cancelled_items_are_reused(
     tmp_path: Path,
 ) -> None:

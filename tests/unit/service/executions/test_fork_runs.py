@@ -94,6 +94,32 @@ async def test_fork_reuses_what_its_changes_do_not_reach(tmp_path: Path) -> None
         assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 1}
 
 
+class ReadsTask:
+    """A node type whose result is its task, as that of an agent is."""
+
+    node_type = "reads_task"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        task = context.runtime.get_node(context.node_id).description
+        return ExecutionResult({"output": DataValue("text", task)})
+
+
+async def test_a_step_with_a_changed_task_and_those_after_it_run_again(tmp_path: Path) -> None:
+    work = Joins()
+    task = Node("t", "reads_task", "T", "Find it.")
+    graph = make_graph(joins("a"), task, joins("c"), edges=[("a", "t"), ("t", "c")])
+    async with opened(tmp_path, graph, work, ReadsTask()) as service:
+        first = await executed(service)
+        assert (await result(service, first))["c"] == "Find it.+c"
+        same = await service.fork(first, changes={"t": {"description": "Find it."}})
+        await service.wait(same.execution_id)
+        assert await reused(service, same.execution_id) == {"a", "t", "c"}
+        fork = await service.fork(first, changes={"t": {"description": "Sum it up."}})
+        assert (await result(service, fork.execution_id))["c"] == "Sum it up.+c"
+        assert await reused(service, fork.execution_id) == {"a"}
+        assert work.runs == {"a": 1, "c": 2}
+
+
 async def test_fork_presets_outputs(tmp_path: Path) -> None:
     work = Joins()
     work.broken = {"b"}
@@ -103,6 +129,8 @@ async def test_fork_presets_outputs(tmp_path: Path) -> None:
         fork = await service.fork(first, changes={"b": {"outputs": {"output": "by hand"}}})
         assert (await result(service, fork.execution_id))["c"] == "by hand+c"
         assert work.runs == {"a": 1, "b": 1, "c": 1, "d": 1}
+        nodes = (await service.state(fork.execution_id)).nodes  # a and d reused, b set, c ran
+        assert {path: node.wave for path, node in nodes.items()} == {"a": 1, "b": 2, "c": 3, "d": 2}
 
 
 async def test_rerun_runs_dependents_only_if_the_result_changed(

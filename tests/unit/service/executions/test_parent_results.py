@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pytest
 
+from planwave.errors import ProviderError
+from planwave.executor.options import RunOptions
 from planwave.executor.reuse.reuse import Reuse
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, NodeEvent
+from planwave.nodes.recorded_calls import record_call
+from planwave.nodes.services import NodeServices
 from planwave.providers.protocols import CallKey, ModelReply, Recorder, Usage
-from planwave.providers.recordings import USAGE_UNREPORTED, reply_from
+from planwave.providers.recordings import USAGE_UNREPORTED, failure_record, reply_from
+from planwave.service.executions.loading import recorded_bytes
 from planwave.service.executions.parent_results import ParentCallRecorder
 from planwave.service.service import Service
 from planwave.storage.memory import MemoryStore
+from tests.support.engine.event_histories import created_event
+from tests.support.engine.generic_nodes import ExecutionHarness, result_with
+from tests.support.engine.recovered_runs import recovered
 from tests.support.graph.builders import make_graph
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.llm.fake_providers import ListedProviders
+from tests.support.llm.scripted_models import FunctionModels
+from tests.support.nodes.node_context import context_for
 from tests.support.service.dependencies import dependencies
+from tests.support.virtual_loop import virtual_time
 from tests.unit.service.executions.test_commands import executed
 
 BEFORE = CallKey("x0", "a[k]/n", 2, 0, "h")
@@ -62,6 +76,16 @@ async def test_unreported_usage_of_parent_call_is_reported_once(
     assert await lending.recorded(NOW) == {"text": "paid"}
 
 
+async def test_fork_gets_the_recorded_failure_of_an_interrupted_node() -> None:
+    store = MemoryStore()
+    failure = failure_record(ProviderError("down", provider="box", model="m"))
+    await store.record(BEFORE, failure)
+    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n", recorded=False)
+    lending.share("x1", reuse)
+    assert await lending.recorded(NOW) == failure
+    assert await store.recorded(NOW) == failure
+
+
 @pytest.mark.parametrize(
     "key",
     [
@@ -92,6 +116,77 @@ async def test_ended_execution_finds_no_parent_calls(store: MemoryStore) -> None
     lending.share("x1", reuse)
     del reuse
     assert await lending.recorded(NOW) is None
+
+
+async def test_calls_are_lent_up_to_the_first_other_one() -> None:
+    """A node that runs again because of a change is served its calls before the change."""
+    store, made = MemoryStore(), list[str]()
+    lending, reuse = ParentCallRecorder(store), GoesOn("n")
+    lending.share("x1", reuse)
+
+    async def run(execution_id: str, attempt: int, *names: str) -> list[str]:
+        services = NodeServices(FunctionModels(lambda _: ""), ListedProviders({}), recorder=lending)
+        context = context_for(Node("n", "step", "N"), services=services)
+        context.run_id, context.attempt = execution_id, attempt
+
+        async def make(name: str) -> str:
+            made.append(f"{execution_id} {name}")
+            return f"{execution_id} did {name}"
+
+        return [
+            await record_call(context, "tool", name, name, partial(make, name)) for name in names
+        ]
+
+    await run("x0", 2, "look", "think", "act")
+    results = await run("x1", 1, "look", "think again", "act")
+    assert results == ["x0 did look", "x1 did think again", "x1 did act"]
+    assert made == ["x0 look", "x0 think", "x0 act", "x1 think again", "x1 act"]
+
+
+@virtual_time
+async def test_recorded_calls_count_towards_the_size_of_a_run_also_after_a_restart() -> None:
+    store, options = MemoryStore(), RunOptions(max_state_bytes=1_000)
+    recorder = ParentCallRecorder(store)
+    sizes: list[int] = []
+
+    def calls(ordinal: int) -> Any:
+        async def act(inputs: Any, context: Any) -> Any:
+            services = NodeServices(
+                FunctionModels(lambda _: ""), ListedProviders({}), recorder=recorder
+            )
+            context.services = services
+            made = await record_call(context, "tool", "t", ordinal, big)
+            if ordinal and len(sizes) == 1:
+                sizes.append(harness.execution.result_bytes)
+                await asyncio.Event().wait()
+            return result_with(made[:1])
+
+        return act
+
+    async def big() -> str:
+        return "x" * 300
+
+    def entered(created: ExecutionHarness) -> ExecutionHarness:
+        created.program.steps[0].implementation.behaviors.update(
+            {"a": calls(0), "b": calls(1), "c": calls(2)}
+        )
+        return created
+
+    harness = entered(ExecutionHarness(parse_graph("a b c", "a>b", "b>c"), {}, options))
+    recorder.count_for(harness.execution, await recorded_bytes(store, "x1", options))
+    sizes.append(0)
+    harness.interrupt_after(1)
+    assert await harness.run() == "interrupted"
+    again = entered(recovered(harness, [created_event(harness.program.graph), *harness.stored]))
+    before = await recorded_bytes(store, "x1", options)
+    recorder.count_for(again.execution, before)
+    assert await again.run() == "failed"
+    assert again.execution.error is not None
+    assert again.execution.error["code"] == "limit-exceeded"
+    assert before > 600
+    whole = await recorded_bytes(store, "x1", options)
+    assert again.execution.result_bytes == whole + 3 * len('"x"')
+    assert await recorded_bytes(store, "x1", RunOptions()) == 0
 
 
 REPLY = ModelReply("said", "p", "m", "stop", Usage(10, 1))

@@ -133,7 +133,7 @@ async def test_full_queue_rejects_with_retry_after_and_creates_nothing() -> None
         with pytest.raises(QueueFull) as caught:
             await service.execute(plan)
         assert (caught.value.code, caught.value.retry_after_s) == ("queue-full", 5)
-        assert "PLANWAVE_LIMIT_QUEUED_EXECUTIONS" in (caught.value.hint or "")
+        assert caught.value.hint == "try again in 5 s, or raise the limit queued_executions"
         assert len(await service.executions()) == 4
         with pytest.raises(QueueFull):
             await service.start(early.execution_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from planwave.graph.reading.documents import read_graph
 GRAPH = {"nodes": [{"id": "t", "type": "text", "data": {"text": "hello"}}], "edges": []}
 GOAL_HINT = "to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
 GRAPH_HINT = 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
+FILE_HINT = "pass the text of the file: Path('plan.json').read_text('utf-8')"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,8 @@ GRAPH_HINT = 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.G
         (3, "3 is not a graph", GRAPH_HINT),
         ([1, 2], "[1, 2] is not a graph", GRAPH_HINT),
         ("x" * 100, f"'{'x' * 59}… is not a graph", GOAL_HINT),
+        ("plan.json", "'plan.json' is not a graph", FILE_HINT),
+        (Path("plan.json"), f"{Path('plan.json')!r} is not a graph", FILE_HINT),
     ],
 )
 def test_what_is_not_a_graph_is_refused_with_what_to_call(

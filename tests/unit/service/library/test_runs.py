@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ async def test_leaving_the_events_early_cancels_the_run(registry: planwave.Regis
             ended.set()
         return input
 
-    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), registry=registry)
+    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), "hi", registry=registry)
     run = planwave.run(graph)
     events = aiter(run)
     async for event in events:
@@ -112,7 +113,7 @@ async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
         await asyncio.Event().wait()
         return input
 
-    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), registry=registry)
+    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), "hi", registry=registry)
     store = MemoryStore()
     run = planwave.run(graph, store=store)
 
@@ -143,7 +144,7 @@ async def test_a_store_that_refuses_is_raised_to_every_caller() -> None:
 
 async def test_run_sync_inside_a_loop_says_what_to_write() -> None:
     with pytest.raises(RuntimeError, match=r"await planwave\.run"):
-        planwave.run_sync(GREETING)
+        planwave.run_sync(planwave.build(GREETING, "hi"))
 
 
 def test_a_built_graph_runs_in_one_loop_after_another() -> None:
@@ -187,7 +188,7 @@ def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Regis
     for spec, message in [
         (chain(START, last), value),
         (chain(start, last), None),
-        (chain(START, parser, last), None),
+        (chain(START, parser, last), "x"),
     ]:
         graph = planwave.build(spec, message, registry=registry)
         assert [planwave.run_sync(graph).text for _ in range(2)] == ['{"list":[0,1]}'] * 2
@@ -197,8 +198,8 @@ def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Regis
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (["s"], "inputs must be an object, got list"),
-        ({"s": "hi"}, "inputs['s'] must be an object, got str"),
+        (["s"], "inputs must be an object, got an array"),
+        ({"s": "hi"}, "inputs['s'] must be an object, got text"),
         ({"s": {"output": {1, 2}}}, "inputs['s'] cannot be given to a node: /output is a Python"),
         ({"s": {"output": float("nan")}}, "NaN"),
         ({"s": {"output": "\ud800"}}, "surrogate"),
@@ -253,6 +254,21 @@ def test_a_failed_run_raises_with_its_result(registry: planwave.Registry) -> Non
     assert result.outputs["s"]["output"].value == "hi"
 
 
+def test_a_failed_run_names_the_line_that_raised(registry: planwave.Registry) -> None:
+    def reads(line: str) -> Any:
+        return json.loads(line)
+
+    @planwave.node("reads", registry=registry)
+    def read(input: str) -> Any:  # pyright: ignore[reportUnusedFunction]
+        return reads(input)
+
+    graph = planwave.build(chain(START, {"id": "r", "type": "reads"}), "{", registry=registry)
+    with pytest.raises(planwave.ExecutionFailed, match="JSONDecodeError") as caught:
+        planwave.run_sync(graph)
+    here = f"{Path(__file__).relative_to(Path.cwd())}:{reads.__code__.co_firstlineno + 1}"
+    assert caught.value.__notes__ == [f"r: raised at {here}, in reads"]
+
+
 def test_without_check_a_failed_run_returns_its_result(registry: planwave.Registry) -> None:
     graph = planwave.build(failing(registry), "hi", registry=registry)
     result = planwave.run_sync(graph, check=False)
@@ -290,6 +306,8 @@ def test_a_fork_runs_only_what_changed(registry: planwave.Registry) -> None:
     assert (first.text, forked.text, calls) == ("HI!", "HI?", ["hi"])
     assert first.run.fork(rerun=["c"]).wait().text == "HI!"
     assert calls == ["hi", "hi"]
+    forked = first.run.fork(set={"c.description": "Count it."}).wait()
+    assert (forked.text, calls) == ("HI!", ["hi", "hi", "hi"])
     with pytest.raises(InputError, match=r"'zz\.text' is not a field of a step"):
         first.run.fork(set={"zz.text": "x"}).wait()
 
@@ -364,6 +382,112 @@ def test_a_run_in_a_directory_is_opened_and_answered_later(tmp_path: Path) -> No
     assert (again.status, again.outputs["draft"]["output"].value) == ("completed", "Dear Ann")
 
 
+TWO_REQUESTS = {
+    "nodes": [
+        {"id": "first", "type": "approval", "data": {"prompt": "Begin?"}},
+        {"id": "second", "type": "approval", "data": {"prompt": "Go on?"}},
+    ],
+    "edges": [{"source": "first", "sourceHandle": "approve", "target": "second", "data": FLOW}],
+}
+APPROVE = {"decision": "approve"}
+
+
+def test_a_run_that_another_one_took_over_says_what_to_do(tmp_path: Path) -> None:
+    paused = planwave.run_sync(TWO_REQUESTS, store=tmp_path)
+    (request,) = paused.requests
+    other = planwave.open(tmp_path, paused.execution_id)
+    assert other.answer(request.request_id, APPROVE).wait().status == "paused"
+    with pytest.raises(planwave.StoreError) as caught:
+        paused.run.answer(request.request_id, {"decision": "reject"}).wait()
+    assert (caught.value.code, caught.value.hint) == (
+        "late-writer",
+        "open the execution again and continue from its stored state",
+    )
+    again = planwave.open(tmp_path, paused.execution_id)
+    (request,) = again.wait().requests
+    assert again.answer(request.request_id, APPROVE).wait().status == "completed"
+
+
+def test_an_opened_run_continues_from_what_another_one_stored(tmp_path: Path) -> None:
+    paused = planwave.run_sync(TWO_REQUESTS, store=tmp_path)
+    (request,) = paused.requests
+    opened = planwave.open(tmp_path, paused.execution_id)
+    assert opened.wait().status == "paused"
+    other = planwave.open(tmp_path, paused.execution_id)
+    assert other.answer(request.request_id, APPROVE).wait().status == "paused"
+    with pytest.raises(planwave.Conflict) as caught:
+        opened.answer(request.request_id, APPROVE).wait()
+    assert caught.value.code == "request-answered"
+    (request,) = other.wait().requests
+    assert opened.answer(request.request_id, APPROVE).wait().status == "completed"
+
+
+@pytest.mark.parametrize("command", ["answer", "resume"])
+async def test_a_rejected_command_leaves_the_execution_to_its_owner(command: str) -> None:
+    store = MemoryStore()
+    owner = (await planwave.run(TWO_REQUESTS, store=store)).run
+    (request,) = owner.result().requests
+    late = planwave.open(store, owner.execution_id)
+    assert (await late).status == "paused"
+    owner.answer(request.request_id, APPROVE)
+    (second,) = (await owner).requests
+    with pytest.raises(planwave.Conflict):
+        await (late.resume() if command == "resume" else late.answer(request.request_id, APPROVE))
+    assert (await owner.answer(second.request_id, APPROVE)).status == "completed"
+
+
+async def test_a_stored_run_is_read_without_its_node_types(registry: planwave.Registry) -> None:
+    @node("own", registry=registry)
+    async def own(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        raise ValueError(f"no {input}")
+
+    store = MemoryStore()
+    ask = {"id": "ask", "type": "approval", "data": {"prompt": "Go?"}}
+    graph = chain(START, {"id": "o", "type": "own"})
+    graph["nodes"].append(ask)
+    graph["edges"].append({"source": "s", "target": "ask", "data": FLOW})
+    made = planwave.build(graph, "x", registry=registry)
+    first = await planwave.run(made, store=store, check=False)
+    (request,) = first.requests
+    opened = planwave.open(store, first.execution_id, registry=planwave.Registry(LIBRARY))
+    read = await opened
+    assert (read.status, read.text, read.outputs["s"]["output"].value) == ("paused", "", "x")
+    assert [(each.path, each.message) for each in read.failures] == [("o", "ValueError: no x")]
+    assert read.document["nodes"][1]["status"] == "failed"
+    opened.answer(request.request_id, APPROVE)
+    with pytest.raises(planwave.GraphInvalid) as caught:
+        await opened
+    assert str(caught.value).startswith("node 'o' has the unknown type 'own'; known types are ")
+    assert "a type of your own is known when its module is imported" in (caught.value.hint or "")
+    assert (await opened).requests == first.requests
+    with pytest.raises(planwave.GraphInvalid):
+        await planwave.open(store, first.execution_id, registry=planwave.Registry(LIBRARY)).fork()
+    last = planwave.open(store, first.execution_id, registry=registry, check=False)
+    assert (await last.answer(request.request_id, APPROVE)).status == "failed"
+
+
+@pytest.mark.parametrize("on_error", ["skip", "null"])
+async def test_a_failed_item_that_a_loop_passes_over_is_handled(
+    on_error: str, registry: planwave.Registry
+) -> None:
+    @node("even", registry=registry, templates=["value"])
+    async def even(value: str = "") -> str:  # pyright: ignore[reportUnusedFunction]
+        if int(value) % 2:
+            raise ValueError(f"{value} is odd")
+        return value
+
+    inner = {"id": "each", "type": "even", "data": {"value": "{{ item }}"}}
+    body = {"nodes": [inner], "edges": []}
+    data = {"items": [2, 3], "body": body, "onItemError": on_error}
+    result = await planwave.run(
+        {"nodes": [{"id": "all", "type": "loop", "data": data}], "edges": []}, registry=registry
+    )
+    assert result.status == "completed"
+    assert [(each.path, each.handled) for each in result.failures] == [("all[1]/each", True)]
+    shown = {each["path"]: each["handled"] for each in result.document["nodes"]}
+    assert shown["all[1]/each"] is True
+
+
 def test_an_unknown_execution_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(planwave.PlanwaveError) as caught:
         planwave.open(tmp_path, "0199").wait()
@@ -414,15 +538,16 @@ async def test_leaving_the_events_of_a_paused_run_leaves_it_paused() -> None:
 
 
 async def test_a_run_that_has_ended_takes_no_command(tmp_path: Path) -> None:
-    run = planwave.run(GREETING, store=tmp_path)
+    run = planwave.run(planwave.build(GREETING, "hi"), store=tmp_path)
     assert (await run).status == "completed"
     run.cancel()
     assert (await run).status == "completed"
-    for command in (planwave.Run.cancel, planwave.Run.resume):
+    for command, cannot in ((planwave.Run.cancel, "cancelled"), (planwave.Run.resume, "resumed")):
         opened = planwave.open(tmp_path, run.execution_id)
         command(opened)
-        with pytest.raises(planwave.PlanwaveError, match="cannot be resumed"):
+        with pytest.raises(planwave.Conflict, match=f"completed, so it cannot be {cannot}"):
             await opened
+        assert (await opened).status == "completed"
 
 
 # -- retries
@@ -477,3 +602,26 @@ def test_a_permanent_error_of_an_own_node_type_is_not_retried(registry: planwave
     assert "no such account (attempt 1 of 3, not retried: the error is permanent)" in str(
         caught.value
     )
+
+
+async def test_a_plan_is_approved_before_it_runs(tmp_path: Path) -> None:
+    run = planwave.run(planwave.build(GREETING, "hi"), store=tmp_path, require_approval=True)
+    asked = await run
+    (request,) = asked.requests
+    assert (asked.status, list(asked.outputs), request.path) == ("paused", ["s"], None)
+    assert request.request["actions"] == ["approve", "reject"]
+    opened = planwave.open(tmp_path, run.execution_id)
+    assert [each.request_id for each in (await opened).requests] == [request.request_id]
+    done = await opened.answer(request.request_id, {"decision": "approve"})
+    assert (done.status, done.text) == ("completed", "got hi")
+    changed = await opened.fork(set={"t.text": "changed"})
+    assert (changed.status, len(changed.requests)) == ("paused", 1)
+    assert (await opened.fork(rerun=["t"])).status == "completed"
+
+
+async def test_a_rejected_plan_is_cancelled() -> None:
+    run = planwave.run(planwave.build(GREETING, "hi"), check=False, require_approval=True)
+    (request,) = (await run).requests
+    ended = await run.answer(request.request_id, {"decision": "reject", "note": "no"})
+    assert (ended.status, list(ended.outputs)) == ("cancelled", ["s"])
+    assert ended.document["cause"] == "the plan was rejected: no"

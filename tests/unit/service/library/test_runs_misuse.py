@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,35 @@ def test_a_store_of_another_type_is_refused_before_anything_runs(store: Any) -> 
         planwave.open(store, "x")
 
 
+def test_the_class_of_a_store_is_no_store() -> None:
+    store: Any = planwave.MemoryStore
+    with pytest.raises(TypeError, match=r"is the class MemoryStore, .* planwave\.MemoryStore\(\)"):
+        planwave.run(TEXT, store=store)
+
+
+def test_a_sqlite_store_is_opened_with_a_path_or_its_text(tmp_path: Path) -> None:
+    store = planwave.SqliteStore.open(str(tmp_path))
+    assert planwave.run_sync(TEXT, store=store).text == "hi"
+    asyncio.run(store.close())
+    with pytest.raises(StoreError) as closed:
+        planwave.run_sync(TEXT, store=store)
+    assert (closed.value.message, closed.value.hint) == (
+        "the store was closed",
+        "open the store again",
+    )
+    directory: Any = "runs"
+    with pytest.raises(TypeError, match=r"opened: planwave\.SqliteStore\.open\('runs'\)"):
+        planwave.SqliteStore(directory)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a" * 300])
+def test_a_path_that_cannot_exist_is_no_store(path: str) -> None:
+    with pytest.raises(StoreError, match="cannot be used"):
+        planwave.run_sync(TEXT, store=path)
+    with pytest.raises(StoreError, match="there is no directory"):
+        planwave.open(path, "x")
+
+
 def test_an_empty_path_is_no_store() -> None:
     with pytest.raises(ValueError, match="the store is an empty path"):
         planwave.run(TEXT, store="")
@@ -113,10 +143,92 @@ async def test_a_directory_that_this_process_has_open_says_how_to_share_it(tmp_p
 
 def test_options_and_rerun_of_another_type_are_refused() -> None:
     options: Any = {"scheduling": "waves"}
-    with pytest.raises(TypeError, match=r"options must be planwave\.RunOptions"):
-        planwave.run(TEXT, options=options)
+    executor = planwave.Executor
+    for refused in (lambda: planwave.run(TEXT, options=options), lambda: executor(options=options)):
+        with pytest.raises(TypeError, match=r"options must be planwave\.RunOptions"):
+            refused()
     with pytest.raises(TypeError, match=r"write rerun=\['t'\]"):
         planwave.run_sync(TEXT).run.fork(rerun="t")
+
+
+CHANGES_FORM = (
+    r'changes must be \{node_id: \{"description": …, "data": \{…\}\} or \{"outputs": \{…\}\}\}'
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"changes": 5}, rf"{CHANGES_FORM}, not 5"),
+        ({"changes": [("t", {})]}, rf"{CHANGES_FORM}, not \[\("),
+        ({"changes": {1: {}}}, rf"{CHANGES_FORM}; the key 1 is not text"),
+        ({"set": "t.text=5"}, r"""set must be \{"node.field": value\}, not 't.text=5'"""),
+        ({"set": {1: 2}}, r"the key 1 is not text"),
+        ({"rerun": 5}, "rerun must be a list of node ids, not 5"),
+        ({"rerun": {"t": 1}}, "rerun must be a list of node ids, not {'t': 1}"),
+    ],
+)
+def test_fork_refuses_arguments_of_another_type(arguments: Any, message: str) -> None:
+    run = planwave.run_sync(TEXT).run
+    with pytest.raises(TypeError, match=message):
+        run.fork(**arguments)
+
+
+FORK_HINT = (
+    'write {"description": "the task"}, {"data": {…}} or both, or {"outputs": {handle: value}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ({"changes": {"t": 5}}, "the change of node 't' is 5, must be an object", FORK_HINT),
+        (
+            {"changes": {"t": 5}, "set": {"t.text": "x"}},
+            "the change of node 't' is 5, must be an object",
+            FORK_HINT,
+        ),
+        ({"changes": {"t": None}}, "the change of node 't' is null, must be an object", FORK_HINT),
+        ({"changes": {"zz": {"data": {}}}}, "the execution has no node 'zz'", "its nodes are t"),
+        (
+            {"changes": {"t": {"data": {1: 2}}}},
+            "/changes/t/data has the key 1, which is not text",
+            "keys of JSON objects are text",
+        ),
+        (
+            {"set": {"t": 5}},
+            "'t' is not a field of a step",
+            "write NODE.FIELD; the steps are t",
+        ),
+    ],
+)
+def test_fork_refuses_changes_that_cannot_be_made(arguments: Any, message: str, hint: str) -> None:
+    fork = planwave.run_sync(TEXT).run.fork(**arguments)
+    with pytest.raises(planwave.InputError) as caught:
+        fork.wait()
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_inputs_with_keys_that_are_not_text_are_refused() -> None:
+    inputs: Any = {"t": {1: 2}}
+    with pytest.raises(planwave.InputError) as caught:
+        planwave.run_sync(TEXT, inputs=inputs)
+    assert caught.value.message.endswith(": / has the key 1, which is not text")
+    assert caught.value.hint == "keys of JSON objects are text"
+
+
+def test_arguments_of_a_graph_of_another_type_are_refused() -> None:
+    five: Any = 5
+    with pytest.raises(TypeError, match=r"registry must be a planwave\.Registry, not 5"):
+        planwave.build(TEXT, registry=five)
+    with pytest.raises(TypeError, match=r"images must be a list of URLs: write images=\['u'\]"):
+        planwave.build(TEXT, "hi", images="u")
+    with pytest.raises(TypeError, match="a goal is text, not 5"):
+        planwave.run(TEXT, goal=five)
+    with pytest.raises(TypeError, match="check is True or False, not 5"):
+        planwave.run(TEXT, check=five)
+    with pytest.raises(TypeError, match="require_approval is True or False, not 5"):
+        planwave.run(TEXT, require_approval=five)
 
 
 @pytest.mark.parametrize("arguments", [{"options": {"scheduling": "waves"}}, {"store": 5}])
@@ -140,3 +252,306 @@ def test_a_run_is_shown_by_its_id() -> None:
 def test_a_node_event_needs_no_run_id_and_no_data() -> None:
     event = planwave.NodeEvent("a", "text", "note")
     assert (event.run_id, event.data) == ("", None)
+
+
+ECHO: dict[str, Any] = {
+    "nodes": [
+        {"id": "product", "type": "start"},
+        {"id": "b", "type": "text", "data": {"text": "Buy {{ input }}"}},
+    ],
+    "edges": [{"source": "product", "target": "b", "data": FLOW}],
+}
+
+
+def test_a_run_without_the_input_that_it_reads_warns_at_the_line_of_its_caller() -> None:
+    message = (
+        "the entry node 'product' has no input and begins with an empty value; pass "
+        "inputs={'product': {'output': …}}, build the graph with message=…, or give the node data "
+        "of its own"
+    )
+    graph = planwave.build(ECHO)
+    for call in (planwave.run_sync, planwave.run, planwave.Executor().execute):
+        with pytest.warns(UserWarning, match="has no input") as warned:
+            call(graph)
+        assert [str(each.message) for each in warned] == [message]
+        assert warned[0].filename == __file__
+
+
+def test_a_run_with_its_input_does_not_warn() -> None:
+    given = planwave.build(ECHO, message="tea")
+    assert planwave.run_sync(given).text == "Buy tea"
+    inputs = {"product": {"output": "tea"}}
+    assert planwave.run_sync(ECHO, inputs=inputs).text == "Buy tea"
+    options = planwave.RunOptions(run_from=("b",))
+    assert planwave.run_sync(ECHO, options=options).status == "completed"
+
+
+_RUN_ARGUMENTS = "graph, inputs, options, services, store, goal, registry, check, require_approval"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: planwave.run_sync(ECHO, message="tea"),
+            "planwave.run_sync has no argument 'message'; build the graph with it: "
+            "planwave.build(graph, message=…)",
+        ),
+        (
+            lambda: planwave.run(ECHO, images=["a.png"]),  # type: ignore[call-arg]
+            "planwave.run has no argument 'images'; build the graph with it: "
+            "planwave.build(graph, images=…)",
+        ),
+        (
+            lambda: planwave.run_sync(ECHO, input="tea"),
+            "planwave.run_sync has no argument 'input'; did you mean 'inputs'?",
+        ),
+        (
+            lambda: planwave.run_sync(ECHO, scheduling="waves"),
+            "planwave.run_sync has no argument 'scheduling'; pass "
+            "options=planwave.RunOptions(scheduling=…)",
+        ),
+        (
+            lambda: planwave.Executor().execute(ECHO, nonsense=1),
+            f"planwave.run has no argument 'nonsense'; its arguments are {_RUN_ARGUMENTS}",
+        ),
+        (
+            lambda: planwave.build(ECHO, mesage="tea"),  # type: ignore[call-arg]
+            "planwave.build has no argument 'mesage'; did you mean 'message'?",
+        ),
+        (
+            lambda: planwave.plan("a goal", modell="m"),
+            "planwave.plan has no argument 'modell'; did you mean 'model'?",
+        ),
+        (
+            lambda: planwave.run_sync(ECHO, "tea"),  # type: ignore[call-arg]
+            "planwave.run_sync takes only graph by position; build the graph with its message: "
+            "planwave.build(graph, message)",
+        ),
+        (
+            lambda: planwave.plan("a goal", "openai"),  # type: ignore[call-arg]
+            "planwave.plan takes only goal by position; write provider=…, model=…, on_progress=…",
+        ),
+        (
+            lambda: planwave.run(TEXT).answer("r1", decision="send"),  # type: ignore[call-arg]
+            "run.answer has no argument 'decision'; write it in the answer: {\"decision\": …}",
+        ),
+        (
+            lambda: planwave.run(TEXT).fork(sets={}),  # type: ignore[call-arg]
+            "run.fork has no argument 'sets'; did you mean 'set'?",
+        ),
+        (
+            lambda: planwave.run(TEXT).fork({"t.text": "x"}),  # type: ignore[call-arg]
+            "run.fork takes no argument by position; write set=…, changes=…, rerun=…",
+        ),
+        (
+            lambda: planwave.run_goal("a goal", scheduling="waves"),
+            "planwave.run_goal has no argument 'scheduling'; pass "
+            "options=planwave.RunOptions(scheduling=…)",
+        ),
+    ],
+)
+def test_an_unknown_argument_says_which_one_is_meant(call: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def frames_of(error: BaseException) -> list[str]:
+    return [Path(frame.filename).name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def test_the_traceback_of_a_failed_run_ends_near_the_line_of_its_caller(
+    registry: planwave.Registry,
+) -> None:
+    @planwave.node("fails", registry=registry)
+    def fails(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        raise ValueError("no")
+
+    graph = one_node(registry, "fails")
+    here = Path(__file__).name
+    for call in (
+        lambda: planwave.run_sync(graph),
+        lambda: planwave.run(graph).wait(),
+        lambda: planwave.build("{"),
+        lambda: planwave.run_sync(graph, inputs={"nobody": {"output": 1}}),
+    ):
+        with pytest.raises(planwave.PlanwaveError) as caught:
+            call()
+        assert frames_of(caught.value)[1:] == [here, "source_locations.py"]
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+async def test_the_traceback_of_an_awaited_failed_run_is_short(
+    registry: planwave.Registry,
+) -> None:
+    @planwave.node("fails", registry=registry)
+    def fails(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        raise ValueError("no")
+
+    with pytest.raises(planwave.ExecutionFailed) as caught:
+        await planwave.run(one_node(registry, "fails"))
+    assert frames_of(caught.value)[1:] == ["runs.py", "results.py"]
+
+
+def test_the_hint_of_an_exceeded_bound_names_the_option_of_a_run() -> None:
+    options = planwave.RunOptions(max_steps=1)
+    result = planwave.run_sync(planwave.build(ECHO, "x"), options=options, check=False)
+    assert result.status == "completed"
+    chain = {**ECHO, "nodes": [*ECHO["nodes"], {"id": "c", "type": "end"}]}
+    chain["edges"] = [*ECHO["edges"], {"source": "b", "target": "c", "data": FLOW}]
+    with pytest.raises(planwave.ExecutionFailed) as caught:
+        planwave.run_sync(planwave.build(chain, "x"), options=options)
+    assert str(caught.value) == "limit steps for starts of nodes in one execution is 1, met 2"
+    assert caught.value.hint == "let the run do less, or raise its option max_steps"
+
+
+async def test_the_hint_of_an_error_is_in_its_traceback(registry: planwave.Registry) -> None:
+    with pytest.raises(planwave.InputError) as caught:
+        planwave.run("write a poem")
+    assert "".join(traceback.format_exception_only(caught.value)) == (
+        "planwave.errors.InputError: 'write a poem' is not a graph\n"
+        "hint: to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it\n"
+    )
+    with pytest.raises(planwave.Conflict) as ended:
+        await (await planwave.run(TEXT)).run.retry()
+    assert ended.value.__notes__ == [f"hint: {ended.value.hint}"]
+    waiting = (await planwave.run(planwave.build(APPROVAL, "x"))).run
+    with pytest.raises(planwave.InputError) as unknown:
+        waiting.answer(waiting.result().requests[0].request_id, {"decision": "sent"})
+    assert unknown.value.__notes__ == ["hint: did you mean 'send'? decisions are send"]
+
+    @planwave.node("fails", registry=registry)
+    def fails(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        raise ValueError("no")
+
+    with pytest.raises(planwave.ExecutionFailed) as failed:
+        await planwave.run(one_node(registry, "fails"))
+    (note,) = failed.value.__notes__
+    assert note.startswith("a: raised at ")
+
+
+def test_a_run_that_has_not_started_has_no_result() -> None:
+    with pytest.raises(RuntimeError, match=r"not started yet; await it, or call run\.wait"):
+        planwave.run(TEXT).result()
+
+
+def test_what_a_result_has_is_not_looked_for_in_its_run() -> None:
+    run: Any = planwave.run(TEXT)
+    for name in ("text", "status", "requests"):
+        with pytest.raises(AttributeError, match=rf"of the result: .*run\.wait\(\)\.{name}"):
+            getattr(run, name)
+    with pytest.raises(AttributeError, match="a run has no 'nonsense'"):
+        run.nonsense  # noqa: B018
+    with pytest.raises(TypeError, match=r"with 'async for'; run\.wait"):
+        list(run)
+
+
+async def test_a_run_that_blocks_says_what_to_write_in_an_event_loop() -> None:
+    with pytest.raises(RuntimeError, match=r"run\.wait\(\) cannot wait .* write: await run$"):
+        planwave.run(TEXT).wait()
+
+
+def test_a_run_is_awaited_in_one_event_loop_at_a_time(registry: planwave.Registry) -> None:
+    started, may_end = threading.Event(), threading.Event()
+
+    @planwave.node("held", registry=registry)
+    def held(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        started.set()
+        may_end.wait(30)
+        return input
+
+    run = planwave.run(one_node(registry, "held"))
+    other = threading.Thread(target=run.wait)
+    other.start()
+    started.wait(30)
+    with pytest.raises(RuntimeError, match="another thread or event loop awaits the run"):
+        run.wait()
+    may_end.set()
+    other.join()
+    assert run.wait().status == "completed"
+
+
+def test_a_second_answer_is_refused_at_once_and_the_first_one_counts() -> None:
+    run = planwave.run_sync(planwave.build(APPROVAL, "x")).run
+    (request,) = run.result().requests
+    run.answer(request.request_id, {"decision": "send"})
+    with pytest.raises(planwave.Conflict, match="was answered already"):
+        run.answer(request.request_id, {"decision": "send"})
+    assert run.wait().status == "completed"
+
+
+def test_an_answer_that_is_only_a_decision_says_how_it_is_written() -> None:
+    run = planwave.run_sync(planwave.build(APPROVAL, "x")).run
+    (request,) = run.result().requests
+    for answer, hint in (("send", 'write {"decision": "send"}'), ("sent", "decisions are send")):
+        with pytest.raises(planwave.InvalidAnswer, match="an object with a decision") as caught:
+            run.answer(request.request_id, answer)
+        assert caught.value.hint == hint
+
+
+async def test_resuming_a_run_that_is_awaited_changes_nothing() -> None:
+    run = planwave.run(TEXT)
+    async for event in run:
+        if event.type == "node.started":
+            run.resume()
+    assert (await run).status == "completed"
+
+
+async def test_a_run_is_resumed_in_the_event_of_its_pause() -> None:
+    ask = {**APPROVAL["nodes"][1]["data"], "timeoutS": 0.01, "timeoutAction": "send"}
+    graph = {**APPROVAL, "nodes": [APPROVAL["nodes"][0], {**APPROVAL["nodes"][1], "data": ask}]}
+    run = planwave.run(planwave.build(graph, "x"))
+    async for event in run:
+        if event.type == "execution.paused":
+            run.resume()
+    assert (await run).status == "completed"
+
+
+async def test_a_graph_inside_a_node_that_is_no_graph_is_refused(
+    registry: planwave.Registry,
+) -> None:
+    @planwave.node("nests", registry=registry)
+    async def nests(  # pyright: ignore[reportUnusedFunction]
+        input: str, context: planwave.FlowContext
+    ) -> str:
+        graph: Any = TEXT
+        await context.runtime.run_graph("k", graph, {})
+        return input
+
+    result = await planwave.run(one_node(registry, "nests"), check=False)
+    assert [each.message for each in result.failures] == [
+        "TypeError: graph must be a planwave.Graph, not dict; planwave.build(document).graph makes one"
+    ]
+
+
+def test_a_rejected_command_is_raised_once(tmp_path: Path) -> None:
+    paused = planwave.run_sync(planwave.build(APPROVAL, "x"), store=tmp_path)
+    (request,) = paused.requests
+    with pytest.raises(planwave.Conflict, match="waits for an answer"):
+        paused.run.resume().wait()
+    assert paused.run.wait().status == "paused"
+    opened = planwave.open(tmp_path, paused.execution_id)
+    with pytest.raises(planwave.InvalidAnswer, match="no decision 'sent'"):
+        opened.answer(request.request_id, {"decision": "sent"}).wait()
+    assert opened.wait().status == "paused"
+    assert opened.answer(request.request_id, {"decision": "send"}).wait().status == "completed"
+
+
+def test_a_part_of_an_id_opens_no_run(tmp_path: Path) -> None:
+    done = planwave.run_sync(TEXT, store=tmp_path)
+    with pytest.raises(planwave.NotFound) as caught:
+        planwave.open(tmp_path, done.execution_id[-6:]).wait()
+    hint = "pass the whole id, which RunResult.execution_id has"
+    assert caught.value.hint == hint
+
+
+async def test_a_run_that_has_not_started_cannot_be_retried_or_forked() -> None:
+    for made in (planwave.run(TEXT).retry(), planwave.run(TEXT).fork(set={"t.text": "ho"})):
+        with pytest.raises(planwave.Conflict) as caught:
+            await made
+        assert (caught.value.code, caught.value.message, caught.value.hint) == (
+            "not-started",
+            "the run has not started yet",
+            "await it first, then retry or fork it",
+        )

@@ -30,6 +30,7 @@ from tests.support.engine.generic_nodes import (
     result_with,
 )
 from tests.support.engine.random_schedules import ByteChoices
+from tests.support.examples import examples
 from tests.support.graph.fake_catalog import parse_graph
 from tests.support.nodes.node_context import services_with
 from tests.support.virtual_loop import virtual_time
@@ -80,7 +81,7 @@ def check_all(told: list[Event]) -> None:
 
 
 @given(st.integers(0, 2**64), st.integers(0, 60))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_every_node_has_an_explanation_at_any_time(seed: int, cut: int) -> None:
     scene = Scene(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
@@ -95,7 +96,7 @@ def test_every_node_has_an_explanation_at_any_time(seed: int, cut: int) -> None:
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_interrupted_node_has_an_explanation(seed: int) -> None:
     scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
@@ -169,7 +170,7 @@ async def test_failed_attempts_are_listed() -> None:
     graph = parse_graph("a", policies={"a": Policy(retry=Retry(3, 0))})
     found = explain(await run_events(graph, {"a": third_time}), "a")
     assert found["reason"].endswith(
-        " Tried again after it failed: busy 1 (attempt 1 of 3); busy 2 (attempt 2 of 3)."
+        " It ran again after failed attempts: busy 1 (attempt 1 of 3); busy 2 (attempt 2 of 3)."
     )
     assert [(step["what"], step["attempt"]) for step in found["course"]] == [
         ("started", 1), ("tried-again", 1), ("started", 2), ("tried-again", 2), ("started", 3),
@@ -192,13 +193,13 @@ def asking(timeout_s: float | None = None) -> dict[str, Any]:
 
 
 async def test_answer_is_explained() -> None:
-    def answers(rig: ExecutionHarness, event: Event) -> None:
+    def answers(harness: ExecutionHarness, event: Event) -> None:
         if event.type == "node.waiting":
             output = {"decision": "approve", "note": "fine by me"}
-            rig.execution.answer(event.data["request_id"], output)
+            harness.execution.answer(event.data["request_id"], output)
 
     found = explain(await run_events(parse_graph("a"), asking(), on_event=answers), "a")
-    assert found["reason"].endswith(" It was answered: approve: fine by me.")
+    assert found["reason"].endswith(" The answer was: approve: fine by me.")
     requested, answered = (s for s in found["course"] if s["what"] in ("asked", "answered"))
     assert requested["request"] == {"prompt": "ok?"}
     assert (answered["by"], answered["decision"], answered["note"]) == (
@@ -211,11 +212,11 @@ async def test_answer_is_explained() -> None:
 async def test_expired_request_is_explained() -> None:
     received = await run_events(parse_graph("a"), asking(60), on_event=lambda *_: None)
     found = explain(received, "a")
-    assert found["reason"].endswith(" Nobody answered it in time, so it went on with: reject.")
+    assert found["reason"].endswith(" Nobody answered in time, so it continued with: reject.")
     assert found["course"][-2]["by"] == "timeout"
     waiting = explain(received[: 1 + [e.type for e in received].index("node.waiting")], "a")
     assert waiting["reason"].startswith(
-        "It asked for something and waits for the answer until 2026-01-01T00:01:00+00:00."
+        "It waits for the answer to its request until 2026-01-01T00:01:00+00:00."
     )
 
 
@@ -239,7 +240,7 @@ async def test_interruptions_are_counted() -> None:
     stored = await lives(await lives(stored, fail_at=2))
     found = explain(stored, "a")
     assert (
-        " It was cut off 2 times by the end of its process, and entered again." in (found["reason"])
+        " It was interrupted 2 times by the end of its process, and ran again." in (found["reason"])
     )
     assert [step["what"] for step in found["course"]] == [
         "started", "entered-again", "entered-again", "completed",
@@ -297,7 +298,7 @@ async def test_flow_wire_is_named_with_overridden_value() -> None:
         "text": {"channel": "flow", "edge": "e", "source": "a", "over": ["inline"]}
     }
     assert found["reason"].endswith(
-        " Its 'text' came by the flow from 'a', which beats what is written in it."
+        " Its field 'text' was set by the flow edge from 'a', instead of the value in its data."
     )
 
 
@@ -323,7 +324,7 @@ async def test_linked_model_parameters_are_named() -> None:
         "provider": {**linked, "handle": "model", "over": []},
         "model": {**linked, "over": ["inline"]},
     }
-    assert "Its 'provider' came by the link from 'm' into 'model'." in found["reason"]
+    assert "Its field 'provider' was set by the link edge from 'm' into 'model'." in found["reason"]
     assert found["prompt"]["model"] == "n"
 
 
@@ -353,11 +354,11 @@ def test_only_the_last_attempt_counts() -> None:
     assert wired_parameters(events, "n") == fields
     assert wired_parameters(events, "other") == {}
     assert wired_parameters([*events, event(3, "node.started")], "n") == {}
-    assert list(describe_sources(fields)) == ["Its 'a' came by the flow from 's'."]
+    assert list(describe_sources(fields)) == ["Its field 'a' was set by the flow edge from 's'."]
 
 
 def test_all_overridden_sources_are_named() -> None:
     fed = {"channel": "link", "edge": "e", "source": "s", "over": ["flow", "inline"]}
     assert list(describe_sources({"a": fed})) == [
-        "Its 'a' came by the link from 's', which beats the flow and what is written in it."
+        "Its field 'a' was set by the link edge from 's', instead of the flow edge and the value in its data."
     ]

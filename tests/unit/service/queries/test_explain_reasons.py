@@ -31,11 +31,9 @@ async def test_completed_node_names_its_sources() -> None:
     received = await run_events(parse_graph("a b c", "a>c", "b>c"))
     first = explain(received, "a")
     assert (first["path"], first["status"], first["code"]) == ("a", "completed", "root")
-    assert first["reason"] == "It needs nothing from other nodes, so it could start at once."
     assert first["because"] == []
     found = explain(received, "c")
     assert (found["code"], found["status"]) == ("inputs-arrived", "completed")
-    assert found["reason"] == "All it needs was settled: 'a' and 'b' delivered."
     assert found["because"][0] == {
         "node": "a",
         "status": "completed",
@@ -50,7 +48,6 @@ async def test_any_join_names_the_first_input() -> None:
     graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
     found = explain(await run_events(graph, {"a": raise_error}), "c")
     assert found["code"] == "first-input"
-    assert "'b'" in found["reason"]
     assert [(each["node"], each["settled"]) for each in found["because"]] == [
         ("a", "failed"),
         ("b", "delivered"),
@@ -62,29 +59,22 @@ async def test_skipped_node_names_the_branch_taken() -> None:
     received = await run_events(graph, {"fork": result_with(1, "yes")})
     found = explain(received, "no")
     assert found["code"] == "no-input"
-    assert found["reason"] == "Nothing arrived on any of its inputs: 'fork' gave 'yes', not 'no'."
     assert found["because"][0]["gave"] == ["yes"]
     assert found["because"][0]["edge"] == "e2"
-    later = explain(received, "after")
-    assert later["reason"] == "Nothing arrived on any of its inputs: 'no' was skipped."
 
 
 async def test_skipped_required_input_is_named() -> None:
     graph = parse_graph("fork b n:picky", "fork.no>n.need", "b>n")
     found = explain(await run_events(graph, {"fork": result_with(1, "yes")}), "n")
     assert (found["status"], found["code"]) == ("skipped", "required-input-skipped")
-    assert "'need'" in found["reason"]
     assert [each["node"] for each in found["because"]] == ["fork"]
 
 
 async def test_blocked_node_names_the_first_failure() -> None:
     received = await run_events(parse_graph("a b c d", "a>b", "b>c", "d>c"), {"a": raise_error})
     assert explain(received, "a")["error"]["message"] == "boom"
-    assert explain(received, "a")["reason"].endswith("It failed: boom.")
-    assert explain(received, "b")["reason"] == "It needs 'a', and 'a' failed: boom."
     found = explain(received, "c")
     assert found["code"] == "blocked"
-    assert found["reason"] == "It needs 'b', which did not run because 'a' failed: boom."
     assert [each["node"] for each in found["because"]] == ["b", "a"]
     assert found["because"][1]["error"]["code"] == "node-failed"
 
@@ -94,7 +84,6 @@ async def test_handled_failure_blocks_no_node() -> None:
     received = await run_events(
         parse_graph("a b", "a>b", policies={"a": caught}), {"a": raise_error}
     )
-    assert "Its policy caught" in explain(received, "a")["reason"]
     assert explain(received, "b")["code"] == "inputs-arrived"
 
 
@@ -105,15 +94,13 @@ async def test_stopped_node_names_the_failure() -> None:
     )
     found = explain(received, "c")
     assert (found["status"], found["code"]) == ("cancelled", "stopped")
-    assert "'a' failed: boom" in found["reason"]
     assert found["because"][0]["node"] == "a"
 
 
 async def test_cancelled_node_names_the_cause() -> None:
     received = await run_events(parse_graph("a b", "a>b"), {"a": suspend})
-    assert explain(received, "a")["reason"] == "It was cancelled while it ran: nobody answers."
+    assert explain(received, "a")["code"] == "cancelled"
     assert explain(received, "b")["code"] == "cancelled"
-    assert "before it could start" in explain(received, "b")["reason"]
 
 
 async def test_waiting_node_has_request_and_dependents_name_it() -> None:
@@ -124,7 +111,6 @@ async def test_waiting_node_has_request_and_dependents_name_it() -> None:
     assert found["requests"][0]["request"] == "which one?"
     behind = explain(received, "c")
     assert behind["code"] == "sources-open"
-    assert behind["reason"] == "It waits for 'b' (pending), which hangs on 'a' (waiting)."
     assert [(each["node"], each["status"]) for each in behind["because"]] == [
         ("b", "pending"),
         ("a", "waiting"),
@@ -138,7 +124,6 @@ async def test_timer_names_its_time() -> None:
     received = await run_events(parse_graph("a"), {"a": timed}, until=is_event("execution.paused"))
     found = explain(received, "a")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-time")
-    assert found["reason"].startswith("It waits until 2030-01-31T09:00:00+00:00.")
 
 
 async def test_retrying_node_names_the_error() -> None:
@@ -149,7 +134,6 @@ async def test_retrying_node_names_the_error() -> None:
     received = await run_events(graph, {"a": not_yet}, until=is_event("node.retrying", "a"))
     found = explain(received, "a")
     assert (found["status"], found["code"]) == ("retrying", "waits-to-retry")
-    assert "Attempt 1 failed: busy (attempt 1 of 2). It is tried again." in found["reason"]
 
 
 async def test_linked_node_lists_its_users() -> None:
@@ -163,7 +147,7 @@ async def test_needs_of_linked_node_apply_to_its_users() -> None:
     graph = parse_graph("a b g:vein h:vein u", "a>g", "g~h", "h~u", "b>u")
     received = await run_events(graph, {"a": raise_error})
     found = explain(received, "u")
-    assert (found["status"], found["reason"]) == ("blocked", "It needs 'a', and 'a' failed: boom.")
+    assert (found["status"], found["code"]) == ("blocked", "blocked")
     assert found["because"][0]["through"] == "g"
 
 
@@ -178,7 +162,6 @@ async def test_node_of_failed_start_names_the_error() -> None:
     )
     found = explain([created_event(parse_graph("a")), ended], "a")
     assert found["code"] == "execution-ended"
-    assert "no key" in found["reason"]
 
 
 async def test_ready_node_waits_for_wave_or_capacity() -> None:
@@ -205,7 +188,6 @@ async def test_inputs_explain_entries() -> None:
         "c": "inputs-arrived",
         "d": "not-reached",
     }
-    assert "'a'" in explain(received, "b")["reason"]
     assert explain(received, "d")["because"] == [{"node": "a", "status": "completed"}]
 
 
@@ -214,7 +196,6 @@ async def test_options_explain_excluded_nodes() -> None:
     received = await run_events(graph, options=RunOptions(run_from=("a",), run_to=("a",)))
     found = explain(received, "b")
     assert found["code"] == "not-reached"
-    assert found["reason"] == "run_from 'a' and run_to 'a' left it out of what runs."
 
 
 async def test_nested_node_is_explained_by_its_parent() -> None:
@@ -226,7 +207,6 @@ async def test_nested_node_is_explained_by_its_parent() -> None:
     started, failed, blocked = (path for path in fold(received).nodes if path != "loop")
     assert explain(received, started)["code"] == explain(received, failed)["code"] == "nested"
     assert explain(received, started)["because"] == [{"node": "loop", "status": "failed"}]
-    assert explain(received, failed)["reason"].endswith("It failed: boom.")
     assert explain(received, blocked)["because"][0]["node"] == failed
 
 
@@ -239,7 +219,6 @@ async def test_nested_node_is_explained_by_its_siblings() -> None:
     received = await run_events(parse_graph("loop"), {"loop": nests})
     given, started = explain(received, "loop[2]/s"), explain(received, "loop[2]/t")
     assert given["code"] == "given"
-    assert given["reason"] == "Its result was given by 'loop', so it was not run."
     assert started["code"] == "inputs-arrived"
     assert [each["node"] for each in started["because"]] == ["loop[2]/s"]
     assert started["inputs"]["input"]["text"] == "in"
@@ -266,7 +245,6 @@ async def test_nested_other_entry_names_the_parent() -> None:
     received = await run_events(parse_graph("loop"), {"loop": nests})
     found = explain(received, "loop[2]/e")
     assert found["code"] == "other-entry"
-    assert found["reason"] == "'loop' entered the graph it is part of elsewhere."
 
 
 async def test_nested_node_without_stored_graph_is_explained_by_its_parent() -> None:
@@ -297,7 +275,6 @@ async def test_parent_waiting_for_nested_node_names_it() -> None:
     )
     found = explain(received, "loop")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
-    assert found["reason"].startswith("What runs inside it waits: 'loop[2]/q'.")
     assert found["because"] == [{"node": "loop[2]/q", "status": "waiting"}]
     assert [step["what"] for step in found["course"]] == ["started", "parked"]
 
@@ -310,25 +287,22 @@ async def test_unknown_node_lists_the_nodes() -> None:
 
 
 async def test_node_cancelled_alone_is_distinguished() -> None:
-    def alone(rig: ExecutionHarness, event: Event) -> None:
+    def alone(harness: ExecutionHarness, event: Event) -> None:
         if event.type == "execution.paused":
-            rig.execution.cancel_node("a", "no need")
+            harness.execution.cancel_node("a", "no need")
 
     received = await run_events(parse_graph("a b c", "a>b"), {"a": suspend}, on_event=alone)
     found = explain(received, "a")
     assert (found["code"], found["status"]) == ("node-cancelled", "cancelled")
-    assert found["reason"] == (
-        "It was cancelled while it ran, alone, the rest of the execution was not: no need."
-    )
-    assert explain(received, "b")["reason"] == "It needs 'a', and 'a' was cancelled: no need."
+    assert explain(received, "b")["code"] == "blocked"
 
 
 async def test_paused_execution_explains_pending_nodes() -> None:
-    def pauses(rig: ExecutionHarness, event: Event) -> None:
+    def pauses(harness: ExecutionHarness, event: Event) -> None:
         if (event.type, event.path) == ("node.started", "a"):
-            rig.execution.pause()
+            harness.execution.pause()
         elif event.type == "execution.paused":
-            rig.execution.cancel("enough")
+            harness.execution.cancel("enough")
 
     graph = parse_graph("a b", "a>b")
     paused = await run_events(graph, on_event=pauses, until=is_event("execution.paused"))
@@ -336,7 +310,6 @@ async def test_paused_execution_explains_pending_nodes() -> None:
     ready = [*paused[:-1], *_completed("a", paused[-1]), _after(paused[-1], 1)]
     found = explain(ready, "b")
     assert found["code"] == "paused"
-    assert "The execution is paused: paused by request." in found["reason"]
 
 
 def _completed(path: str, at: Event) -> list[Event]:
@@ -359,7 +332,6 @@ async def test_reused_result_names_its_execution() -> None:
     received = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
     found = explain(settled_without_a_run(received, reused={"execution_id": "x0"}), "a")
     assert (found["code"], found["status"]) == ("reused", "completed")
-    assert "its result was reused from execution x0" in found["reason"]
 
 
 async def test_preset_result_of_fork_is_explained() -> None:

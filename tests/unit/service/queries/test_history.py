@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,30 @@ async def test_statuses_of_many_plans_are_read_together() -> None:
 )
 async def test_time_formats_are_equivalent(since: str, found: int) -> None:
     assert len(await (await history(FIRST)).executions(since=since)) == found
+
+
+class PausingStore(MemoryStore):
+    """A store in which an execution begins to wait after those that execute were read."""
+
+    async def executions(self, **filters: Any) -> list[ExecutionRecord]:
+        page = list(await super().executions(**filters))
+        if filters["status"] == "executing" and page:
+            await self.append(FIRST, 1, [Event(FIRST, 4, AT, "execution.paused", None, None, {})])
+        return page
+
+
+async def test_request_of_an_execution_that_pauses_meanwhile_is_listed_once() -> None:
+    store = PausingStore()
+    request = {"request_id": "r3", "request": {"kind": "approval"}}
+    events = [
+        Event(FIRST, 1, AT, "execution.created", None, None, {"goal": "goal"}),
+        Event(FIRST, 2, AT, "execution.started", None, None, {}),
+        Event(FIRST, 3, AT, "node.waiting", "ask", 1, request),
+    ]
+    record = ExecutionRecord(FIRST, PLAN, "Title", "goal", "executing", AT)
+    await store.create_execution(record, events)
+    found = await QueryService(store, None).pending_requests()
+    assert [each.request.request_id for each in found] == ["r3"]
 
 
 async def test_state_is_folded_from_events() -> None:

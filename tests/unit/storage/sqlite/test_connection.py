@@ -4,6 +4,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from planwave.errors import StoreError
 from planwave.storage.sqlite.connection import (
     DATABASE_NAME,
     close_after_failure,
@@ -15,7 +18,7 @@ from planwave.storage.sqlite.store import SqliteStore
 def open_database(directory: Path) -> tuple[Path, sqlite3.Connection, object]:
     path = directory / DATABASE_NAME
     raw, connection = open_for_writing(path)
-    raw.execute("INSERT INTO plans VALUES ('p', '', '', '', '', '', '{}')")
+    raw.execute("INSERT INTO plans VALUES ('p', '', '', '', '', '', '{}', 0, NULL, '', NULL)")
     return path, raw, connection
 
 
@@ -53,3 +56,12 @@ async def test_files_are_private(tmp_path: Path) -> None:
         await store.close()
     assert DATABASE_NAME in modes
     assert set(modes.values()) == {0o600}
+
+
+def test_directory_that_cannot_be_made_is_named_without_an_error_number() -> None:
+    with pytest.raises(StoreError) as caught:
+        SqliteStore.open(Path("/proc/planwave"))
+    assert caught.value.message == (
+        "'/proc/planwave/planwave.db' cannot be opened as a database: "
+        "No such file or directory: '/proc/planwave'"
+    )

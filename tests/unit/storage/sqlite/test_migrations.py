@@ -10,6 +10,12 @@ from planwave.storage.sqlite.store import SqliteStore
 AT = "2026-01-01T00:00:00.000000Z"
 
 VERSION_2 = """
+DROP TABLE answered_requests;
+DROP TABLE plan_revisions;
+ALTER TABLE plans DROP COLUMN edits;
+ALTER TABLE plans DROP COLUMN author;
+ALTER TABLE plans DROP COLUMN note;
+ALTER TABLE plans DROP COLUMN updated_at;
 DROP TABLE flow_versions;
 DROP TABLE flows;
 DROP INDEX executions_by_flow;

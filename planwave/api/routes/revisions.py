@@ -1,0 +1,163 @@
+"""Routes: changing plans, and their revisions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, ServiceDep
+from planwave.api.json_body import json_body
+from planwave.api.pagination import (
+    Cursor,
+    PageSize,
+    PlanId,
+    decode_revision_cursor,
+    page_size,
+    paginate,
+)
+from planwave.api.preconditions import IfMatch, required_versions
+from planwave.api.problems import problems
+from planwave.api.responses import json_response
+from planwave.api.routes.plans import plan_response
+from planwave.api.schemas.edits import (
+    PlanEditRequest,
+    RestoreRequest,
+    RevisionDiffResponse,
+    RevisionResponse,
+    RevisionsResponse,
+)
+from planwave.api.schemas.examples import (
+    EDITED_PLAN,
+    PLAN,
+    REVISION,
+    REVISION_DIFF,
+    REVISIONS,
+    example_response,
+)
+from planwave.api.schemas.plans import PlanResponse
+from planwave.service.plans.revisions import revision_json
+
+router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
+
+_MAX_REVISION = 2**31 - 1
+Revision = Annotated[
+    int, Path(description="The number of a revision.", ge=1, le=_MAX_REVISION, examples=[1])
+]
+OtherRevision = Annotated[
+    int | None,
+    Query(
+        description="The number of the other revision; else the current one.",
+        ge=1,
+        le=_MAX_REVISION,
+        examples=[2],
+    ),
+]
+
+
+@router.patch(
+    "/api/plans/{plan_id}",
+    operation_id="editPlan",
+    summary="Change a plan",
+    response_model=PlanResponse,
+    responses={
+        **example_response("The plan as it is now.", EDITED_PLAN),
+        **problems(404, 412, 428),
+    },
+)
+async def edit_plan(
+    service: ServiceDep,
+    plan_id: PlanId,
+    body: Annotated[PlanEditRequest, json_body(PlanEditRequest)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Apply operations to a plan, all or none, and store the result as a new revision.
+
+    `If-Match` is required (`428` without it). If the plan has another hash, the answer is `412`; it
+    names the present hash in `current`. A graph with errors is stored as a draft with its
+    `diagnostics`, and cannot be executed. A change of nothing but `ui` makes no revision and leaves
+    the hash as it is.
+    """
+    plan = await service.edit_plan(
+        plan_id,
+        body.to_operations(),
+        expected=required_versions(if_match),
+        author=body.author,
+        note=body.note,
+    )
+    return await plan_response(service, plan)
+
+
+@router.get(
+    "/api/plans/{plan_id}/revisions",
+    operation_id="listRevisions",
+    summary="List the revisions of a plan",
+    response_model=RevisionsResponse,
+    responses={**example_response("One page.", REVISIONS), **problems(404, 422)},
+)
+async def list_revisions(
+    service: ServiceDep, plan_id: PlanId, cursor: Cursor = None, limit: PageSize = None
+) -> Response:
+    """Return all revisions of a plan, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    before = decode_revision_cursor(cursor)
+    found = await service.plan_revisions(plan_id, before=before, limit=size + 1)
+    page, next_cursor = paginate(found, size)
+    revisions = [revision_json(each) for each in page]
+    return json_response({"plan_id": plan_id, "revisions": revisions, "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/plans/{plan_id}/revisions/{revision}",
+    operation_id="getRevision",
+    summary="Look at a revision",
+    response_model=RevisionResponse,
+    responses={**example_response("The revision.", REVISION), **problems(404)},
+)
+async def get_revision(service: ServiceDep, plan_id: PlanId, revision: Revision) -> Response:
+    """Return one revision of a plan, with its graph and its diagnostics."""
+    found = await service.plan_revision(plan_id, revision)
+    return json_response(revision_json(found), etag=found.hash)
+
+
+@router.get(
+    "/api/plans/{plan_id}/revisions/{revision}/diff",
+    operation_id="diffRevisions",
+    summary="Compare two revisions",
+    response_model=RevisionDiffResponse,
+    responses={**example_response("The differences.", REVISION_DIFF), **problems(404, 422)},
+)
+async def diff_revisions(
+    service: ServiceDep, plan_id: PlanId, revision: Revision, to: OtherRevision = None
+) -> Response:
+    """Return the nodes and edges that were added, removed and changed from one to the other."""
+    return json_response(await service.diff_revisions(plan_id, revision, to))
+
+
+@router.post(
+    "/api/plans/{plan_id}/revisions/{revision}/restore",
+    operation_id="restoreRevision",
+    summary="Restore a revision",
+    response_model=PlanResponse,
+    responses={**example_response("The plan as it is now.", PLAN), **problems(404, 412, 428)},
+)
+async def restore_revision(
+    service: ServiceDep,
+    plan_id: PlanId,
+    revision: Revision,
+    body: Annotated[RestoreRequest, json_body(RestoreRequest, may_be_empty=True)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Restore the title and the graph of an earlier revision, as a new revision.
+
+    `If-Match` is required, as for `PATCH`. Nodes that the plan has now keep their `ui`.
+    """
+    plan = await service.restore_revision(
+        plan_id,
+        revision,
+        expected=required_versions(if_match),
+        author=body.author,
+        note=body.note,
+    )
+    return await plan_response(service, plan)

@@ -1,0 +1,1 @@
+"""Commands on stored executions: list, show, watch, control, answer, fork, explain, compare."""

@@ -1,0 +1,319 @@
+"""``planwave ls`` and ``show``: stored plans and executions. Read only."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from rich.text import Text
+
+from planwave.cli.errors import show_diagnostics
+from planwave.cli.formatting import (
+    DURATION_WIDTH,
+    EXECUTION_STATUS_WIDTH,
+    counted,
+    duration,
+    facts_lines,
+    json_object,
+    local_time,
+    one_line,
+    parse_time,
+    status_style,
+    status_text,
+    truncate,
+)
+from planwave.cli.lookup import find
+from planwave.cli.options import (
+    MAX_LISTED,
+    CommandContext,
+    IdArgument,
+    ImportOption,
+    JsonFlag,
+    LimitOption,
+    NodeOption,
+    StatusOption,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.views.plan import show_plan
+from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
+from planwave.errors import InputError, NotFound
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.service.plans.documents import UNTITLED_PLAN, is_provider_error, plan_of
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Queries
+    from planwave.cli.console import CommandConsole, Line
+    from planwave.storage.records import ExecutionRecord, PlanRecord
+
+_TITLE_CHARS = 200
+_STEPS_NAMED = 20
+
+
+def ls(
+    typer_ctx: typer.Context,
+    limit: LimitOption = 20,
+    status: StatusOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """List executions, and plans that did not run, newest first.
+
+    For example:
+
+    * `planwave ls`
+    * `planwave ls --status failed --json`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    console = ctx.console()
+
+    async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
+        executions = await queries.executions(limit=limit + 1, status=status)
+        plans: Sequence[PlanRecord] = () if status else await queries.plans(limit=limit)
+        started = {record.plan_id for record in executions}
+        return executions, [plan for plan in plans if plan.plan_id not in started]
+
+    found, plans = ctx.read(read)
+    executions = found[:limit]
+    if console.json:
+        console.result(
+            {
+                "executions": [_execution_json(record) for record in executions],
+                "plans": [_plan_json(plan) for plan in plans],
+            }
+        )
+        return
+    if not executions and not plans:
+        where = ctx.settings().storage_dir
+        start = f'yet. Start with: {ctx.command_hint("run")} "GOAL"; or name another directory'
+        start += ": --storage DIR"
+        what = f"No {status} execution" if status else "Nothing has been planned or run"
+        console.text(f"{what} in {where}" + ("." if status else f" {start}"))
+        return
+    ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
+    console.lines(_execution_line(console, each, ids[each.execution_id]) for each in executions)
+    if len(found) > limit:
+        pagination_hint(console, ctx, "ls", limit)
+    if plans:
+        if executions:
+            console.line()
+        console.line("Plans without an execution above:")
+        console.lines(_plan_line(plan, ids[plan.plan_id]) for plan in plans)
+
+
+def show(
+    typer_ctx: typer.Context,
+    name: IdArgument,
+    node: NodeOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Show an execution (steps, results, usage) or a plan.
+
+    For example:
+
+    * `planwave show last`
+    * `planwave show 09a2fd --node compare`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    console = ctx.console()
+
+    async def read(queries: Queries) -> _StoredPlan | _StoredExecution:
+        match = await find(queries, name)
+        if match.kind == "plan":
+            status = await queries.plan_status(match.id)
+            return _StoredPlan(await queries.plan(match.id), status)
+        path = queries.document_path(match.id)
+        return _StoredExecution(await queries.document(match.id), path)
+
+    stored = ctx.read(read)
+    if isinstance(stored, _StoredExecution):
+        if node is None:
+            _show_execution(ctx, console, stored)
+        else:
+            _show_node(console, stored.document, node)
+    elif node is None:
+        _show_plan(console, stored)
+    else:
+        raise InputError(
+            f"{stored.record.plan_id} is a plan: its steps have no results yet",
+            hint="name an execution: `planwave ls` lists them",
+        )
+
+
+def pagination_hint(console: CommandConsole, ctx: CommandContext, command: str, limit: int) -> None:
+    """Say to a person that a list was cut, and how to see more of it."""
+    if not console.pretty:
+        return
+    if limit < MAX_LISTED:
+        more = ctx.command_hint(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
+        console.verbatim(f"More: {more}")
+    else:
+        console.text("There are older entries.")
+
+
+class _StoredPlan(NamedTuple):
+    record: PlanRecord
+    status: str
+
+
+class _StoredExecution(NamedTuple):
+    """The document of an execution, and where its file is once there is one."""
+
+    document: dict[str, Any]
+    path: Path | None
+
+
+def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
+    record = kept.record
+    if console.json:
+        console.result({**record.document, "status": kept.status})
+        return
+    revision = record.document.get("revision", 1)
+    facts = {
+        "Goal": record.user_prompt,
+        "Plan": record.plan_id,
+        "Made": f"{local_time(record.created_at)}, {status_text(kept.status)}",
+        "Revision": revision if revision > 1 else None,
+    }
+    findings = [Diagnostic(**each) for each in record.document.get("diagnostics") or ()]
+    errors = [each for each in errors_in(findings) if not is_provider_error(each)]
+    if not errors:
+        show_plan(console, plan_of(record), facts_lines(facts))
+        return
+    console.line(Text(one_line(record.title), style="bold"))
+    console.texts(facts_lines(facts))
+    console.line()
+    console.text(f"A draft with {counted(len(errors), 'error')}, which cannot be executed:")
+    show_diagnostics(console, errors)
+
+
+def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredExecution) -> None:
+    document, path = kept
+    if console.json:
+        show_result(console, document, path)
+        return
+    execution_id = str(document["execution_id"])
+    facts = {
+        "Goal": document.get("user_prompt"),
+        "Execution": execution_id,
+        "Plan": document.get("plan_id"),
+        "Flow": document.get("flow_id"),
+        "Started": local_time(document.get("started_at")),
+        **_parent_fact(json_object(document.get("parent"))),
+    }
+    console.line(Text(one_line(str(document.get("title") or UNTITLED_PLAN)), style="bold"))
+    console.texts(facts_lines(facts))
+    console.line()
+    console.lines(node_lines(console, document))
+    show_result(console, document, path)
+    show_next(ctx, console, document)
+    for node in nodes_of(document):
+        if node.get("result") is not None:
+            words = f"show {execution_id} --node {shlex.quote(str(node.get('path')))}"
+            console.verbatim(f"The whole result of a step: {ctx.command_hint(words)}")
+            break
+
+
+def _parent_fact(parent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line that names the execution this one was made from, if any."""
+    return {"Retry of" if parent.get("retry") else "Fork of": parent.get("execution_id")}
+
+
+def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> None:
+    node = find_node(document, name)
+    if console.json:
+        console.result(node)
+    elif node.get("result") is not None:
+        console.markdown(str(node["result"]))
+    else:
+        show_failure(console, node)
+
+
+def find_node(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the node of an execution's document by its path, id or name.
+
+    Raises:
+        NotFound: No node has the name.
+        InputError: ``ambiguous-step``: several nodes have it.
+    """
+    nodes = nodes_of(document)
+    for field in ("path", "id", "name"):
+        found = [node for node in nodes if node.get(field) == name]
+        if len(found) == 1:
+            return dict(found[0])
+        if found:
+            raise InputError(
+                f"{len(found)} steps of this execution are called {name!r}",
+                code="ambiguous-step",
+                hint=f"write which: {_sample(node.get('path') for node in found)}",
+            )
+    raise NotFound(
+        f"this execution has no step {name!r}",
+        hint=f"its steps are {_sample(node.get('path') for node in nodes)}",
+    )
+
+
+def _sample(names: Iterable[Any]) -> str:
+    shown = [str(name) for name in names]
+    more = ", …" if len(shown) > _STEPS_NAMED else ""
+    return ", ".join(shown[:_STEPS_NAMED]) + more
+
+
+def _execution_line(console: CommandConsole, record: ExecutionRecord, shown_id: str) -> Line:
+    words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
+    return Text.assemble(
+        (shown_id, "cyan"),
+        f"  {local_time(record.created_at)}  ",
+        (f"{console.glyph(record.status)} {words}", status_style(record.status).style),
+        (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
+        truncate(record.title or record.user_prompt or UNTITLED_PLAN, _TITLE_CHARS),
+    )
+
+
+def _plan_line(plan: PlanRecord, shown_id: str) -> Line:
+    steps = counted(len(plan.document.get("nodes") or ()), "step")
+    return Text.assemble(
+        (shown_id, "cyan"),
+        f"  {local_time(plan.created_at)}  ",
+        (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
+        truncate(plan.title or plan.user_prompt, _TITLE_CHARS),
+    )
+
+
+def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
+    return {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
+        "title": record.title,
+        "user_prompt": record.user_prompt,
+        "status": record.status,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "completed_at": record.completed_at,
+    }
+
+
+def _plan_json(plan: PlanRecord) -> dict[str, Any]:
+    return {
+        "plan_id": plan.plan_id,
+        "title": plan.title,
+        "user_prompt": plan.user_prompt,
+        "hash": plan.hash,
+        "created_at": plan.created_at,
+        "nodes": len(plan.document.get("nodes") or ()),
+    }
+
+
+def _elapsed(record: ExecutionRecord) -> str:
+    if not (record.started_at and record.completed_at):
+        return ""
+    spent = parse_time(record.completed_at) - parse_time(record.started_at)
+    return duration(max(spent.total_seconds(), 0.0))

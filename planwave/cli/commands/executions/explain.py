@@ -1,0 +1,130 @@
+"""``planwave explain``: why steps ran, did not run, or wait. Read only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from planwave.cli.commands.executions.browse import find_node
+from planwave.cli.formatting import (
+    DID_NOT_RUN,
+    ID_WIDTH,
+    STATUS_WIDTH,
+    clock_time,
+    json_object,
+    one_line,
+    status_style,
+    status_text,
+    truncate,
+)
+from planwave.cli.lookup import find_execution
+from planwave.cli.options import (
+    ExecutionArgument,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.views.result import nodes_of
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Queries
+    from planwave.cli.console import CommandConsole, Line
+
+_INPUT_CHARS: Final = 400
+
+NodeArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NODE",
+        help="A step, by its id, path or name. [default: every step outside nested graphs]",
+        show_default=False,
+    ),
+]
+
+
+def explain(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    node: NodeArgument = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Explain why a step ran, did not run, or waits, with its inputs and its history.
+
+    For example:
+
+    * `planwave explain last`
+    * `planwave explain 09a2fd compare`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    console = ctx.console()
+
+    async def read(queries: Queries) -> tuple[str, list[dict[str, Any]]]:
+        execution_id = await find_execution(queries, name)
+        document = await queries.document(execution_id)
+        if node is not None:
+            paths = [str(find_node(document, node)["path"])]
+        else:
+            paths = [each["path"] for each in nodes_of(document) if "/" not in each["path"]]
+        return execution_id, [await queries.explain(execution_id, path) for path in paths]
+
+    execution_id, explained = ctx.read(read)
+    if node is not None:
+        if console.json:
+            console.result(explained[0])
+        else:
+            console.texts(_details(console, explained[0]))
+        return
+    if console.json:
+        fields = ("path", "status", "code", "reason")
+        nodes = [{field: each[field] for field in fields} for each in explained]
+        console.result({"execution_id": execution_id, "nodes": nodes})
+        return
+    width = min(ID_WIDTH, max((len(each["path"]) for each in explained), default=0))
+    console.texts(_overview_line(console, each, width) for each in explained)
+
+
+def _overview_line(console: CommandConsole, explained: Mapping[str, Any], width: int) -> Line:
+    return Text.assemble(
+        *_status(console, explained, STATUS_WIDTH),
+        (f"{truncate(str(explained['path']), width):<{width}}", "cyan"),
+        f"  {one_line(str(explained['reason']))}",
+    )
+
+
+def _status(
+    console: CommandConsole, explained: Mapping[str, Any], width: int = 0
+) -> tuple[tuple[str, str]]:
+    """Return the styled status; the code names results that the node did not compute."""
+    status = explained["code"] if explained["code"] in DID_NOT_RUN else explained["status"]
+    style = status_style(str(status)).style
+    return ((f"{console.glyph(str(status))} {status_text(str(status)):<{width}} ", style),)
+
+
+def _details(console: CommandConsole, explained: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the lines on one node: its status and reason, its inputs, its history."""
+    yield Text.assemble(*_status(console, explained), (one_line(str(explained["path"])), "cyan"))
+    yield one_line(str(explained["reason"]))
+    if hint := json_object(explained.get("error")).get("hint"):
+        yield Text(f"  {console.symbol('→', '->')} {one_line(str(hint))}", style="dim")
+    inputs = json_object(explained.get("inputs"))
+    if inputs:
+        yield ""
+        yield Text("Inputs", style="bold")
+    for handle, values in inputs.items():
+        for arrival in map(json_object, json_object(values).get("arrivals") or ()):
+            source = one_line(f"{handle} from {arrival.get('source')}")
+            yield f"  {source}: {truncate(str(arrival.get('text')), _INPUT_CHARS)}"
+    history = [json_object(step) for step in explained.get("course") or ()]
+    if history:
+        yield ""
+        yield Text("History", style="bold")
+    for step in history:
+        attempt = f" (attempt {step['attempt']})" if (step.get("attempt") or 1) > 1 else ""
+        words = str(step.get("what")).replace("-", " ")
+        yield f"  {clock_time(str(step.get('at')))}  {words}{attempt}"

@@ -1,0 +1,190 @@
+"""``planwave watch``: follow an execution that another process runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from planwave.cli.backends.lock_owner import lock_owner
+from planwave.cli.errors import ExitCode
+from planwave.cli.lookup import find_execution
+from planwave.cli.options import (
+    CommandContext,
+    ExecutionArgument,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.progress import progress_of
+from planwave.cli.views.result import answer_command, show_next, show_result
+from planwave.cli.views.run import show_events
+from planwave.events import ENDED_STATUS, TERMINAL, Event
+from planwave.events.request_text import is_timer
+from planwave.events.types import WAITING, pause_kind
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Queries
+    from planwave.cli.backends.remote import RemoteBackend
+    from planwave.cli.console import CommandConsole
+    from planwave.service.queries.history import QueryService
+
+_KEYS_HINT: Final = "Ctrl-C leaves, the execution continues"
+_POLL_INTERVAL_S: Final = 0.5
+"""The pause between two reads of what another process has written."""
+
+ReadEvents = Callable[[str], AsyncGenerator[Event]]
+"""Yields the events of an execution, by its id."""
+
+
+def watch(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Follow an execution until it ends; replay it if it has ended.
+
+    Ctrl-C only leaves: the execution continues. The exit code is that of `planwave run`.
+
+    For example:
+
+    * `planwave watch last`
+    * `planwave watch 09a2fd --json > result.json`
+    """
+    code = asyncio.run(_watch(command_context(typer_ctx, json, storage, node_modules), name))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _watch(ctx: CommandContext, name: str) -> int:
+    settings = ctx.settings()
+    if (remote := ctx.remote_backend(settings)) is not None:
+        async with remote:
+            return await _show(ctx, remote, partial(_watch_service, remote), name)
+    async with ctx.factories.history(settings) as stored:
+        read_events = partial(_poll_store, stored, settings.storage_dir)
+        return await _show(ctx, stored, read_events, name)
+
+
+async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, name: str) -> int:
+    """Show an execution, its result and how to go on; return the exit code."""
+    console = ctx.console()
+    with Interrupt(console) as interrupt:
+        try:
+            execution_id = await interrupt.cancel_on_signal(
+                _follow(ctx, queries, read_events, name)
+            )
+        except Interrupted as left:
+            left.message = "left; the execution continues"
+            left.hint = f"watch it again with: {ctx.command_hint(f'watch {name}')}"
+            raise
+        document = await queries.document(execution_id)
+        show_result(console, document, queries.document_path(execution_id))
+    show_next(ctx, console, document)
+    status = document["status"]
+    if status not in (*ENDED_STATUS, "paused"):
+        resume = f"resume it with: {ctx.command_hint(f'resume {execution_id}')}"
+        cancel = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
+        console.error(
+            f"no process runs this execution: it stays {status}",
+            cancel if status == "starting" else resume,
+        )
+    return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED
+
+
+async def _follow(ctx: CommandContext, queries: Queries, read_events: ReadEvents, name: str) -> str:
+    """Show an execution until it ends, or no process runs it any more; return its id."""
+    console = ctx.console()
+    execution_id = await find_execution(queries, name)
+    async with aclosing(read_events(execution_id)) as events:
+        created = await anext(events)
+        before = await queries.document(execution_id)
+        clock = _EventClock(created)
+        progress = progress_of(created, clock)
+        console.line(f"{created.data.get('title') or execution_id}")
+        hinted = _with_hints(ctx, console, before, clock.showing(events))
+        await show_events(console, progress, hinted, _KEYS_HINT)
+    return execution_id
+
+
+async def _with_hints(
+    ctx: CommandContext,
+    console: CommandConsole,
+    before: Mapping[str, Any],
+    events: AsyncIterator[Event],
+) -> AsyncIterator[Event]:
+    """Yield events; after an open question or a pause, write the command that answers or resumes.
+
+    Args:
+        ctx: The context of the command.
+        console: The console to write to.
+        before: The document at the start; questions in earlier events may be closed already.
+        events: The events of the execution.
+    """
+    still_open = {each["request_id"] for each in before.get("requests") or ()}
+    async for event in events:
+        yield event
+        is_news, request_id = event.seq > before["last_seq"], event.data.get("request_id")
+        is_open = is_news or request_id in still_open
+        if "request" in event.data and is_open and not is_timer(event.data["request"]):
+            request = event.data["request"]
+            words = answer_command(ctx, event.execution_id, request_id, request)
+            console.verbatim(f"  answer with: {words}")
+        elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
+            console.verbatim(f"  resume with: {ctx.command_hint(f'resume {event.execution_id}')}")
+
+
+async def _watch_service(backend: RemoteBackend, execution_id: str) -> AsyncGenerator[Event]:
+    async with aclosing(backend.watch(execution_id)) as events:
+        async for event in events:
+            yield event
+    await backend.wait(execution_id)
+
+
+async def _poll_store(
+    queries: QueryService, directory: Path, execution_id: str
+) -> AsyncGenerator[Event]:
+    """Yield stored events, until the execution ends or no process owns the directory any more."""
+    seq = 0
+    while True:
+        is_owned = lock_owner(directory) is not None
+        for event in await queries.events(execution_id, after=seq):
+            seq = event.seq
+            yield event
+            if event.type in TERMINAL:
+                return
+        if not is_owned:
+            return
+        await asyncio.sleep(_POLL_INTERVAL_S)
+
+
+class _EventClock:
+    """A clock that shows the time of an event while the event is applied, else the current time."""
+
+    def __init__(self, created: Event) -> None:
+        self._at: float | None = _seconds(created)
+
+    def __call__(self) -> float:
+        return time.time() if self._at is None else self._at
+
+    async def showing(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Yield events; while the consumer applies an event, this clock shows the event's time."""
+        async for event in events:
+            self._at = _seconds(event)
+            yield event
+            self._at = None
+
+
+def _seconds(event: Event) -> float:
+    return datetime.fromisoformat(event.at).timestamp()

@@ -1,0 +1,95 @@
+"""The revisions of a plan on the terminal, and the differences between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from planwave.cli.formatting import (
+    clean,
+    counted,
+    json_object,
+    json_text,
+    local_time,
+    one_line,
+    truncate,
+)
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole
+    from planwave.storage.records import PlanRevision
+
+_AUTHOR_WIDTH: Final = len("planner")
+_TEXT_WIDTH: Final = 200
+_SIDES: Final = (("- ", "red", "before"), ("+ ", "green", "after"))
+_MARKS: Final = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
+
+
+def revision_lines(revisions: Sequence[PlanRevision]) -> Iterator[Text]:
+    """Yield a line for each revision: number, time, author, size, errors, note."""
+    width = max((len(str(each.revision)) for each in revisions), default=0)
+    for each in revisions:
+        line = Text.assemble(
+            (f"{each.revision:>{width}}", "cyan"),
+            f"  {local_time(each.created_at)}  {each.author:<{_AUTHOR_WIDTH}}  ",
+            (counted(each.node_count, "step"), "dim"),
+        )
+        if each.error_count:
+            line.append(f"  draft, {counted(each.error_count, 'error')}", "red")
+        line.append(f"  {truncate(each.title, _TEXT_WIDTH)}")
+        if each.note:
+            line.append(f"  {truncate(each.note, _TEXT_WIDTH)}", "dim italic")
+        yield line
+
+
+def show_revision_difference(console: CommandConsole, difference: Mapping[str, Any]) -> None:
+    """Write the nodes and edges that distinguish two revisions of a plan."""
+    arrow = console.symbol("→", "->")
+    console.line(
+        Text.assemble(
+            (f"Revision {difference['a']} {arrow} {difference['b']}", "bold"),
+            (f"  plan {difference['plan_id']}", "dim"),
+        )
+    )
+    lines = list(_difference_lines(difference))
+    console.lines(lines or [Text("The graph and the title are the same.")])
+
+
+def _difference_lines(difference: Mapping[str, Any]) -> Iterator[Text]:
+    if difference.get("title"):
+        yield Text("title", "bold")
+        for title, (sign, style, _) in zip(difference["title"], _SIDES, strict=True):
+            yield Text(f"    {sign}{truncate(str(title), _TEXT_WIDTH)}", style)
+    for kind in ("nodes", "edges"):
+        for entry in map(json_object, difference[kind]):
+            yield from _element_lines(kind[:-1], entry)
+    for kind in difference["reordered"]:
+        yield Text(f"The {kind} have another order.", "dim")
+
+
+def _element_lines(what: str, entry: Mapping[str, Any]) -> Iterator[Text]:
+    sign, style = _MARKS[entry["change"]]
+    element = json_object(entry.get("after") or entry.get("before"))
+    detail = element.get("type") if what == "node" else _ends(element)
+    yield Text.assemble(
+        (f"{sign} {what} {one_line(str(entry['id']))}", style),
+        (f"  {one_line(str(detail))}" if detail else "", "dim"),
+    )
+    for field in map(json_object, entry.get("fields") or ()):
+        yield Text(f"    {one_line(str(field['pointer']))}", "bold")
+        for sign, style, side in _SIDES:
+            if side in field:
+                yield from (Text(f"    {sign}{line}", style) for line in _lines(field[side]))
+
+
+def _ends(edge: Mapping[str, Any]) -> str:
+    return f"{edge['source']} to {edge['target']}" if "source" in edge else ""
+
+
+def _lines(value: Any) -> Iterator[str]:
+    """Yield the lines of a value; unlike text in one line, they keep their indentation."""
+    text = value if isinstance(value, str) else json_text(value)
+    for line in clean(text).split("\n"):
+        yield line if len(line) <= _TEXT_WIDTH else f"{line[:_TEXT_WIDTH]}…"

@@ -1,0 +1,83 @@
+"""The differences between two graph documents: nodes and edges added, removed and changed, by field.
+
+``ui`` is left out: it decides where an editor draws a node, not what the graph does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from planwave.graph.json_values import pointer_part
+from planwave.graph.model import Json
+from planwave.graph.plan import canonical_json, without_ui
+
+_KINDS: Final = ("nodes", "edges")
+_Key = tuple[Json, int]
+
+
+def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what distinguishes graph ``b`` from graph ``a``.
+
+    Args:
+        a: A graph document whose lists hold objects.
+        b: Another one.
+
+    Returns:
+        ``{"nodes": […], "edges": […], "reordered": ["nodes"?, "edges"?]}``. An entry is
+        ``{"id", "change": "added", "after"}``, ``{"id", "change": "removed", "before"}`` or
+        ``{"id", "change": "changed", "fields": [{"pointer", "before"?, "after"?}]}``; pointers are
+        into the node or the edge. Removed ones come first, the others in the order of ``b``.
+        ``reordered`` names the lists whose common members have another order.
+    """
+    found: dict[str, Json] = {}
+    reordered: list[str] = []
+    for kind in _KINDS:
+        before, after = (_by_key(each[kind], has_ui=kind == "nodes") for each in (a, b))
+        found[kind] = list(_list_difference(before, after))
+        if [key for key in before if key in after] != [key for key in after if key in before]:
+            reordered.append(kind)
+    return {**found, "reordered": reordered}
+
+
+def _by_key(items: Sequence[dict[str, Json]], *, has_ui: bool) -> dict[_Key, dict[str, Json]]:
+    """Return nodes or edges by id; several of the same id are counted."""
+    seen = Counter[Json]()
+    found: dict[_Key, dict[str, Json]] = {}
+    for item in items:
+        own_id = item.get("id")
+        found[own_id, seen[own_id]] = without_ui(item) if has_ui else item
+        seen[own_id] += 1
+    return found
+
+
+def _list_difference(
+    before: Mapping[_Key, dict[str, Json]], after: Mapping[_Key, dict[str, Json]]
+) -> Iterator[dict[str, Any]]:
+    for key, item in before.items():
+        if key not in after:
+            yield {"id": key[0], "change": "removed", "before": item}
+    for key, item in after.items():
+        if key not in before:
+            yield {"id": key[0], "change": "added", "after": item}
+        elif fields := list(_field_differences(before[key], item, "")):
+            yield {"id": key[0], "change": "changed", "fields": fields}
+
+
+def _field_differences(
+    before: Mapping[str, Json], after: Mapping[str, Json], pointer: str
+) -> Iterator[dict[str, Json]]:
+    """Yield the fields that differ; objects are compared field by field, lists as a whole."""
+    for name in dict.fromkeys((*before, *after)):
+        here = f"{pointer}/{pointer_part(name)}"
+        if name not in before:
+            yield {"pointer": here, "after": after[name]}
+        elif name not in after:
+            yield {"pointer": here, "before": before[name]}
+        elif isinstance(before[name], dict) and isinstance(after[name], dict):
+            yield from _field_differences(
+                cast("dict[str, Json]", before[name]), cast("dict[str, Json]", after[name]), here
+            )
+        elif canonical_json(before[name]) != canonical_json(after[name]):  # True is not 1
+            yield {"pointer": here, "before": before[name], "after": after[name]}

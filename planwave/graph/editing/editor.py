@@ -1,0 +1,249 @@
+"""Apply operations to the title and the graph of a plan.
+
+They work on documents, because a plan may be edited while parts of its graph cannot be read. An
+operation is refused if it cannot be applied (an unknown id), or if what it adds does not have the form
+of a node or an edge (a node without a type). Everything else that is wrong, such as a cycle or an
+unknown handle, is for the check to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, assert_never, cast
+
+from planwave.errors import InvalidOperation
+from planwave.expressions import has_template
+from planwave.expressions.renaming import rename_in_expression, rename_in_template
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.editing.forms import EDGES, NODES, check_operations, form_errors
+from planwave.graph.editing.merge_patch import apply_merge_patch
+from planwave.graph.model import Json
+from planwave.graph.operations import (
+    AddEdge,
+    AddNode,
+    Operation,
+    RemoveEdge,
+    RemoveNode,
+    Rename,
+    ReplaceGraph,
+    SetTitle,
+    UpdateNode,
+)
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.reading.documents import unused_edge_ids
+
+_UNKNOWN: Final = {NODES: "unknown-node", EDGES: "unknown-edge"}
+_Item: TypeAlias = "dict[str, Json]"
+_Renaming: TypeAlias = Callable[[str, Mapping[str, str]], str]
+
+_CHANGES_NODES: Final = (AddNode, UpdateNode, ReplaceGraph)
+"""Operations before which the references to renamed nodes have to be changed."""
+
+
+class PlanContent(NamedTuple):
+    """What operations change: the title of a plan and its graph document, with lists of objects."""
+
+    title: str
+    graph: Mapping[str, Json]
+
+
+def apply_operations(
+    content: PlanContent, operations: Sequence[Operation], catalogue: Catalogue
+) -> PlanContent:
+    """Return a plan's content with all operations applied, in order; the argument is not changed.
+
+    Args:
+        content: The title and the graph.
+        operations: The changes; each sees the result of those before it.
+        catalogue: The node types, which say where expressions are.
+
+    Raises:
+        InvalidOperation: Operations have errors of form, all of which are reported, or one cannot be
+            applied; the first such one is reported.
+    """
+    check_operations(operations)
+    editor = _Editor(content, catalogue)
+    for number, operation in enumerate(operations):
+        if isinstance(operation, _CHANGES_NODES):
+            editor.rename_references()
+        editor.apply(operation, f"/operations/{number}")
+    editor.rename_references()
+    return PlanContent(editor.title, {NODES: editor.nodes, EDGES: editor.edges})
+
+
+def keep_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a graph in which nodes without ``ui`` have that of the nodes of the same id."""
+    known = {node.get("id"): node["ui"] for node in present[NODES] if "ui" in node}
+    nodes: list[_Item] = [
+        {**node, "ui": known[node["id"]]} if "ui" not in node and node["id"] in known else node
+        for node in graph[NODES]
+    ]
+    return {**graph, NODES: nodes}
+
+
+class _Editor:
+    """A title and a graph under change; lists are copied, their objects are replaced.
+
+    Reading templates is slow, so consecutive renames change the expressions together: before an
+    operation that changes nodes in another way, and at the end.
+    """
+
+    def __init__(self, content: PlanContent, catalogue: Catalogue) -> None:
+        self.title = content.title
+        self.nodes: list[_Item] = [*content.graph[NODES]]
+        self.edges: list[_Item] = [*content.graph[EDGES]]
+        self._catalogue = catalogue
+        self._new_ids: dict[str, str] = {}
+
+    def apply(self, operation: Operation, pointer: str) -> None:
+        match operation:
+            case AddNode(node):
+                self._require_unused(NODES, node["id"], f"{pointer}/node/id")
+                self.nodes.append(dict(node))
+            case UpdateNode(node_id, changes):
+                self._update_node(node_id, changes, pointer)
+            case RemoveNode(node_id):
+                del self.nodes[self._index(NODES, node_id, f"{pointer}/id")]
+                self.edges = [edge for edge in self.edges if node_id not in _ends(edge)]
+            case AddEdge(edge):
+                self._add_edge(edge, f"{pointer}/edge")
+            case RemoveEdge(edge_id):
+                del self.edges[self._index(EDGES, edge_id, f"{pointer}/id")]
+            case Rename(node_id, new_id):
+                self._rename(node_id, new_id, pointer)
+            case SetTitle(title):
+                self.title = title.strip()
+            case ReplaceGraph(graph):
+                self.nodes = keep_ui(graph, {NODES: self.nodes})[NODES]
+                self.edges = _with_ids(graph[EDGES], [])
+            case _:
+                assert_never(operation)
+
+    def _update_node(self, node_id: str, changes: Mapping[str, Json], pointer: str) -> None:
+        at = self._index(NODES, node_id, f"{pointer}/id")
+        node = apply_merge_patch(self.nodes[at], changes)
+        if errors := form_errors(NODES, node, f"{pointer}/set"):
+            raise InvalidOperation(errors)
+        self.nodes[at] = node
+
+    def _add_edge(self, edge: Mapping[str, Json], pointer: str) -> None:
+        if edge.get("id") is not None:
+            self._require_unused(EDGES, edge["id"], f"{pointer}/id")
+        self.edges += _with_ids([edge], self.edges)
+
+    def _rename(self, node_id: str, new_id: str, pointer: str) -> None:
+        at = self._index(NODES, node_id, f"{pointer}/id")
+        if new_id == node_id:
+            return
+        self._require_unused(NODES, new_id, f"{pointer}/to")
+        self.edges = [_with_renamed_ends(edge, node_id, new_id) for edge in self.edges]
+        self.nodes[at] = {**self.nodes[at], "id": new_id}
+        if self.nodes[at].get("name") == node_id:  # the name that a node without one gets
+            self.nodes[at]["name"] = new_id
+        for old, latest in self._new_ids.items():
+            if latest == node_id:
+                self._new_ids[old] = new_id
+        self._new_ids.setdefault(node_id, new_id)
+
+    def rename_references(self) -> None:
+        """Change the expressions of all nodes after the renames since the last call."""
+        new_ids, self._new_ids = self._new_ids, {}
+        if new_ids:
+            self.nodes = [
+                _with_renamed_references(node, new_ids, self._catalogue) for node in self.nodes
+            ]
+
+    def _index(self, kind: str, own_id: str, pointer: str) -> int:
+        """Return the position of the node or edge with an id.
+
+        Raises:
+            InvalidOperation: There is none, or several have this id.
+        """
+        items = self.nodes if kind == NODES else self.edges
+        found = [at for at, item in enumerate(items) if item.get("id") == own_id]
+        if len(found) == 1:
+            return found[0]
+        what = kind[:-1]
+        if found:
+            message = f"{len(found)} {kind} have the id {short_repr(own_id)}"
+            hint = "give each its own id with the operation replace_graph"
+            raise _invalid("duplicate-id", message, pointer, hint=hint)
+        some = ", ".join(short_repr(item.get("id")) for item in items[:8])
+        more = ", …" if len(items) > 8 else ""
+        hint = f"its {kind} are {some}{more}" if items else f"the graph has no {kind}"
+        raise _invalid(_UNKNOWN[kind], f"there is no {what} {short_repr(own_id)}", pointer,
+                       hint=hint)  # fmt: skip
+
+    def _require_unused(self, kind: str, own_id: str, pointer: str) -> None:
+        items = self.nodes if kind == NODES else self.edges
+        if any(item.get("id") == own_id for item in items):
+            message = f"there is a {kind[:-1]} {short_repr(own_id)} already"
+            raise _invalid("duplicate-id", message, pointer, hint="choose another id")
+
+
+def _ends(edge: Mapping[str, Json]) -> tuple[Json, Json]:
+    return edge.get("source"), edge.get("target")
+
+
+def _with_renamed_ends(edge: _Item, old: str, new: str) -> _Item:
+    renamed = {end: new for end in ("source", "target") if edge.get(end) == old}
+    return {**edge, **renamed} if renamed else edge
+
+
+def _with_ids(edges: Sequence[Mapping[str, Json]], others: Sequence[_Item]) -> list[_Item]:
+    """Return copies of edges; those without an id get one that no edge has."""
+    unused = unused_edge_ids({str(edge.get("id")) for edge in (*edges, *others)})
+    return [
+        {"id": next(unused), **{k: v for k, v in edge.items() if k != "id"}}
+        if edge.get("id") is None
+        else dict(edge)
+        for edge in edges
+    ]
+
+
+def _invalid(code: str, message: str, pointer: str, *, hint: str | None = None) -> InvalidOperation:
+    return InvalidOperation([Diagnostic(code, "error", message, pointer, hint=hint)])
+
+
+def _with_renamed_references(
+    node: _Item, new_ids: Mapping[str, str], catalogue: Catalogue
+) -> _Item:
+    """Return a node whose expressions name other nodes by their new ids.
+
+    A graph nested in the node is unchanged: its expressions name the nodes of that graph.
+    """
+    data = node.get("data")
+    if not isinstance(data, dict):
+        return node
+    info = catalogue.type_info(node["type"]) if isinstance(node.get("type"), str) else None
+    renamed: dict[str, Json] = {}
+    for name, value in cast("dict[str, Json]", data).items():
+        rename: _Renaming | None = rename_in_template
+        if info is not None and name in info.expression_fields:
+            rename = _rename_in_expression_field
+        elif info is not None and not _has_templates(name, info):
+            rename = None
+        renamed[name] = value if rename is None else _map_texts(value, rename, new_ids)
+    return {**node, "data": renamed}
+
+
+def _has_templates(field: str, info: NodeTypeInfo) -> bool:
+    is_template = info.template_fields is None or field in info.template_fields
+    return is_template and field not in info.graph_fields
+
+
+def _rename_in_expression_field(text: str, new_ids: Mapping[str, str]) -> str:
+    rename = rename_in_template if has_template(text) else rename_in_expression
+    return rename(text, new_ids)
+
+
+def _map_texts(value: Json, rename: _Renaming, new_ids: Mapping[str, str]) -> Json:
+    """Return a JSON value with every text in it changed; nesting is limited by the reader."""
+    if isinstance(value, str):
+        return rename(value, new_ids)
+    if isinstance(value, list):
+        return [_map_texts(each, rename, new_ids) for each in cast("list[Json]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Json]", value)
+        return {name: _map_texts(each, rename, new_ids) for name, each in fields.items()}
+    return value

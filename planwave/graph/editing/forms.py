@@ -1,0 +1,156 @@
+"""The form of operations: what is wrong with one whatever plan it is applied to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from planwave.errors import InvalidOperation
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.json_values import pointer_part
+from planwave.graph.model import ID_HINT, Json, is_id
+from planwave.graph.operations import (
+    AddEdge,
+    AddNode,
+    Operation,
+    Rename,
+    ReplaceGraph,
+    SetTitle,
+    UpdateNode,
+)
+from planwave.validation import json_type
+
+MAX_TITLE_CHARS: Final = 200
+NODES, EDGES = "nodes", "edges"
+
+_TEXT: Final = (str,)
+_OBJECT: Final = (dict,)
+_OPTIONAL_TEXT: Final = (str, type(None))
+_OPTIONAL_OBJECT: Final = (dict, type(None))
+_FIELD_TYPES: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
+    NODES: {
+        "id": _TEXT,
+        "type": _TEXT,
+        "name": _OPTIONAL_TEXT,
+        "description": _OPTIONAL_TEXT,
+        "data": _OPTIONAL_OBJECT,
+        "policy": _OPTIONAL_OBJECT,
+        "ui": _OPTIONAL_OBJECT,
+    },
+    EDGES: {
+        "id": _OPTIONAL_TEXT,
+        "source": _TEXT,
+        "sourceHandle": _OPTIONAL_TEXT,
+        "target": _TEXT,
+        "targetHandle": _OPTIONAL_TEXT,
+        "type": _OPTIONAL_TEXT,
+        "data": _OBJECT,
+    },
+}
+"""The types of the fields of nodes and edges; a field that may be null may be missing."""
+
+
+def check_operations(operations: Sequence[Operation]) -> None:
+    """Check the form of operations: all that can be said without the plan they are for.
+
+    A service calls it before it compares versions: a request that no version could take is wrong,
+    not outdated (RFC 9110, section 13.2.1).
+
+    Raises:
+        InvalidOperation: With every error, at its pointer.
+    """
+    found: list[Diagnostic] = []
+    for number, operation in enumerate(operations):
+        found += _operation_errors(operation, f"/operations/{number}")
+    if found:
+        raise InvalidOperation(found)
+
+
+def _operation_errors(operation: Operation, pointer: str) -> list[Diagnostic]:
+    match operation:
+        case AddNode(node):
+            return form_errors(NODES, node, f"{pointer}/node")
+        case AddEdge(edge):
+            return form_errors(EDGES, edge, f"{pointer}/edge")
+        case ReplaceGraph(graph):
+            return _graph_errors(graph, f"{pointer}/graph")
+        case UpdateNode(_, changes) if "id" in changes:
+            message = "an update cannot change the id of a node"
+            hint = "use the operation rename"
+            return [Diagnostic("invalid-field", "error", message, f"{pointer}/set/id", hint=hint)]
+        case Rename(node_id, new_id) if new_id != node_id:
+            return _id_errors(new_id, f"{pointer}/to")
+        case SetTitle(title) if not _is_title(title):
+            hint = f"write 1 to {MAX_TITLE_CHARS} characters without line breaks"
+            message = "a title is one line of text"
+            return [Diagnostic("invalid-title", "error", message, f"{pointer}/title", hint=hint)]
+        case _:
+            return []
+
+
+def form_errors(kind: str, item: Any, pointer: str) -> list[Diagnostic]:
+    """Return the errors in the form of a node or an edge; empty if it has the form of the API.
+
+    Args:
+        kind: ``NODES`` or ``EDGES``.
+        item: What should be one of them.
+        pointer: Where it is.
+    """
+    what = kind[:-1]
+    article = "a" if what == "node" else "an"
+    if not isinstance(item, Mapping):
+        message = f"{article} {what} must be an object, got {json_type(item)}"
+        return [Diagnostic("invalid-field", "error", message, pointer)]
+    fields = cast("Mapping[str, Json]", item)
+    found: list[Diagnostic] = []
+    for name, types in _FIELD_TYPES[kind].items():
+        value = fields.get(name)
+        if isinstance(value, types):
+            continue
+        here = f"{pointer}/{name}"
+        if value is None:
+            found.append(
+                Diagnostic("missing-field", "error", f"{article} {what} needs {name}", here)
+            )
+        else:
+            wanted = json_type("" if str in types else {})
+            message = f"{name} must be {wanted}, got {json_type(value)}"
+            found.append(Diagnostic("invalid-field", "error", message, here))
+    own_id = fields.get("id")
+    if kind == NODES and isinstance(own_id, str):
+        found += _id_errors(own_id, f"{pointer}/id")
+    return found
+
+
+def _id_errors(own_id: str, pointer: str) -> list[Diagnostic]:
+    if is_id(own_id):
+        return []
+    message = f"{short_repr(own_id)} cannot be an id"
+    return [Diagnostic("invalid-id", "error", message, pointer, hint=ID_HINT)]
+
+
+def _is_title(text: str) -> bool:
+    text = text.strip()
+    return bool(text) and len(text) <= MAX_TITLE_CHARS and text.isprintable()
+
+
+def _graph_errors(graph: Mapping[str, Json], pointer: str) -> list[Diagnostic]:
+    found: list[Diagnostic] = []
+    for name in (NODES, EDGES):
+        items = graph.get(name)
+        if not isinstance(items, list):
+            message = f"{name} must be an array, got {json_type(items)}"
+            found.append(Diagnostic("invalid-field", "error", message, f"{pointer}/{name}"))
+            continue
+        for number, item in enumerate(cast("list[Json]", items)):
+            found += form_errors(name, item, f"{pointer}/{name}/{number}")
+    found += [
+        Diagnostic(
+            "unknown-field",
+            "error",
+            f"unknown field {short_repr(name)}; a graph has nodes and edges",
+            f"{pointer}/{pointer_part(name)}",
+        )
+        for name in graph.keys() - {NODES, EDGES}
+    ]
+    return found

@@ -1,0 +1,226 @@
+"""The MCP servers that the operator has set up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from planwave.errors import McpError, PlanwaveError
+from planwave.mcp.tools import CheckSchema
+from planwave.settings import Limits, McpServerSettings
+
+if TYPE_CHECKING:
+    from planwave.mcp.connection import Connection
+    from planwave.mcp.session import Session
+
+_SHORTEST_SECRET: Final = 4
+"""Shorter values are not looked for in texts: they occur by chance."""
+_BYTES_PER_RESULT_BYTE: Final = 4
+"""A message may be longer than the result in it: it is escaped, and mostly there as text too."""
+_LEAST_MESSAGE_BYTES: Final = 4 * 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What starting a server showed.
+
+    Attributes:
+        name: Its name.
+        kind: How it is reached.
+        tools: The number of its tools; None if it does not start.
+        reason: Why it does not start, or which tools cannot be used; None where there is nothing.
+        hint: What to do about it.
+    """
+
+    name: str
+    kind: Literal["stdio", "http"]
+    tools: int | None
+    reason: str | None = None
+    hint: str | None = None
+
+
+class McpServers:
+    """The servers by name; nothing is started before a connection is entered.
+
+    Args:
+        tables: The tables ``[mcp.NAME]`` of the settings.
+        limits: The limits named ``mcp_…``.
+        check_schema: See :data:`CheckSchema`.
+        environment: The environment variables that ``header_env`` and ``pass_env`` name.
+        backoff_s: See ``ConnectionLimits``.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, McpServerSettings],
+        limits: Limits | None = None,
+        *,
+        check_schema: CheckSchema = lambda schema: None,
+        environment: Mapping[str, str] = os.environ,
+        backoff_s: float = 1.0,
+    ) -> None:
+        self._tables = tables
+        self._limits = limits or Limits()
+        self._check_schema = check_schema
+        self._environment = environment
+        self._backoff_s = backoff_s
+
+    @property
+    def kinds(self) -> dict[str, Literal["stdio", "http"]]:
+        """How each server is reached, by name."""
+        return {name: table.kind for name, table in sorted(self._tables.items())}
+
+    def connection(self, name: str) -> Connection:
+        """Return a connection to a server, for one run; enter it with ``async with``.
+
+        Raises:
+            McpError: ``unknown-mcp-server``, ``mcp-not-installed``, ``mcp-start-failed`` (an
+                environment variable is not set).
+        """
+        table = self._tables.get(name)
+        if table is None:
+            raise unknown_server(name, self._tables)
+        try:
+            # Lazy: test_importing_the_node_library_loads_no_sdk
+            from planwave.mcp.connection import Connection, ConnectionLimits
+        except ModuleNotFoundError as error:
+            raise McpError(
+                f"the Python module {error.name} is not installed, which MCP servers need",
+                code="mcp-not-installed",
+                hint="pip install 'planwave[mcp]'",
+                retryable=False,
+            ) from error
+        values = self._values_of(name, table)
+        secrets = sorted(
+            (text for text in values.values() if len(text) >= _SHORTEST_SECRET),
+            key=len,
+            reverse=True,
+        )
+
+        def hide(text: str) -> str:
+            for secret in secrets:
+                text = text.replace(secret, "***")
+            return text
+
+        is_program = table.kind == "stdio"
+        opener = self._program_opener if is_program else self._address_opener
+        return Connection(
+            name,
+            opener(name, table, values, hide),
+            ConnectionLimits.of(self._limits, self._backoff_s),
+            hide=hide,
+            check_schema=self._check_schema,
+        )
+
+    async def report(self, name: str) -> ServerReport:
+        """Start a server, count its tools, and stop it."""
+        kind = self._tables[name].kind
+        try:
+            async with self.connection(name) as connection:
+                listed = connection.listed
+        except PlanwaveError as error:
+            return ServerReport(name, kind, None, error.message, error.hint)
+        return ServerReport(name, kind, len(listed.tools), "; ".join(listed.problems) or None)
+
+    async def reports(self) -> list[ServerReport]:
+        """Return a report of each server; they start at the same time."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.report(name)) for name in sorted(self._tables)]
+        return [task.result() for task in tasks]
+
+    def _values_of(self, name: str, table: McpServerSettings) -> dict[str, str]:
+        """Return the secret texts of a server, by the variable or header that gets them."""
+        if table.kind == "stdio":
+            named = {variable: variable for variable in table.pass_env}
+            values = {key: value.get_secret_value() for key, value in table.env.items()}
+        else:
+            named, values = table.header_env, {}
+        for target, variable in named.items():
+            if not self._environment.get(variable):
+                raise McpError(
+                    f"the MCP server {name!r} needs the environment variable {variable}, which is "
+                    "not set",
+                    code="mcp-start-failed",
+                    hint=f"set it where planwave runs, or correct [mcp.{name}] in planwave.toml",
+                )
+            values[target] = self._environment[variable]
+        return values
+
+    def _program_opener(
+        self,
+        name: str,
+        table: McpServerSettings,
+        values: Mapping[str, str],
+        hide: Callable[[str], str],
+    ) -> Callable[[Session], Any]:
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        from planwave.mcp.program import Program, run_program
+
+        directory = None if table.cwd is None else str(table.cwd)
+        program = Program((table.command or "", *table.args), values, directory)
+
+        def open_server(session: Session) -> Any:
+            def log_line(line: str) -> None:
+                session.last_error_line = hide(line) or session.last_error_line
+                _log.info("MCP server %s: %s", name, hide(line))
+
+            return run_program(
+                program,
+                message_bytes=self._message_bytes,
+                on_error_line=log_line,
+                on_end=session.end,
+            )
+
+        return open_server
+
+    def _address_opener(
+        self,
+        name: str,
+        table: McpServerSettings,
+        values: Mapping[str, str],
+        hide: Callable[[str], str],
+    ) -> Callable[[Session], Any]:
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        from planwave.mcp.address import Address, connect_address
+
+        address = Address(table.url or "", values)
+
+        def open_server(session: Session) -> Any:
+            def on_status(status: int) -> None:
+                session.last_status = status
+
+            return connect_address(
+                address,
+                connect_s=self._limits.fetch_connect_s,
+                message_bytes=self._message_bytes,
+                on_status=on_status,
+                on_expired=session.expire,
+            )
+
+        return open_server
+
+    @property
+    def _message_bytes(self) -> int:
+        return max(_LEAST_MESSAGE_BYTES, _BYTES_PER_RESULT_BYTE * self._limits.mcp_result_bytes)
+
+
+def unknown_server(name: str, known: Collection[str]) -> McpError:
+    """Return the error of a name that is no server's; its hint names the closest, or what to do."""
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else hint_to_set_up(name, known)
+    return McpError(
+        f"there is no MCP server {name!r}", code="unknown-mcp-server", hint=hint, retryable=False
+    )
+
+
+def hint_to_set_up(name: str, known: Collection[str]) -> str:
+    """Return how the operator sets up a server."""
+    others = f"there are: {', '.join(sorted(known))}; " if known else ""
+    return f"{others}the operator sets one up with a table [mcp.{name}] in planwave.toml"

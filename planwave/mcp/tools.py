@@ -1,0 +1,118 @@
+"""The tools of a server, as it describes them: bounded, and without what a model must not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from planwave.jsonio import dumps_exact
+
+if TYPE_CHECKING:
+    import mcp_types
+
+KEY_ARGUMENT: Final = "idempotency_key"
+"""An argument that planwave gives itself: the same text whenever the same call is made again."""
+MAX_NAME_CHARS: Final = 128
+_MAX_DESCRIPTION_CHARS: Final = 4_000
+_MAX_SCHEMA_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool of a server.
+
+    Attributes:
+        name: Its name on the server.
+        description: What it does, in the server's words, cut to 4,000 characters.
+        parameters: The JSON Schema of the arguments that a model gives.
+        reads_only: Whether the server says that it changes nothing.
+        is_repeatable: Whether the server says that a call made twice acts once.
+        takes_key: Whether it has the argument ``idempotency_key``.
+        definition: All that the server says about it; another one after a reconnect is another tool.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    reads_only: bool = False
+    is_repeatable: bool = False
+    takes_key: bool = False
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolList:
+    """The tools that can be used, by name, and why others cannot."""
+
+    tools: Mapping[str, ServerTool]
+    problems: tuple[str, ...] = ()
+
+
+CheckSchema = Callable[[Mapping[str, Any]], str | None]
+"""Returns why a JSON Schema cannot be used, None if it can."""
+
+
+def read_tools(listed: Iterable[mcp_types.Tool], check_schema: CheckSchema) -> ToolList:
+    """Read what a server lists; a tool that cannot be used is left out, with a sentence."""
+    tools: dict[str, ServerTool] = {}
+    problems: list[str] = []
+    for each in listed:
+        problem = _problem_of(each, check_schema)
+        if each.name in tools:
+            problem = "is listed twice"
+        if problem:
+            problems.append(f"the tool {_printable(each.name)[:MAX_NAME_CHARS]!r} {problem}")
+        else:
+            tools[each.name] = _read_tool(each)
+    return ToolList(tools, tuple(problems))
+
+
+def _problem_of(tool: mcp_types.Tool, check_schema: CheckSchema) -> str | None:
+    if not 0 < len(tool.name) <= MAX_NAME_CHARS or not tool.name.isprintable():
+        return f"has no usable name (1 to {MAX_NAME_CHARS} printable characters)"
+    if tool.input_schema.get("type") != "object":
+        return "has a schema of arguments that is no object"
+    size = len(dumps_exact(tool.input_schema).encode("utf-8"))
+    if size > _MAX_SCHEMA_BYTES:
+        return f"has a schema of arguments of {size} bytes, more than {_MAX_SCHEMA_BYTES}"
+    problem = check_schema(_without_key(tool.input_schema)[0])
+    return problem and f"has a schema of arguments that cannot be used: {problem}"
+
+
+def _read_tool(tool: mcp_types.Tool) -> ServerTool:
+    hints = tool.annotations
+    parameters, takes_key = _without_key(tool.input_schema)
+    description = tool.description or tool.title or ""
+    if len(description) > _MAX_DESCRIPTION_CHARS:
+        description = f"{description[:_MAX_DESCRIPTION_CHARS]}…"
+    return ServerTool(
+        tool.name,
+        _printable(description),
+        parameters,
+        reads_only=bool(hints and hints.read_only_hint),
+        is_repeatable=takes_key or bool(hints and hints.idempotent_hint),
+        takes_key=takes_key,
+        definition=tool.model_dump_json(
+            by_alias=True, exclude_none=True, exclude={"icons", "meta"}
+        ),
+    )
+
+
+def _without_key(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return a schema without the argument that planwave gives, and whether it was there."""
+    plain = {name: value for name, value in schema.items() if name != "$schema"}
+    properties = plain.get("properties")
+    if not isinstance(properties, dict) or KEY_ARGUMENT not in properties:
+        return plain, False
+    left = {**cast("dict[str, Any]", properties)}
+    del left[KEY_ARGUMENT]
+    plain["properties"] = left
+    if isinstance(plain.get("required"), list):
+        plain["required"] = [name for name in plain["required"] if name != KEY_ARGUMENT]
+    return plain, True
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters and characters that nobody sees."""
+    return "".join(char for char in text if char.isprintable() or char in "\n\t")

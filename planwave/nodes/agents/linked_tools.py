@@ -1,0 +1,97 @@
+"""The tools that are linked to a node, under names that a model can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from planwave.errors import LimitExceeded, PermanentError
+from planwave.graph.model import LINK
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.agents.tool import TOOLS_HANDLE, Tool
+from planwave.nodes.agents.tool_names import LinkedName, first_duplicate, tool_name, unique_names
+from planwave.nodes.services import limits_of
+
+_LIMIT: Final = "agent_tools"
+
+
+async def linked_tools(context: FlowContext) -> list[Tool]:
+    """Return the tools that are linked to the port ``tools`` of a node, in edge order.
+
+    Each name occurs once: tools of one name from several nodes get the ids of their nodes as endings
+    (``search_a``, ``search_b``). Characters that models may not use in names become ``_``.
+
+    Raises:
+        NodeError: ``channel-mismatch``: a linked node gives something else than tools;
+            ``duplicate-tool``: two tools cannot be told apart; what making a tool raised.
+        LimitExceeded: ``agent_tools``.
+    """
+    node_id = context.node_id
+    edges = context.runtime.incoming_edges(node_id, channel=LINK, target_handle=TOOLS_HANDLE)
+    if not edges:
+        return []
+    made = await context.runtime.resolve_links(node_id, TOOLS_HANDLE)
+    tools = [
+        _of_node(tool, edge.source)
+        for edge, artefact in zip(edges, made, strict=True)
+        for tool in _tools_in(artefact, edge.source, node_id)
+    ]
+    limits = limits_of(context)
+    if limits is not None and len(tools) > limits.agent_tools:
+        what = f"the tools of {node_id!r}"
+        raise LimitExceeded(_LIMIT, limits.agent_tools, len(tools), what=what)
+    return with_unique_names(tools, node_id)
+
+
+def with_unique_names(tools: Iterable[Tool], node_id: str) -> list[Tool]:
+    """Return the tools, renamed by the ids of their nodes where names are not unique.
+
+    Args:
+        tools: The tools; each with the node that gives it.
+        node_id: The node that uses them, for messages.
+
+    Raises:
+        NodeError: ``duplicate-tool``: the new names are not unique either.
+    """
+    listed = list(tools)
+    names = unique_names([LinkedName(tool.name, tool.node_id) for tool in listed])
+    if (found := first_duplicate(names)) is not None:
+        first, second = found
+        raise PermanentError(
+            f"{node_id!r} has two tools of the name {second.name!r}: of the links from "
+            f"{first.node_id!r} and from {second.node_id!r}",
+            code="duplicate-tool",
+            hint="remove one of the two links, or give one of the tools another name",
+        )
+    return [replace(tool, name=each.name) for tool, each in zip(listed, names, strict=True)]
+
+
+def _tools_in(artefact: Any, source: str, node_id: str) -> list[Tool]:
+    many = isinstance(artefact, (list, tuple))
+    found = list(cast("Iterable[object]", artefact)) if many else [artefact]
+    for each in found:
+        if not isinstance(each, Tool):
+            raise PermanentError(
+                f"node {source!r} is linked into {TOOLS_HANDLE!r} of {node_id!r}, but gives "
+                f"{type(each).__name__}, which is no tool",
+                code="channel-mismatch",
+                hint="link a node that gives tools, such as 'tool' or 'toolset'",
+            )
+    return cast("list[Tool]", found)
+
+
+def _of_node(tool: Tool, source: str) -> Tool:
+    """Return a tool with a name that models accept, and the node that gives it.
+
+    Raises:
+        NodeError: ``invalid-result``: it has no name.
+    """
+    name = tool_name(tool.name)
+    if not name:
+        raise PermanentError(
+            f"node {source!r} gives a tool without a name",
+            code="invalid-result",
+            hint="name it with letters, digits, '_' and '-'",
+        )
+    return replace(tool, name=name, node_id=tool.node_id or source)

@@ -1,0 +1,91 @@
+"""A tool as an agent gets it over a link, and the context of one call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from planwave.errors import PlanwaveError
+from planwave.graph.model import Effect, Json
+from planwave.graph.protocols import FlowContext
+
+TOOL: Final = "tool"
+"""The socket type of tools."""
+TOOLS_HANDLE: Final = "tools"
+"""The handle by which nodes give tools, and the one by which agents take them."""
+TOOLS_OUT: Final = "tools-out"
+"""The handle by which an agent is itself a tool of another one."""
+
+AGENT: Final = "agent"
+"""``Tool.kind`` of another agent."""
+FLOW: Final = "flow"
+"""``Tool.kind`` of a stored flow."""
+
+Approval = Literal["never", "always", "write"]
+"""When a person approves a call: ``write`` for tools that change something (``write``, ``once``)."""
+
+
+class ToolError(PlanwaveError):
+    """A call of a tool failed; the model sees the message, and may try something else."""
+
+    code = "tool-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallContext:
+    """The context of one call of a tool. The tool itself is made once a run, for all its calls.
+
+    Attributes:
+        flow: The context of the agent's attempt that makes the call: time left, events, nested runs.
+        call_id: The id that the model gave the call; unique within the attempt.
+        idempotency_key: The same whenever this call is made again, after a crash too.
+        depth: How many agents are above the one that calls: 0 for an agent that is a stage.
+        run_key: A name for a nested run of this call, unique within the agent, and the same whenever
+            this call is made again.
+    """
+
+    flow: FlowContext
+    call_id: str
+    idempotency_key: str
+    depth: int = 0
+    run_key: str = ""
+
+
+CallTool = Callable[[Mapping[str, Json], ToolCallContext], Awaitable[Json]]
+"""Calls a tool with arguments that fit its schema.
+
+Raises:
+    ToolError: The call failed in a way that the model is to see.
+    Exception: Its own code failed; the model sees type and message.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool for a model: what a link of the type ``tool`` brings, alone or in a list.
+
+    Attributes:
+        name: What the model calls it: letters, digits, ``_`` and ``-``, at most 64.
+        description: What it does and when to use it, for the model.
+        parameters: The JSON Schema of its arguments, an object.
+        call: See :data:`CallTool`.
+        effect: What a call does to the world: ``once`` must not happen twice, a ``write`` may be
+            repeated with the same idempotency key, a ``read`` freely.
+        approval: When a person approves a call.
+        node_id: The node that gives it, for messages and unique names.
+        kind: ``tool``, ``mcp``, ``http``, ``flow`` or ``agent``; in events and in the document.
+        timeout_s: The time of one call, in seconds; None for that of the agent.
+        details: More about it for events: the server of an MCP tool, the flow of a flow tool.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    call: CallTool
+    effect: Effect = "none"
+    approval: Approval = "never"
+    node_id: str = ""
+    kind: str = "tool"
+    timeout_s: float | None = None
+    details: Mapping[str, Json] = field(default_factory=dict[str, Json])

@@ -1,0 +1,333 @@
+"""The calls that a model asks for in one reply: approval, the call itself, its record and its events."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import count
+from typing import Final, cast
+
+from planwave.errors import GraphInvalid, LimitExceeded, PlanwaveError, StoreError
+from planwave.expressions.json_text import to_text
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.json_values import NotJson, to_json
+from planwave.graph.model import Json
+from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import FlowContext
+from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.graph.suggestions import closest_match
+from planwave.nodes.agents.delegation import Delegation
+from planwave.nodes.agents.tool import (
+    AGENT,
+    FLOW,
+    Approval,
+    Tool,
+    ToolCallContext,
+    ToolError,
+)
+from planwave.nodes.agents.tool_questions import (
+    GivenResult,
+    Rejected,
+    ask_after_interruption,
+    ask_approval,
+)
+from planwave.nodes.recorded_calls import ExternalCall, call_scope
+from planwave.nodes.services import limits_of
+from planwave.providers.protocols import PromptMessage, ToolCall, ToolSpec
+
+_MAX_SHOWN_CHARS: Final = 16_384
+"""The longest result in an event; the whole one is in the record of the call."""
+_NESTED_KINDS: Final = frozenset({AGENT, FLOW})
+"""Kinds whose calls are nested runs."""
+_FATAL: Final = (StoreError, LimitExceeded)
+"""Errors of the run itself, which no model can do anything about."""
+
+
+class ToolCalls:
+    """Makes the calls of one attempt of an agent.
+
+    Args:
+        tools: The tools of the agent; their names are unique.
+        context: The context of the attempt.
+        delegation: Where the agent is, if another agent called it.
+        approval: When a person approves calls, besides what each tool says; the stricter holds.
+        parallel: Whether the calls of one reply are made at the same time.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        context: FlowContext,
+        delegation: Delegation,
+        *,
+        approval: Approval = "never",
+        parallel: bool = True,
+    ) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._context = context
+        self._scope = call_scope(context)
+        self._delegation = delegation
+        self._approval: Approval = approval
+        self._parallel = parallel
+        self._delegations = 0
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a model is offered them."""
+        return tuple(
+            ToolSpec(tool.name, tool.description, tool.parameters) for tool in self._tools.values()
+        )
+
+    async def run(self, calls: Sequence[ToolCall]) -> list[PromptMessage]:
+        """Make the calls of one reply; return their results for the model, in the order of the calls.
+
+        A call that fails, is rejected or is not valid has an error as its result, which the model sees.
+
+        Raises:
+            NodeError: A person let an interrupted call fail.
+            StoreError, LimitExceeded: The run itself cannot go on.
+        """
+        numbered = [
+            (self._scope.next_ordinal(), call, self._exceeds_delegations(call)) for call in calls
+        ]
+        if not self._parallel or len(calls) == 1:
+            return [await self._run_one(*each) for each in numbered]
+        try:
+            async with self._context.task_group() as group:
+                tasks = [group.create_task(self._run_one(*each)) for each in numbered]
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from errors
+        return [await task for task in tasks]
+
+    def _exceeds_delegations(self, call: ToolCall) -> bool:
+        """Count a call of another agent; return whether it is one too many."""
+        tool, limits = self._tools.get(call.name), limits_of(self._context)
+        if tool is None or tool.kind != AGENT or limits is None:
+            return False
+        self._delegations += 1
+        return self._delegations > limits.subagent_calls
+
+    async def _run_one(
+        self, ordinal: int, call: ToolCall, exceeds_delegations: bool
+    ) -> PromptMessage:
+        began = time.monotonic()
+        tool = self._tools.get(call.name)
+        try:
+            if exceeds_delegations:
+                raise ToolError("no more calls of other agents are allowed", code="limit-exceeded")
+            tool, arguments = self._valid(call)
+            result = await self._approved_call(ordinal, call, tool, arguments)
+        except ToolError as error:
+            facts: dict[str, Json] = {"error": {"code": error.code, "message": error.message}}
+            text, is_error = f"Error: {error.message}", True
+        else:
+            text, is_error = to_text(result), False
+            facts = {"result": result}
+            if len(text) > _MAX_SHOWN_CHARS:
+                shown = text[:_MAX_SHOWN_CHARS]
+                facts = {"result": shown, "truncated": True, "chars": len(text)}
+        facts |= {"duration_s": round(time.monotonic() - began, 6)}
+        ending = "error" if is_error else "end"
+        self._context.emit(f"{_prefix(tool)}_call_{ending}", self._event(call, tool) | facts)
+        return PromptMessage(
+            "tool", text, tool_call_id=call.id, tool_name=call.name, is_error=is_error
+        )
+
+    def _valid(self, call: ToolCall) -> tuple[Tool, dict[str, Json]]:
+        """Return the tool of a call and its arguments.
+
+        Raises:
+            ToolError: There is no such tool, or the arguments are not JSON or do not fit its schema.
+        """
+        tool = self._tools.get(call.name)
+        if tool is None:
+            near = closest_match(call.name, self._tools)
+            meant = f" Did you mean {near!r}?" if near else f" There are: {', '.join(self._tools)}."
+            raise ToolError(
+                f"there is no tool {short_repr(call.name)}.{meant}", code="unknown-tool"
+            )
+        try:
+            arguments = parse_strict_json(call.arguments or "{}")
+        except GraphInvalid as error:
+            message = f"the arguments are not valid JSON: {error.message}"
+            raise ToolError(message, code="invalid-arguments") from error
+        return tool, _checked(tool, arguments)
+
+    async def _approved_call(
+        self, ordinal: int, call: ToolCall, tool: Tool, arguments: dict[str, Json]
+    ) -> Json:
+        """Make a call that a person has approved, where that is needed; return its result.
+
+        Raises:
+            ToolError: It was rejected, or failed; the model sees that.
+        """
+        requested: dict[str, Json] | None = None
+        if self._needs_approval(tool):
+            key = f"approve-{self._context.attempt}-{ordinal}"
+            answer = await ask_approval(tool, call.id, key, arguments, self._context)
+            if isinstance(answer, Rejected):
+                note = f" They wrote: {answer.note}" if answer.note else ""
+                message = f"a person rejected this call; it was not made.{note}"
+                raise ToolError(message, code="rejected")
+            if answer.arguments != arguments:
+                requested, arguments = arguments, _checked(tool, dict(answer.arguments))
+        result = await self._recorded(ordinal, call, tool, arguments, requested)
+        if requested is None:
+            return result
+        changed = f"(A person changed the arguments of this call to {to_text(arguments)}.)"
+        return f"{changed}\n{to_text(result)}"
+
+    def _needs_approval(self, tool: Tool) -> bool:
+        rules = {tool.approval, self._approval}
+        return "always" in rules or ("write" in rules and tool.effect in ("write", "once"))
+
+    async def _recorded(
+        self,
+        ordinal: int,
+        call: ToolCall,
+        tool: Tool,
+        arguments: dict[str, Json],
+        requested: dict[str, Json] | None,
+    ) -> Json:
+        """Make a call, or return its recorded result; a person decides about one that was cut off."""
+        request: dict[str, Json] = {"arguments": arguments}
+        external = ExternalCall(self._context, tool.kind, tool.name, request, ordinal=ordinal)
+        if tool.effect == "once":
+            given = await self._begin(external, ordinal, call, tool, arguments)
+            if given is not None:
+                return given.value
+
+        async def make() -> Json:
+            return await self._act(external, ordinal, call, tool, arguments, requested)
+
+        return await external.run(make, keep=(ToolError,))
+
+    async def _begin(
+        self,
+        external: ExternalCall,
+        ordinal: int,
+        call: ToolCall,
+        tool: Tool,
+        arguments: dict[str, Json],
+    ) -> GivenResult | None:
+        """Note that a call begins which must not happen twice.
+
+        Each time that it was cut off a person decides, and may give the result.
+        """
+        for number in count():
+            state = await external.state(number)
+            if state == "new":
+                await external.begin(number)
+            if state != "begun":
+                return None
+            key = f"interrupted-{self._context.attempt}-{ordinal}-{number}"
+            given = await ask_after_interruption(tool, call.id, key, arguments, self._context)
+            if given is not None:
+                return given
+        return None
+
+    async def _act(
+        self,
+        external: ExternalCall,
+        ordinal: int,
+        call: ToolCall,
+        tool: Tool,
+        arguments: dict[str, Json],
+        requested: dict[str, Json] | None,
+    ) -> Json:
+        """Call a tool.
+
+        Raises:
+            ToolError: It failed.
+        """
+        run_key = _run_key(tool, ordinal, call)
+        start = self._event(call, tool) | {"arguments": arguments}
+        if tool.kind in _NESTED_KINDS:
+            start["run_key"] = run_key
+        if requested is not None:
+            start["requested_arguments"] = requested
+        kind = f"{_prefix(tool)}_call_start"
+        if tool.effect in ("write", "once"):
+            await self._context.record(kind, start)  # on disk before the tool acts
+        else:
+            self._context.emit(kind, start)
+        call_context = ToolCallContext(
+            self._context,
+            call.id,
+            external.idempotency_key,
+            self._delegation.depth,
+            run_key,
+        )
+        # A nested run is no own work of the agent.
+        own_work = nullcontext() if tool.kind in _NESTED_KINDS else self._context.own_work()
+        time_limit = asyncio.timeout(tool.timeout_s)
+        try:
+            with own_work:
+                async with time_limit:
+                    return _as_json(await tool.call(arguments, call_context))
+        except (ToolError, *_FATAL):
+            raise
+        except PlanwaveError as error:
+            raise ToolError(error.message, code=error.code) from error
+        except Exception as error:
+            if time_limit.expired():
+                message = f"the tool did not answer within {tool.timeout_s:g} s"
+                raise ToolError(message, code="tool-timeout") from error
+            raise ToolError(f"{type(error).__name__}: {error}") from error
+
+    def _event(self, call: ToolCall, tool: Tool | None) -> dict[str, Json]:
+        return {
+            "call_id": call.id,
+            "parent_call_id": self._delegation.call_id,
+            "name": call.name,
+            "kind": "tool" if tool is None else tool.kind,
+            "path": self._context.path,
+            "depth": self._delegation.depth,
+        }
+
+
+def _prefix(tool: Tool | None) -> str:
+    return "subagent" if tool is not None and tool.kind == AGENT else "tool"
+
+
+def _run_key(tool: Tool, ordinal: int, call: ToolCall) -> str:
+    """Return the name of a nested run: the call finds it again after a crash, no other call does."""
+    digest = hashlib.sha256(canonical_json(list(call)).encode()).hexdigest()
+    return f"{tool.name}-{ordinal}-{digest[:8]}"
+
+
+def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
+    """Return arguments that fit the schema of a tool.
+
+    Raises:
+        ToolError: They do not; the message names everything that is wrong.
+    """
+    # Lazy: test_the_schema_library_is_loaded_only_for_forms
+    from planwave.nodes.json_schema import validate
+
+    if not isinstance(arguments, dict):
+        message = f"the arguments are an object, not {short_repr(arguments)}"
+        raise ToolError(message, code="invalid-arguments")
+    faults = validate(cast("Json", tool.parameters), arguments)
+    if faults:
+        found = "; ".join(f"{fault.pointer or 'arguments'}: {fault.message}" for fault in faults)
+        raise ToolError(f"the arguments do not fit the tool: {found}", code="invalid-arguments")
+    return cast("dict[str, Json]", arguments)
+
+
+def _as_json(value: object) -> Json:
+    try:
+        return to_json(value)
+    except NotJson as fault:
+        raise ToolError(f"the tool gave no JSON: {fault}", code="result-not-json") from fault
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error in a group, which another may have caused."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseException", error.exceptions[0])
+    return error

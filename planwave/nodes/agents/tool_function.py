@@ -1,0 +1,239 @@
+"""Make a tool of a function.
+
+::
+
+    @planwave.tool(effect="read")
+    async def look_up(customer: str, year: int = 2026) -> dict[str, float]:
+        "Return the orders of a customer by month."
+
+* The name is that of the function, the description the first paragraph of its docstring. The model sees
+  both, and the texts under ``Args:``.
+* The JSON Schema of the arguments comes from the annotations: everything that pydantic reads, with
+  ``Literal``, ``Annotated[int, Field(ge=1)]``, lists, dataclasses and models. Arguments are converted
+  to these types. A parameter with a default may be left out.
+* A parameter annotated ``ToolCallContext`` gets the context of the call and is not in the schema.
+* A function without ``async`` runs in a thread, as with ``@planwave.node``.
+* The result is JSON, or a dataclass or model, which becomes JSON.
+
+Without an ``effect`` a tool counts as ``once``: planwave knows nothing about the function, and one that
+sends a mail must not be called a second time after a crash without asking a person. Say ``read`` or
+``none`` of one that changes nothing, and ``write`` of one that may be repeated with
+``context.idempotency_key``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
+
+from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
+
+from planwave.graph.json_values import NotJson, to_json
+from planwave.graph.model import Effect, Json
+from planwave.nodes.agents.docstrings import Docstring, read_docstring
+from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool_registry import ToolCatalogue, default_tools
+from planwave.nodes.authoring.signatures import (
+    fields_config,
+    require_function,
+    require_named_parameter,
+    type_hints,
+)
+from planwave.nodes.authoring.threads import call_in_thread
+from planwave.validation import describe_error
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAMED_TYPES: Final = {"ToolCallContext": ToolCallContext}
+_VALUES: Final = frozenset({"default", "const", "enum", "examples"})
+"""Keywords of a schema that hold values, in which a ``title`` is no keyword."""
+
+
+class FunctionTool(Generic[P, R]):
+    """A tool made of a function; calling it calls the function.
+
+    Attributes:
+        tool: The tool.
+        module: The module of the function.
+        line: The line of the function in its file.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str | None = None,
+        *,
+        effect: Effect = "once",
+        approval: Approval = "never",
+        timeout_s: float | None = None,
+    ) -> None:
+        """Read the function's signature and docstring; see :func:`tool`."""
+        what = f"tool {name or getattr(function, '__name__', None)!r}"
+        require_function(what, function)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{what}: {function!r} is a generator; a tool returns its result")
+        update_wrapper(self, function)
+        self._function: Callable[..., Any] = function
+        self.module: str = function.__module__
+        self.line: int = function.__code__.co_firstlineno
+        texts = read_docstring(function)
+        self._model, self._context = _read_parameters(what, function, texts)
+        self.tool = Tool(
+            name or function.__name__,
+            texts.summary,
+            _schema_of(what, self._model),
+            self._call,
+            effect,
+            approval,
+            timeout_s=timeout_s,
+        )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.tool.name!r}: {self._function.__qualname__}>"
+
+    async def _call(self, arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
+        values = self._convert(arguments)
+        if self._context is not None:
+            values[self._context] = context
+        if inspect.iscoroutinefunction(self._function):
+            result = await self._function(**values)
+        else:
+            result = await call_in_thread(self._function, values)
+        return self._result(result)
+
+    def _convert(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
+        try:
+            read = self._model.model_validate(dict(arguments))
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+            faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
+            raise ToolError("; ".join(faults), code="invalid-arguments") from error
+        # What was left out keeps the function's own default, which pydantic may have copied.
+        return {
+            cast("str", info.alias): getattr(read, field)
+            for field, info in type(read).model_fields.items()
+            if field in read.model_fields_set
+        }
+
+    def _result(self, result: Any) -> Json:
+        try:
+            return to_json(_plain(result))
+        except (NotJson, ValueError, RecursionError) as error:
+            raise ToolError(
+                f"the tool {self.tool.name!r} returned no JSON: {error}",
+                code="result-not-json",
+                hint="return text, numbers, lists and dicts, a dataclass or a pydantic model",
+            ) from error
+
+
+def tool(
+    name: str | None = None,
+    *,
+    effect: Effect = "once",
+    approval: Approval = "never",
+    timeout_s: float | None = None,
+    registry: ToolCatalogue | None = None,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
+    """Register a function as a tool for agents; see this module for what the model sees of it.
+
+    Args:
+        name: What the model calls it; the function's name if None.
+        effect: What a call does to the world; ``once`` (must not happen twice) unless it is said.
+        approval: When a person approves a call: ``never``, ``always``, or ``write`` for effects that
+            change something. Agents and graphs can be stricter, not laxer.
+        timeout_s: The time of one call, in seconds; None for that of the agent.
+        registry: Where to register it; the process's default registry if None.
+
+    Raises:
+        TypeError, ValueError: It cannot be a tool, or the name is taken; the message says why.
+    """
+    if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"a tool is named by text, not {name!r}; write @planwave.tool(), or "
+            '@planwave.tool("name"), with parentheses above the function'
+        )
+
+    def register(function: Callable[P, R]) -> FunctionTool[P, R]:
+        made = FunctionTool(function, name, effect=effect, approval=approval, timeout_s=timeout_s)
+        tools = default_tools() if registry is None else registry.tools
+        return tools.register(made)
+
+    return register
+
+
+def _read_parameters(
+    what: str, function: Callable[..., Any], texts: Docstring
+) -> tuple[type[BaseModel], str | None]:
+    """Return the model of the arguments, and the parameter for the context."""
+    hints = type_hints(function, _NAMED_TYPES, include_extras=True)
+    fields: dict[str, Any] = {}
+    context: str | None = None
+    for parameter in inspect.signature(function).parameters.values():
+        name = parameter.name
+        require_named_parameter(what, parameter, "use plain parameters")
+        annotation = hints.get(name, Any)
+        if annotation is ToolCallContext:
+            context = name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        text = None if _is_described(annotation) else texts.arguments.get(name)
+        described: dict[str, Any] = {} if text is None else {"description": text}
+        # Numbered, since a parameter may be called ``schema`` or ``copy``.
+        fields[f"p{len(fields)}"] = annotation, Field(default, alias=name, **described)
+    try:
+        model = create_model(what, __config__=fields_config(strict=False), **fields)
+    except PydanticSchemaGenerationError as error:
+        raise TypeError(
+            f"{what}: a parameter has a type that is not JSON: {error.message.splitlines()[0]}"
+        ) from error
+    return model, context
+
+
+def _is_described(annotation: Any) -> bool:
+    """Return whether an annotation has a description of its own."""
+    extras = getattr(annotation, "__metadata__", ())
+    return any(isinstance(each, FieldInfo) and each.description for each in extras)
+
+
+def _schema_of(what: str, model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema()
+    except PydanticInvalidForJsonSchema as error:
+        raise TypeError(
+            f"{what}: a parameter has a type that is not JSON: {error.message}"
+        ) from error
+    return {"properties": {}, **_without_titles(schema)}
+
+
+def _without_titles(schema: Any) -> Any:
+    """Leave out the titles that pydantic makes of names; they say nothing to a model."""
+    if isinstance(schema, list):
+        return [_without_titles(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value if key in _VALUES else _without_titles(value)
+        for key, value in cast("dict[str, Any]", schema).items()
+        if not (key == "title" and isinstance(value, str))
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return models and dataclasses, alone or in lists, as JSON."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return to_jsonable_python(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,128 @@
+"""What a person is asked about a call of a tool: whether it may act, and what became of it.
+
+Each question is a nested run of one ``tool_approval`` node, so that it survives restarts, has its own
+path and time limit, and other calls of the agent go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.errors import PermanentError
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json, Node
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.agents.tool import Tool
+from planwave.nodes.services import limits_of
+
+_QUESTION_TYPE: Final = "tool_approval"
+_APPROVE, _REJECT = "approve", "reject"
+_RUN_AGAIN, _GIVE_RESULT, _FAIL = "run_again", "give_result", "fail"
+
+
+class Approved(NamedTuple):
+    """A call may be made, with these arguments."""
+
+    arguments: Mapping[str, Json]
+
+
+class Rejected(NamedTuple):
+    """A call must not be made; ``note`` is what the person wrote."""
+
+    note: str
+
+
+class GivenResult(NamedTuple):
+    """A person gave the result of a call."""
+
+    value: Json
+
+
+async def ask_approval(
+    tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
+) -> Approved | Rejected:
+    """Ask a person whether a call may be made; the answer may change its arguments.
+
+    Args:
+        tool: The tool.
+        call_id: The id of the call.
+        key: Name of the question, the same when the agent runs again.
+        arguments: What the model calls it with.
+        context: The context of the agent.
+    """
+    answer = await _ask(
+        tool,
+        call_id,
+        key,
+        {
+            "prompt": f"May the tool {tool.name} be called with these arguments?",
+            "actions": [_APPROVE, _REJECT],
+            "value": dict(arguments),
+            "valueSchema": dict(tool.parameters),
+            "editable": True,
+        },
+        context,
+        unanswered=_REJECT,
+    )
+    if answer.get("decision") != _APPROVE:
+        return Rejected(str(answer.get("note") or ""))
+    changed = answer.get("value")
+    return Approved(changed if isinstance(changed, dict) else arguments)
+
+
+async def ask_after_interruption(
+    tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
+) -> GivenResult | None:
+    """Ask what to do about a call that must not happen twice, and was cut off; None calls it again.
+
+    Raises:
+        NodeError: The person lets it fail (code ``interrupted``).
+    """
+    answer = await _ask(
+        tool,
+        call_id,
+        key,
+        {
+            "kind": "interrupted",
+            "prompt": f"A call of the tool {tool.name} was cut off while it ran. It may act only once, "
+            "and nobody knows whether it did. Call it again, give its result, or let it fail?",
+            "actions": [_RUN_AGAIN, _GIVE_RESULT, _FAIL],
+            "value": dict(arguments),
+            "editable": False,
+        },
+        context,
+    )
+    match answer.get("decision"):
+        case "give_result":
+            return GivenResult(answer.get("value"))
+        case "run_again":
+            return None
+        case _:
+            raise PermanentError(
+                f"a call of the tool {tool.name!r} was cut off, and a person let it fail",
+                code="interrupted",
+            )
+
+
+async def _ask(
+    tool: Tool,
+    call_id: str,
+    key: str,
+    question: Mapping[str, Json],
+    context: FlowContext,
+    unanswered: str | None = None,
+) -> dict[str, Any]:
+    about: dict[str, Json] = {
+        "name": tool.name,
+        "kind": tool.kind,
+        "effect": tool.effect,
+        "call_id": call_id,
+        **tool.details,
+    }
+    data: dict[str, Json] = {**question, "tool": about}
+    limits = limits_of(context)
+    if limits is not None and unanswered is not None:
+        data |= {"timeoutS": limits.approval_timeout_s, "timeoutAction": unanswered}
+    graph = Graph((Node(tool.name, _QUESTION_TYPE, tool.name, data=data),), ())
+    outputs = await context.runtime.run_graph(key, graph, {})
+    return cast("dict[str, Any]", outputs[tool.name][DEFAULT_SOURCE_HANDLE].value)

@@ -1,0 +1,177 @@
+"""``fetch``: send one HTTP request."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from pydantic import Field
+
+from planwave.errors import OutboundError, PermanentError
+from planwave.expressions import has_template, to_text
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue, Json, Port
+from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import EffectByField, ExecutionResult, FlowContext
+from planwave.nodes.authoring.data_fields import to_data_value
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType, template
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.recorded_calls import ExternalCall
+from planwave.nodes.services import limits_of, outbound_of
+from planwave.nodes.tools.http_bodies import Scalar, header_texts, json_content, response_value
+from planwave.outbound.client import OutboundResponse, status_error
+from planwave.outbound.urls import check_headers, parse_url
+from planwave.providers.retry_after import parse_retry_after
+
+Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+
+_READING: Final = frozenset({"GET", "HEAD"})
+_IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+_MAX_RETRY_DELAY_S: Final = 60.0
+"""The longest ``Retry-After`` that is honoured without limits of a service."""
+_BOTH: Final = "data.body and data.json are both given; a request has one body"
+
+
+class FetchData(NodeData):
+    """The request."""
+
+    url: str = template(description="The address: http:// or https://.")
+    method: Method = Field("GET", description="What the request does; GET and HEAD only read.")
+    headers: dict[str, Scalar] = template({}, description="Headers to send.")
+    params: dict[str, Scalar | list[Scalar]] = template(
+        {}, description="Parameters to add to the query of the address."
+    )
+    body: str | None = template(None, description="The body, as text.")
+    json_body: Json = template(None, alias="json", description="The body, as JSON; null for none.")
+
+
+class Fetch(NodeType):
+    """Sends one HTTP request and outputs the response: JSON where its content type says so, else text.
+
+    Only public addresses can be requested, at the ports 80 and 443, and the services that the
+    operator names (``allowed_outbound``). A status from 400 on fails the node; 408, 429 and those from
+    500 on are retried by the node's policy, after the time that ``Retry-After`` asks for. The effect
+    of ``GET`` and ``HEAD`` is ``read``; the others carry an ``Idempotency-Key``, which is the same in
+    every attempt, unless you give one. A response that came before a crash is not requested again. Credentials in ``headers`` are stored with the graph, in the
+    clear; a redirect to another address does not carry them.
+    """
+
+    node_type = "fetch"
+    purpose = "Request data.url over HTTP: read a page or call a service; gives JSON or text."
+    summary = "Read a web page or call a service."
+    Data = FetchData
+    outputs = (Port("output"), Port("status", "integer"), Port("headers", "json"))
+    effect = "write"
+    effect_by = EffectByField("method", {"GET": "read", "HEAD": "read"}, absent="read")
+    uses_services = True
+    planned = False
+
+    async def run(self, data: FetchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        response = await _request(data, context)
+        if response.status >= 400:
+            raise _status_error(data.method, response, context)
+        return ExecutionResult(
+            {
+                "output": to_data_value(response_value(response, is_head=data.method == "HEAD")),
+                "status": DataValue("integer", response.status),
+                "headers": DataValue("json", dict(response.headers)),
+            }
+        )
+
+    def check(self, data: FetchData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        is_wired = view.is_wired("body") or view.is_wired("json")
+        if data.body is not None and data.json_body is not None and not is_wired:
+            yield NodeFinding("invalid-data", _BOTH, "/data/json", "remove one of them")
+        checks = (
+            ("url", data.url, lambda: parse_url(data.url.strip())),
+            (
+                "headers",
+                to_text(header_texts(data.headers)),
+                lambda: check_headers(header_texts(data.headers)),
+            ),
+        )
+        for name, text, look in checks:
+            if view.is_wired(name) or has_template(text):
+                continue
+            try:
+                look()
+            except OutboundError as error:
+                yield NodeFinding("invalid-data", error.message, f"/data/{name}", error.hint)
+
+
+async def _request(data: FetchData, context: FlowContext) -> OutboundResponse:
+    """Send the request, or return the response that this attempt has recorded."""
+    content, headers = _content_and_headers(data)
+    client, url = outbound_of(context), data.url.strip()
+    call = ExternalCall(
+        context,
+        "fetch",
+        f"{data.method} {url}",
+        {
+            "method": data.method,
+            "url": url,
+            "params": data.params,
+            "headers": list(headers),
+            # Their values may be secrets.
+            "headers_hash": hashlib.sha256(canonical_json(headers).encode("utf-8")).hexdigest(),
+            "body": None if content is None else _body_document(content),
+        },
+    )
+    is_keyed = any(name.lower() == _IDEMPOTENCY_KEY.lower() for name in headers)
+    if data.method not in _READING and not is_keyed:
+        headers = {**headers, _IDEMPOTENCY_KEY: call.idempotency_key}
+
+    async def send() -> Json:
+        with context.own_work():
+            response = await client.request(
+                data.method, url, params=data.params, headers=headers, content=content
+            )
+        headers_of = dict(response.headers)
+        return {**asdict(response), "headers": headers_of, "body": _body_document(response.body)}
+
+    stored = await call.run(send)
+    return OutboundResponse(
+        stored["url"],
+        stored["status"],
+        stored["reason"],
+        stored["headers"],
+        _body_from(stored["body"]),
+    )
+
+
+def _body_document(body: bytes) -> dict[str, str]:
+    """Return a body as JSON: as text where it is UTF-8."""
+    try:
+        return {"text": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": b64encode(body).decode("ascii")}
+
+
+def _body_from(document: Mapping[str, str]) -> bytes:
+    if "text" in document:
+        return document["text"].encode("utf-8")
+    return b64decode(document["base64"])
+
+
+def _content_and_headers(data: FetchData) -> tuple[bytes | None, dict[str, str]]:
+    headers = header_texts(data.headers)
+    if data.body is not None and data.json_body is not None:
+        raise PermanentError(_BOTH, code="invalid-data", hint="remove one of them")
+    if data.json_body is not None:
+        return json_content(data.json_body, headers), headers
+    return (None if data.body is None else data.body.encode("utf-8", "replace")), headers
+
+
+def _status_error(method: str, response: OutboundResponse, context: FlowContext) -> OutboundError:
+    error = status_error(method, response)
+    limits = limits_of(context)
+    longest = _MAX_RETRY_DELAY_S if limits is None else limits.retry_after_s
+    asked = parse_retry_after(response.headers, datetime.now(UTC))
+    error.retry_delay_s = min(asked or 0.0, longest)
+    return error

@@ -1,0 +1,115 @@
+"""``flow_tool``: a stored flow, as a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Effect, Graph, Json
+from planwave.graph.protocols import Catalogue, FlowContext, effect_of, strongest_effect
+from planwave.graph.subgraphs import subgraphs_of
+from planwave.nodes.agents.tool import FLOW, Tool, ToolCallContext
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.checking.tool_schemas import check_parameters
+from planwave.nodes.subgraphs import FlowName, flows_of, load_flow, prepare
+from planwave.nodes.tools.flow_inputs import entry_inputs, input_schema
+from planwave.nodes.tools.tool_node import ApprovalField, ToolName, ToolNode, name_in
+
+
+class FlowToolData(NodeData):
+    """The flow, and what the model reads about it."""
+
+    name: ToolName = Field(description="What the model calls it.")
+    description: str = template(description="What it does and when to use it, for the model.")
+    flow: FlowName = Field(title="Flow", description="The stored flow that a call runs.")
+    parameters: dict[str, Json] | None = Field(
+        None,
+        description="The JSON Schema of the input of the flow, an object; without one, the entry "
+        "nodes of the flow decide.",
+    )
+    approval: ApprovalField = None
+    timeout_s: float | None = Field(
+        None, gt=0, description="The time of one call, in seconds; null for that of the agent."
+    )
+
+
+class FlowTool(ToolNode):
+    """Gives a tool that runs a stored flow inside the agent; its result is that of the flow.
+
+    Without ``parameters`` the arguments are the inputs of the flow: ``input`` for its ``start`` node,
+    ``message``, ``files`` … for a ``user_input``, the ids of its entry nodes where there are several.
+    With ``parameters`` the arguments are one object, which every entry node gives. Without a version,
+    an agent uses the version that was the newest at its first call. The effect is the strongest of the
+    flow's nodes.
+    """
+
+    node_type = "flow_tool"
+    purpose = (
+        "Give an agent a stored flow as a tool: each call runs it with the arguments as inputs."
+    )
+    summary = "Give an agent a stored flow as a tool."
+    Data = FlowToolData
+    effect = "once"
+    uses_services = True
+
+    async def make(self, data: FlowToolData, inputs: Inputs, context: FlowContext) -> Tool:
+        graph = await flows_of(context).get(data.flow.id, data.flow.version)
+        catalogue = context.runtime.catalogue
+        schema: Mapping[str, Any] | None = data.parameters
+        return Tool(
+            data.name,
+            data.description,
+            input_schema(prepare(graph, catalogue), catalogue) if schema is None else schema,
+            _FlowCall(data, context.node_id).run,
+            strongest_effect(_effects_in(graph, catalogue)),
+            data.approval or "never",
+            kind=FLOW,
+            timeout_s=data.timeout_s,
+            details={"flow": data.flow.id, "version": data.flow.version},
+        )
+
+    def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:
+        return name_in(data)
+
+    def check_data(self, data: FlowToolData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is not None and data.parameters is not None and not view.is_wired("parameters"):
+            yield from check_parameters(data.parameters)
+
+
+class _FlowCall:
+    """Runs the flow of a tool; one for all its calls."""
+
+    def __init__(self, data: FlowToolData, node_id: str) -> None:
+        self._data = data
+        self._flow_key = f"flow-of-{node_id}"
+
+    async def run(self, arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
+        """Run it with the arguments of a call; see ``CallTool``."""
+        runtime = context.flow.runtime
+        graph = await load_flow(self._data.flow, context.flow, self._flow_key)
+        flow = prepare(graph, runtime.catalogue)
+        as_object = self._data.parameters is not None
+        inputs = entry_inputs(flow, arguments, runtime.catalogue, as_object=as_object)
+        outputs = await runtime.run_graph(context.run_key or context.call_id, graph, inputs)
+        return flow.result(outputs).value
+
+
+def _effects_in(graph: Graph, catalogue: Catalogue) -> Iterator[Effect]:
+    """Yield the effects of a graph's nodes; what is known only in a run must not happen twice."""
+    for node in graph.nodes:
+        facts = catalogue.type_info(node.type)
+        if facts is None:
+            yield "once"
+            continue
+        yield effect_of(node, facts, graph)
+        inside = subgraphs_of(node, catalogue)
+        wired = {edge.target_handle for edge in graph.incoming.get(node.id, ())}
+        runs_others = getattr(catalogue.implementation(node.type), "runs_graphs", False)
+        if runs_others and (not inside or wired.intersection(facts.graph_fields)):
+            yield "once"
+        for each in inside:
+            yield from _effects_in(each, catalogue)

@@ -1,0 +1,227 @@
+"""``mcp_server``: tools of an MCP server, for the agents that are linked to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from hashlib import sha256
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import Field, ValidationError
+
+from planwave.errors import McpError, PermanentError, PlanwaveError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Effect, Json
+from planwave.graph.protocols import FlowContext
+from planwave.graph.suggestions import Correction, closest_match
+from planwave.mcp.servers import hint_to_set_up
+from planwave.mcp.tools import ServerTool
+from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool_names import MAX_NAME_CHARS, tool_name
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.services import mcp_servers_of
+from planwave.nodes.tools.tool_node import ToolNode
+
+if TYPE_CHECKING:
+    from planwave.mcp.connection import Connection
+
+_HASH_CHARS: Final = 8
+_PROGRESS_S: Final = 1.0
+"""The shortest time between two events of progress of a call."""
+_MAX_PROGRESS_EVENTS: Final = 100
+_MAX_PROGRESS_CHARS: Final = 200
+
+_ToolNames = list[Annotated[str, Field(min_length=1, max_length=128)]]
+
+
+class McpServerData(NodeData):
+    """A server by its name, and which of its tools are used."""
+
+    server: str = Field(min_length=1, description="Its name in the operator's settings.")
+    allow: _ToolNames | None = Field(None, description="The only tools to use; null for all.")
+    deny: _ToolNames = Field([], description="Tools not to use.")
+    prefix: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9_-]{0,32}$",
+        description="The beginning of the names that models see; null for the name of the server.",
+    )
+    call_timeout_s: Annotated[
+        int | float | None,
+        Field(
+            gt=0,
+            description="The longest time of one call, in seconds.",
+            json_schema_extra={"limit": "mcp_call_s"},
+        ),
+    ] = None
+    approval: Approval = Field(
+        "write", description="Which calls a person approves: write is all that change something."
+    )
+
+
+class McpServer(ToolNode):
+    """Gives agents the tools of an MCP server that the operator has set up (``[mcp.NAME]``).
+
+    The server is started, or connected, once for each run of a graph, and its tools are listed then. It
+    says itself what a tool does: one that only reads has the effect ``read``, one that can be repeated
+    ``write``, all others ``once``. A person approves calls of these two, unless ``approval`` says
+    otherwise. If the connection is lost, the calls that run fail, and the next one connects again.
+    """
+
+    node_type = "mcp_server"
+    purpose = "Give agents the tools of an MCP server; link it into 'tools' of the agents."
+    summary = "Give agents the tools of an MCP server."
+    Data = McpServerData
+    effect = "once"
+    uses_services = True
+
+    async def make(
+        self, data: McpServerData, inputs: Inputs, context: FlowContext
+    ) -> AbstractAsyncContextManager[list[Tool]]:
+        return _open_tools(data, context)
+
+    def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:
+        try:
+            read = McpServerData.model_validate(data)
+        except ValidationError:
+            return ()
+        used = (name for name in read.allow or () if name not in read.deny)
+        return [_name_for_models(name, read) for name in used]
+
+    def check_data(self, data: McpServerData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        known = view.mcp_servers
+        if known is not None and data.server not in known and not view.is_wired("server"):
+            near = closest_match(data.server, known)
+            yield NodeFinding(
+                "unknown-mcp-server",
+                f"there is no MCP server {data.server!r}",
+                "/data/server",
+                f"did you mean {near!r}?" if near else hint_to_set_up(data.server, known),
+                correction=Correction(f"Use {near}", {"data": {"server": near}}) if near else None,
+            )
+        for name in sorted({*(data.allow or ())} & {*data.deny}):
+            yield NodeFinding(
+                "invalid-data",
+                f"the tool {name!r} is in data.allow and in data.deny",
+                "/data/deny",
+                "remove it from one of them",
+            )
+
+
+@asynccontextmanager
+async def _open_tools(data: McpServerData, context: FlowContext) -> AsyncGenerator[list[Tool]]:
+    """Connect to the server and give its tools; closed with the run of the graph."""
+    async with mcp_servers_of(context).connection(data.server) as connection:
+        yield _named_tools(connection, _used_tools(connection, data), data, context.node_id)
+
+
+def _used_tools(connection: Connection, data: McpServerData) -> list[ServerTool]:
+    listed = connection.listed.tools
+    if data.allow is not None and (missing := [name for name in data.allow if name not in listed]):
+        near = closest_match(missing[0], listed)
+        reasons = [each for each in connection.listed.problems if repr(missing[0]) in each]
+        raise McpError(
+            f"the MCP server {connection.name!r} has no tool {missing[0]!r} that can be used"
+            + "".join(f": {reason}" for reason in reasons),
+            code="unknown-mcp-tool",
+            hint=f"did you mean {near!r}?" if near else f"it has: {', '.join(listed) or 'none'}",
+            retryable=False,
+        )
+    allowed = listed if data.allow is None else data.allow
+    return [listed[name] for name in allowed if name not in data.deny]
+
+
+def _named_tools(
+    connection: Connection, used: Iterable[ServerTool], data: McpServerData, node_id: str
+) -> list[Tool]:
+    """Return the tools under the names that models see.
+
+    Raises:
+        NodeError: ``duplicate-tool``.
+    """
+    tools: dict[str, Tool] = {}
+    for each in used:
+        name = _name_for_models(each.name, data)
+        if name in tools:
+            raise PermanentError(
+                f"two tools of the MCP server {data.server!r} have the name {name!r} for models: "
+                f"{tools[name].details['tool']!r} and {each.name!r}",
+                code="duplicate-tool",
+                hint="put one of them into data.deny",
+            )
+        tools[name] = Tool(
+            name=name,
+            description=each.description,
+            parameters=each.parameters,
+            call=_Call(connection, each, data.call_timeout_s),
+            effect=_effect_of(each),
+            approval=data.approval,
+            node_id=node_id,
+            kind="mcp",
+            timeout_s=data.call_timeout_s,
+            details={"server": data.server, "tool": each.name},
+        )
+    return list(tools.values())
+
+
+def _name_for_models(tool: str, data: McpServerData) -> str:
+    """Return a name of letters, digits, ``_`` and ``-``, at most 64; a longer one ends in its hash."""
+    prefix = data.server if data.prefix is None else data.prefix
+    name = f"{prefix}_{tool}" if prefix else tool
+    if len(name) <= MAX_NAME_CHARS:
+        return tool_name(name)
+    ending = sha256(name.encode()).hexdigest()[:_HASH_CHARS]
+    return f"{tool_name(name)[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{ending}"
+
+
+def _effect_of(tool: ServerTool) -> Effect:
+    """Return the effect of a tool: a server that says nothing gets the strictest."""
+    if tool.reads_only:
+        return "read"
+    return "write" if tool.is_repeatable else "once"
+
+
+class _Call:
+    """Calls one tool of a server."""
+
+    def __init__(self, connection: Connection, tool: ServerTool, timeout_s: float | None) -> None:
+        self._connection = connection
+        self._tool = tool
+        self._timeout_s = timeout_s
+
+    async def __call__(self, arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
+        try:
+            return await self._connection.call(
+                self._tool,
+                arguments,
+                key=context.idempotency_key,
+                progress=_ProgressEvents(context),
+                timeout_s=self._timeout_s,
+            )
+        except PlanwaveError as error:
+            raise ToolError(error.message, code=error.code, hint=error.hint) from error
+
+
+class _ProgressEvents:
+    """Emits how far a call is, at most once a second."""
+
+    def __init__(self, context: ToolCallContext) -> None:
+        self._context = context
+        self._next_s = 0.0
+        self._left = _MAX_PROGRESS_EVENTS
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        now = monotonic()
+        if now < self._next_s or self._left == 0:
+            return
+        self._next_s, self._left = now + _PROGRESS_S, self._left - 1
+        event: dict[str, Json] = {
+            "call_id": self._context.call_id,
+            "progress": progress,
+            "total": total,
+            "message": message and message[:_MAX_PROGRESS_CHARS],
+        }
+        self._context.flow.emit("tool_call_progress", event)

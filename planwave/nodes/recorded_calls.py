@@ -1,0 +1,207 @@
+"""External calls of nodes, recorded so that none is made twice: tools, MCP servers, HTTP.
+
+Model calls are recorded by the client of the models. All calls of an attempt have one scope, and so
+one sequence of numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, cast
+
+from planwave.errors import NodeError, PlanwaveError, ResultNotJson, StoreError
+from planwave.expressions.json_text import copy_json
+from planwave.graph.json_values import NotJson, size_of, to_json
+from planwave.graph.model import Json
+from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.services import NodeServices
+from planwave.providers.protocols import CallKey, CallScope, Recorder
+from planwave.providers.recordings import KIND, find_record, idempotency_key
+
+MAX_REQUEST_BYTES: Final = 4_096
+"""A larger request is left out of its record; it is known by its hash."""
+_BEGUN: Final = "/begun"
+"""What follows the hash of a call in the key of the note that it has begun."""
+_SCOPE: Final = "call_scope"
+
+CallState = Literal["new", "begun", "recorded"]
+
+
+def call_scope(context: FlowContext) -> CallScope:
+    """Return the scope of all external calls of an attempt."""
+    scope = context.local.get(_SCOPE)
+    if scope is None:
+        scope = context.local[_SCOPE] = CallScope(
+            context.run_id, context.path, context.attempt, context.answers, context.time_left_s
+        )
+    return cast("CallScope", scope)
+
+
+class ExternalCall:
+    """One external call of an attempt: recorded before its result is returned.
+
+    An attempt that is entered again after a crash is served the recorded result, or the recorded
+    failure, as long as it makes the same calls in the same order.
+
+    Args:
+        context: The context of the attempt.
+        kind: ``tool``, ``mcp``, ``http``, ``flow``, ``agent`` or ``fetch``; for the document.
+        name: What is called; for the document.
+        request: What identifies the call, as JSON. It is stored if it is small: no secrets.
+        ordinal: The number of the call, taken before from ``call_scope(context).next_ordinal()``; None
+            takes the next one. Take numbers in a fixed order, then call side by side.
+
+    Attributes:
+        key: The key of its record.
+    """
+
+    def __init__(
+        self,
+        context: FlowContext,
+        kind: str,
+        name: str,
+        request: Json,
+        *,
+        ordinal: int | None = None,
+    ) -> None:
+        self._kind, self._name, self._request = kind, name, request
+        self._scope = call_scope(context)
+        number = self._scope.next_ordinal() if ordinal is None else ordinal
+        asked = hashlib.sha256(canonical_json([kind, name, request]).encode("utf-8")).hexdigest()
+        scope = self._scope
+        self.key = CallKey(scope.execution_id, scope.path, scope.attempt, number, asked)
+        services = context.services
+        self._recorder: Recorder | None = (
+            services.recorder if isinstance(services, NodeServices) else None
+        )
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same whenever this call is made again, by later attempts too."""
+        return idempotency_key(self.key)
+
+    async def state(self, number: int = 0) -> CallState:
+        """Return what is known of the call before it is made.
+
+        ``recorded``: :meth:`run` returns its result without a call. ``begun``: it was begun for the
+        time ``number`` (:meth:`begin`), or even made, by this attempt or by the one that a fork
+        continues, and there is no result to be served: it may have acted.
+        """
+        if self._recorder is None:
+            return "new"
+        if await find_record(self._recorder, self.key, self._scope) is not None:
+            return "recorded"
+        beside = [self._key_of_begin(number)]
+        if not number:
+            beside.append(self.key)
+        known = [await self._recorder.recorded(key) for key in beside]
+        return "begun" if any(each is not None for each in known) else "new"
+
+    async def begin(self, number: int = 0) -> None:
+        """Note that the call is about to act; durable on return. For what must not act twice.
+
+        Args:
+            number: How often the call was begun before, and cut off.
+        """
+        if self._recorder is not None:
+            await self._recorder.record(self._key_of_begin(number), {"at": _utc_now()})
+
+    def _key_of_begin(self, number: int) -> CallKey:
+        ending = f"{_BEGUN}/{number}" if number else _BEGUN
+        return self.key._replace(request_hash=self.key.request_hash + ending)
+
+    async def run(
+        self, make: Callable[[], Awaitable[Json]], *, keep: tuple[type[PlanwaveError], ...] = ()
+    ) -> Json:
+        """Return the recorded result of the call, or make it and record its result.
+
+        Args:
+            make: Makes the call; its result is JSON. Own work of a node that runs graphs too is
+                inside ``with context.own_work():``.
+            keep: Failures that are recorded like results, and raised again in its place; other
+                failures are not recorded, and the call is made again.
+
+        Raises:
+            Exception: One of ``keep``, also from the record; whatever else ``make`` raises.
+            ResultNotJson: The result is not JSON.
+            StoreError: The result cannot be stored, or a record is invalid.
+        """
+        if self._recorder is None:
+            return await self._make(make)
+        record = await find_record(self._recorder, self.key, self._scope)
+        if record is not None:
+            return _result_of(record, keep)
+        started_at, clock = _utc_now(), asyncio.get_running_loop().time
+        began = clock()
+        failure: PlanwaveError | None = None
+        outcome: dict[str, Json]
+        try:
+            outcome = {"result": await self._make(make)}
+        except keep as error:
+            failure, outcome = error, {"error": _as_record(error)}
+        duration_s = round(clock() - began, 6)
+        facts = {KIND: self._kind, "name": self._name, "started_at": started_at}
+        if size_of(self._request) <= MAX_REQUEST_BYTES:
+            facts["request"] = self._request
+        await self._recorder.record(self.key, {**facts, "duration_s": duration_s, **outcome})
+        if failure is not None:
+            raise failure
+        return outcome["result"]
+
+    async def _make(self, make: Callable[[], Awaitable[Json]]) -> Json:
+        made = await make()
+        try:
+            return copy_json(to_json(made))
+        except NotJson as fault:
+            raise ResultNotJson(f"call of {self._name!r} gave a result that is {fault}") from fault
+
+
+async def record_call(
+    context: FlowContext,
+    kind: str,
+    name: str,
+    request: Json,
+    make: Callable[[], Awaitable[Json]],
+    *,
+    ordinal: int | None = None,
+    keep: tuple[type[PlanwaveError], ...] = (),
+) -> Json:
+    """Return the recorded result of an external call, or make it; see :class:`ExternalCall`."""
+    return await ExternalCall(context, kind, name, request, ordinal=ordinal).run(make, keep=keep)
+
+
+def _utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _as_record(error: PlanwaveError) -> dict[str, Json]:
+    return {
+        "type": type(error).__name__,
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "retryable": error.retryable,
+    }
+
+
+def _result_of(record: dict[str, Any], keep: tuple[type[PlanwaveError], ...]) -> Json:
+    """Return the result in a record, or raise the failure in it."""
+    if "result" in record:
+        return record["result"]
+    try:
+        stored = cast("dict[str, Any]", record["error"])
+        kinds: dict[str, type[PlanwaveError]] = {each.__name__: each for each in keep}
+        kind = kinds.get(stored["type"], NodeError)
+        error = kind(stored["message"], code=stored["code"], hint=stored["hint"])
+        error.retryable = bool(stored["retryable"])
+    except (KeyError, TypeError) as fault:
+        raise StoreError(
+            f"a recorded call cannot be read: {type(fault).__name__}",
+            code="bad-record",
+            hint="run the execution again",
+        ) from fault
+    raise error

@@ -1,0 +1,67 @@
+"""The base class of node types that give tools to the nodes they are linked to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import Field, StringConstraints
+
+from planwave.graph.model import LINK, Json, Port
+from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, Approval
+from planwave.nodes.authoring.node_type import LinkType, NodeFinding
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.checking.tool_links import check_tool_links
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""A name that models may give a tool."""
+ApprovalField = Annotated[
+    Approval | None,
+    Field(
+        description="When a person approves a call: never, always, or write (where it may change "
+        "something). The stricter of this and what the tool and the agent say holds."
+    ),
+]
+TOOLS_OUTPUT: Final = Port(TOOLS_HANDLE, TOOL, channel=LINK)
+_STRICTNESS: Final[tuple[Approval, ...]] = ("never", "write", "always")
+
+
+class ToolNode(LinkType, ABC):
+    """Base class of node types that give one tool or several.
+
+    Its nodes are linked from ``tools`` into the handle ``tools`` of agents. ``make`` returns a
+    ``Tool`` or a list of them.
+    """
+
+    inputs = ()
+    outputs = (TOOLS_OUTPUT,)
+    planned = False
+
+    @abstractmethod
+    def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:
+        """Return the names of its tools, as far as the data of a node show them; never fails.
+
+        Args:
+            data: The data as written: perhaps incomplete, invalid, or templates.
+        """
+
+    def check_data(self, data: Any, view: NodeView) -> Iterable[NodeFinding]:
+        """Yield errors and warnings about a node's data; see ``check``."""
+        return ()
+
+    def check(self, data: Any, view: NodeView) -> Iterable[NodeFinding]:
+        yield from self.check_data(data, view)
+        yield from check_tool_links(view)
+
+
+def stricter_approval(first: Approval, second: Approval | None) -> Approval:
+    """Return the stricter of two rules; None is no rule."""
+    found = [_STRICTNESS.index(each) for each in (first, second) if each is not None]
+    return _STRICTNESS[max(found)]
+
+
+def name_in(data: Mapping[str, Json], field: str = "name") -> Sequence[str]:
+    """Return the name of a tool that a field holds, if it is text."""
+    name = data.get(field)
+    return (name,) if isinstance(name, str) else ()

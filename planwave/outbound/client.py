@@ -1,0 +1,238 @@
+"""Requests to other services: capped in size, time and redirects; nothing is shared between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from planwave.errors import LimitExceeded, OutboundError, PlanwaveError
+from planwave.outbound.body import read_body
+from planwave.outbound.urls import AllowedServices, Params, check_headers, parse_url, shown_url
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpcore2
+    import httpx2
+
+    from planwave.outbound.transport import Resolver
+
+_KEPT_HEADERS: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+    }
+)
+"""Headers that a redirect to another origin keeps; all others may hold credentials."""
+_RETRYABLE: Final = frozenset({408, 429})
+"""Statuses below 500 after which another attempt may succeed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundLimits:
+    """The limits of one request; the names of the settings are ``fetch_…``.
+
+    Attributes:
+        total_s: Seconds for the whole request, redirects included.
+        connect_s: Seconds to resolve a name, and to connect.
+        redirects: How many redirects it follows.
+        body_bytes: Bytes of a response body, decoded.
+    """
+
+    total_s: float = 30.0
+    connect_s: float = 5.0
+    redirects: int = 5
+    body_bytes: int = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundResponse:
+    """A response, read completely.
+
+    Attributes:
+        url: The URL that answered, without its query.
+        status: The HTTP status.
+        reason: The words for the status, such as ``Not Found``.
+        headers: Its headers in lower case; the values of repeated headers are joined.
+        body: Its body, decoded.
+    """
+
+    url: str
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class OutboundClient:
+    """The client for URLs that users and models choose.
+
+    Each request has its own connections and cookies, so that no request sees those of another.
+
+    Args:
+        allowed: The services that the operator has named; see ``AllowedServices``.
+        limits: The limits of each request.
+        resolver: Resolves names; by default the system does.
+        connector: Connects to vetted addresses.
+        tls: The certificates that are trusted; by default those of the system.
+    """
+
+    def __init__(
+        self,
+        allowed: Iterable[str] = (),
+        limits: OutboundLimits | None = None,
+        *,
+        resolver: Resolver | None = None,
+        connector: httpcore2.AsyncNetworkBackend | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._allowed = AllowedServices(allowed)
+        self._limits = limits or OutboundLimits()
+        self._resolver = resolver
+        self._connector = connector
+        self._tls = tls
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Params | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> OutboundResponse:
+        """Send a request and read its response, of whatever status.
+
+        Args:
+            method: The HTTP method in upper case.
+            url: An ``http`` or ``https`` URL.
+            params: Parameters to add to its query.
+            headers: Headers to add. A redirect to another origin drops those that may hold credentials.
+            content: The body.
+
+        Raises:
+            OutboundError: ``url-refused``, ``address-refused``, ``header-refused``,
+                ``host-unreachable``, ``fetch-timeout``, ``invalid-response``.
+            LimitExceeded: ``fetch_bytes`` or ``fetch_redirects``.
+        """
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        import httpx2
+
+        check_headers(headers or {})
+        target = parse_url(url, params)
+        shown = shown_url(target)
+        try:
+            async with asyncio.timeout(self._limits.total_s), self._http() as http:
+                request = http.build_request(method, target, headers=headers, content=content)
+                return await self._follow(http, request)
+        except PlanwaveError:
+            raise
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            is_connecting = isinstance(error, httpx2.ConnectTimeout)
+            raise self._timeout(shown, is_connecting=is_connecting) from error
+        except httpx2.RequestError as error:
+            raise _failure(shown, error) from error
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncGenerator[httpx2.AsyncClient]:
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        import httpcore2
+        import httpx2
+
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        from planwave.outbound.transport import VettingBackend, VettingTransport, resolve
+
+        if self._tls is None:
+            self._tls = httpx2.create_ssl_context(trust_env=False)
+        connector = self._connector or cast(
+            "httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend()
+        )
+        backend = VettingBackend(self._allowed, self._resolver or resolve, connector)
+        async with httpx2.AsyncClient(
+            transport=VettingTransport(backend, self._allowed, self._tls),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx2.Timeout(None, connect=self._limits.connect_s),
+            headers={"Accept-Encoding": "gzip", "User-Agent": "planwave"},
+        ) as http:
+            yield http
+
+    async def _follow(self, http: httpx2.AsyncClient, request: httpx2.Request) -> OutboundResponse:
+        """Send a request, and those that its redirects lead to; the transport vets each."""
+        for _ in range(self._limits.redirects + 1):
+            response = await http.send(request, stream=True)
+            try:
+                if not response.has_redirect_location:
+                    return await self._read(response)
+            finally:
+                await response.aclose()
+            following = response.next_request
+            if following is None:
+                raise OutboundError(
+                    f"{shown_url(request.url)!r} answered with a redirect that leads nowhere",
+                    code="invalid-response",
+                )
+            if following.url.origin != request.url.origin:
+                for name in following.headers.keys() - _KEPT_HEADERS:
+                    del following.headers[name]
+            request = following
+        limit = self._limits.redirects
+        raise LimitExceeded(
+            "fetch_redirects", limit, limit + 1, what=repr(shown_url(request.url)),
+            hint="request the address that the redirects lead to, or raise the limit fetch_redirects",
+        )  # fmt: skip
+
+    async def _read(self, response: httpx2.Response) -> OutboundResponse:
+        shown = shown_url(response.url)
+        headers = response.headers
+        return OutboundResponse(
+            url=shown,
+            status=response.status_code,
+            reason=response.reason_phrase,
+            headers={name: headers[name] for name in headers},
+            body=await read_body(response, self._limits.body_bytes, shown),
+        )
+
+    def _timeout(self, shown: str, *, is_connecting: bool) -> OutboundError:
+        limits = self._limits
+        took = f"the request did not end within {limits.total_s:g} s"
+        hint = "raise the limit fetch_s, or ask for less"
+        if is_connecting:
+            took = f"no connection within {limits.connect_s:g} s"
+            hint = "check the address, or raise the limit fetch_connect_s"
+        return OutboundError(f"{shown!r}: {took}", code="fetch-timeout", hint=hint)
+
+
+def status_error(method: str, response: OutboundResponse) -> OutboundError:
+    """Return the error of a response whose status is one."""
+    status = response.status
+    return OutboundError(
+        f"{method} {response.url} answered {status} {response.reason}".rstrip(),
+        code="http-status",
+        retryable=status in _RETRYABLE or status >= 500,
+    )
+
+
+def _failure(shown: str, error: Exception) -> OutboundError:
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    import httpx2
+
+    if isinstance(error, httpx2.NetworkError):
+        return OutboundError(
+            f"{shown!r} cannot be reached: {error or 'the connection broke off'}",
+            code="host-unreachable",
+            hint="check the address and the network",
+        )
+    return OutboundError(
+        f"{shown!r} sent a response that cannot be read: {error}", code="invalid-response"
+    )

@@ -1,0 +1,185 @@
+"""Which URLs, ports and headers a request may have; no name is resolved here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import OutboundError
+
+if TYPE_CHECKING:
+    import httpx2
+
+Params = Mapping[str, str | int | float | bool | Sequence[str | int | float | bool]]
+
+_PORTS: Final = {"http": 80, "https": 443}
+_HOST_NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
+_NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
+"""The last part of a host that some resolvers read as an IPv4 address (WHATWG URL, "ends in a number")."""
+_NOT_IN_URLS: Final = re.compile(r"[\x00-\x20\x7f\\]")
+_CREDENTIALS: Final = re.compile(r"//[^/]*@")
+_MAX_SHOWN_CHARS: Final = 300
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE: Final = re.compile(r"([\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?)?")
+_OWN_HEADERS: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that describe the connection, which the client sets by itself."""
+
+
+class AllowedServices:
+    """The services that the operator has named: ``host`` (ports 80 and 443) or ``host:port``."""
+
+    def __init__(self, entries: Iterable[str] = ()) -> None:
+        self._services: set[tuple[str, int]] = set()
+        for entry in entries:
+            host, port = _split_port(entry)
+            ports = _PORTS.values() if port is None else (port,)
+            self._services.update((_plain_host(host), each) for each in ports)
+
+    def __contains__(self, service: tuple[str, int]) -> bool:
+        host, port = service
+        return (_plain_host(host), port) in self._services
+
+
+def _split_port(entry: str) -> tuple[str, int | None]:
+    host, colon, port = entry.rpartition(":")
+    is_port = colon != "" and port.isdecimal() and (":" not in host or host.endswith("]"))
+    return (host, int(port)) if is_port else (entry, None)
+
+
+def _plain_host(host: str) -> str:
+    """Return a host as it is compared: lower case, no dot at its end, IPv6 in its short form."""
+    host = host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
+    try:
+        return IPv6Address(host).compressed
+    except AddressValueError:
+        return host
+
+
+def parse_url(text: str, params: Params | None = None) -> httpx2.URL:
+    """Parse a URL that a request may have, whatever services are allowed; add parameters to it.
+
+    Raises:
+        OutboundError: ``url-refused``.
+    """
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    import httpx2
+
+    bad = _NOT_IN_URLS.search(text)
+    if bad is not None:
+        raise _refused(text, f"it has the character {bad.group()!r}", "encode it with %")
+    try:
+        url = httpx2.URL(text)
+        if params:
+            url = url.copy_merge_params(params)
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise _refused(text, "it cannot be read", "write it like https://example.com/") from error
+    check_form(url)
+    return url
+
+
+def check_form(url: httpx2.URL) -> None:
+    """Check scheme, credentials and host of a URL.
+
+    Raises:
+        OutboundError: ``url-refused``.
+    """
+    shown = shown_url(url)
+    if url.scheme not in _PORTS:
+        raise _refused(shown, "only http:// and https:// are allowed")
+    if url.userinfo:
+        hint = "send credentials in a header"
+        raise _refused(shown, "it holds credentials", hint)
+    host = url.raw_host.decode("ascii")
+    if not host:
+        raise _refused(shown, "it has no host", "write it like https://example.com/")
+    if ":" in host:
+        _check_literal(shown, host, IPv6Address)
+    elif _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
+        _check_literal(shown, host, IPv4Address)
+    elif not _HOST_NAME.fullmatch(host):
+        raise _refused(shown, f"{host!r} is not the name of a host")
+
+
+def _check_literal(shown: str, host: str, kind: type[IPv4Address] | type[IPv6Address]) -> None:
+    try:
+        address = kind(host)
+    except AddressValueError as error:
+        hint = "write the address in its usual form, such as 192.0.2.1"
+        raise _refused(shown, f"{host!r} is not an IP address", hint) from error
+    if getattr(address, "scope_id", None):
+        raise _refused(shown, "an address with a zone is on the local network")
+
+
+def check_port(url: httpx2.URL, allowed: AllowedServices) -> None:
+    """Check that a URL has a usual port, or is that of an allowed service.
+
+    Raises:
+        OutboundError: ``url-refused``.
+    """
+    port = _PORTS[url.scheme] if url.port is None else url.port
+    host = url.raw_host.decode("ascii")
+    if port not in _PORTS.values() and (host, port) not in allowed:
+        why = f"port {port} is neither 80 nor 443"
+        raise _refused(shown_url(url), why, allow_hint(host, port))
+
+
+def allow_hint(host: str, port: int) -> str:
+    """Return the hint for a service that the operator has not named."""
+    service = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"the operator can add {service!r} to the setting allowed_outbound"
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Check the headers that a request adds.
+
+    Raises:
+        OutboundError: ``header-refused``.
+    """
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise OutboundError(
+                f"{name!r} is not the name of a header", code="header-refused", retryable=False
+            )
+        if name.lower() in _OWN_HEADERS:
+            raise OutboundError(
+                f"the header {name!r} is set by planwave",
+                code="header-refused",
+                hint="remove it",
+                retryable=False,
+            )
+        if not _HEADER_VALUE.fullmatch(value):
+            raise OutboundError(
+                f"the value of the header {name!r} cannot be sent",
+                code="header-refused",
+                hint="a value is one line of ASCII characters, without spaces at its ends",
+                retryable=False,
+            )
+
+
+def shown_url(url: httpx2.URL) -> str:
+    """Return a URL for messages: without credentials, query and fragment, which may hold secrets."""
+    return str(url.copy_with(userinfo=b"", query=None, fragment=None))
+
+
+def _refused(shown: str, why: str, hint: str | None = None) -> OutboundError:
+    shown = _CREDENTIALS.sub("//", shown.partition("?")[0])[:_MAX_SHOWN_CHARS]
+    return OutboundError(
+        f"{shown!r} may not be requested: {why}", code="url-refused", hint=hint, retryable=False
+    )

@@ -1,0 +1,240 @@
+"""Conversations as messages of pydantic-ai, and its replies as calls of tools, sources and JSON.
+
+A reply is kept with all its parts (``ModelReply.native``), so that a later call can send back the
+reasoning and the searches of the provider, which it accepts only unchanged and only as its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from pydantic import ValidationError
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+    WebCitationSource,
+)
+from pydantic_ai.messages import ModelRequest as SdkRequest
+
+from planwave.providers.protocols import Api, ModelRequest, PromptMessage, Source, ToolCall
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+_RESPONSE_FIELDS: Final = (
+    "kind", "parts", "provider_name", "canonical_system", "model_name", "metadata"
+)  # fmt: skip
+"""What a provider needs of its own reply; times, its usage and the address are left out."""
+_NATIVE_PARTS: Final = (ThinkingPart, ToolCallPart, NativeToolCallPart, NativeToolReturnPart)
+"""The parts for which a reply is kept whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a reply came from; only there its reasoning and its searches are accepted."""
+
+    provider: str
+    api: Api
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
+
+
+def sdk_messages(request: ModelRequest, origin: Origin) -> list[ModelMessage]:
+    """Return the messages to send: the system prompt, the turns so far, the prompt.
+
+    Args:
+        request: The call.
+        origin: Where it is sent. Of replies from elsewhere only text and calls of tools are sent.
+    """
+    turns = list(request.messages)
+    if request.prompt or not turns:
+        turns.append(PromptMessage("user", request.prompt))
+    parts: list[ModelRequestPart] = []
+    if request.system:
+        parts.append(SystemPromptPart(replace_surrogates(request.system)))
+    messages: list[ModelMessage] = []
+    for turn in turns:
+        match turn.role:
+            case "user":
+                parts.append(UserPromptPart(_content(turn)))
+            case "tool":
+                parts.append(_tool_result(turn, origin))
+            case "assistant":
+                if parts:
+                    messages.append(SdkRequest(parts=parts))
+                    parts = []
+                messages.append(_response(turn, origin))
+    if parts:
+        messages.append(SdkRequest(parts=parts))
+    return messages
+
+
+def _content(turn: PromptMessage) -> str | list[UserContent]:
+    if not turn.images:
+        return replace_surrogates(turn.text)
+    images: list[UserContent] = [
+        BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
+        for url in turn.images
+    ]
+    return [replace_surrogates(turn.text), *images] if turn.text else images
+
+
+def _tool_result(turn: PromptMessage, origin: Origin) -> ToolReturnPart[Any]:
+    return ToolReturnPart(
+        replace_surrogates(turn.tool_name),
+        replace_surrogates(turn.text),
+        _sent_id(turn.tool_call_id, origin),
+        outcome="failed" if turn.is_error else "success",
+    )
+
+
+def _sent_id(call_id: str, origin: Origin) -> str:
+    """Return the id of a call as it is sent: Anthropic accepts no ids such as ``functions.add:0``."""
+    if origin.api == "messages":
+        return _NOT_IN_IDS.sub("_", call_id)
+    return replace_surrogates(call_id)
+
+
+def _response(turn: PromptMessage, origin: Origin) -> ModelResponse:
+    """Return a turn of the model: its native form if that is of this origin and agrees, else text and calls."""
+    response = None if turn.native is None else _own_response(turn.native, origin)
+    if response is not None:
+        said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        if (said, tool_calls_of(response.parts)) == (turn.text, turn.tool_calls):
+            return response
+    parts: list[ModelResponsePart] = []
+    if turn.text or not turn.tool_calls:
+        parts.append(TextPart(replace_surrogates(turn.text)))
+    for call in turn.tool_calls:
+        name, arguments = replace_surrogates(call.name), replace_surrogates(call.arguments)
+        parts.append(ToolCallPart(name, arguments, _sent_id(call.id, origin)))
+    return ModelResponse(parts=parts)
+
+
+def _own_response(native: Mapping[str, Any], origin: Origin) -> ModelResponse | None:
+    """Return the response of a native form, or None if it is another provider's or unreadable."""
+    made = native.get("metadata")
+    if made != {"provider": origin.provider, "api": origin.api}:
+        return None
+    fields = {name: native[name] for name in _RESPONSE_FIELDS if name in native}
+    try:
+        (message,) = ModelMessagesTypeAdapter.validate_python([fields])
+    except (ValidationError, TypeError):
+        return None
+    if not isinstance(message, ModelResponse):
+        return None
+    # The form may come from a user: nothing in it may refer to what the provider keeps for others.
+    is_known = all(isinstance(part, (TextPart, *_NATIVE_PARTS)) for part in message.parts)
+    return message if is_known else None
+
+
+def tool_calls_of(parts: Iterable[ModelResponsePart]) -> tuple[ToolCall, ...]:
+    """Return the calls of tools in a reply, in the order in which the model made them."""
+    return tuple(
+        ToolCall(part.tool_call_id, part.tool_name, _arguments(part))
+        for part in parts
+        if isinstance(part, ToolCallPart)
+    )
+
+
+def _arguments(part: ToolCallPart[Any]) -> str:
+    """Return the arguments as the model wrote them; a call without any has an empty object."""
+    if isinstance(part.args, str):
+        return part.args or "{}"
+    return json.dumps(part.args or {}, ensure_ascii=False)
+
+
+def clean_parts(
+    parts: Sequence[ModelResponsePart], output_tool: str | None, known_ids: Container[str]
+) -> list[ModelResponsePart]:
+    """Return the parts of a reply as they are kept.
+
+    A reply that was given as the arguments of the output tool is a text, and the only one. A call
+    whose id is used already, in the conversation or the reply, gets another one: its result could not be
+    told from that of the other call. (Some servers number the calls of each reply from 0.)
+    """
+    is_output = any(isinstance(p, ToolCallPart) and p.tool_name == output_tool for p in parts)
+    kept: list[ModelResponsePart] = []
+    ids: set[str] = set()
+    for part in parts:
+        if not isinstance(part, ToolCallPart):
+            if not (is_output and isinstance(part, TextPart)):
+                kept.append(part)
+            continue
+        arguments = replace_surrogates(_arguments(part))
+        if part.tool_name == output_tool:
+            kept.append(TextPart(arguments))
+            continue
+        call_id = first = replace_surrogates(part.tool_call_id)
+        number = 1
+        while call_id in ids or call_id in known_ids:
+            number += 1
+            call_id = f"{first}-{number}"
+        ids.add(call_id)
+        name = replace_surrogates(part.tool_name)
+        kept.append(replace(part, tool_name=name, args=arguments, tool_call_id=call_id))
+    return kept
+
+
+def sources_of(parts: Iterable[ModelResponsePart]) -> tuple[Source, ...]:
+    """Return the pages that a reply cites, each once, in the order of their first citation."""
+    sources: dict[str, Source] = {}
+    for part in parts:
+        for citation in (part.citations or ()) if isinstance(part, TextPart) else ():
+            for source in citation.sources:
+                if isinstance(source, WebCitationSource) and source.url:
+                    title = replace_surrogates(source.title or "")
+                    sources.setdefault(source.url, Source(replace_surrogates(source.url), title))
+    return tuple(sources.values())
+
+
+def native_of(
+    response: ModelResponse, parts: Sequence[ModelResponsePart], origin: Origin
+) -> dict[str, Any] | None:
+    """Return the JSON that a reply is sent back from, or None if its text says it all."""
+    if not any(isinstance(part, _NATIVE_PARTS) for part in parts):
+        return None
+    made = {"provider": origin.provider, "api": origin.api}
+    whole = replace(response, parts=parts, metadata=made)
+    (dumped,) = ModelMessagesTypeAdapter.dump_python([whole], mode="json", warnings=False)
+    message = {name: dumped[name] for name in _RESPONSE_FIELDS if dumped.get(name) is not None}
+    message["parts"] = [_pruned(part) for part in message["parts"]]
+    return cast("dict[str, Any]", _without_surrogates(message))
+
+
+def _pruned(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a part what says nothing, and when it came."""
+    return {
+        name: value for name, value in part.items() if value is not None and name != "timestamp"
+    }
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: _without_surrogates(item) for name, item in fields.items()}
+    return value

@@ -1,0 +1,85 @@
+"""The approval of a plan: whether an execution needs one, and its request.
+
+An approval holds for one hash, that of the graph that runs. A retry or fork of an approved execution
+needs no other one as long as its graph has that hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, cast
+
+from planwave.events.request_text import APPROVE, EDIT, PLAN_APPROVAL
+from planwave.events.types import ApprovalDocument
+from planwave.graph.plan import graph_hash
+
+if TYPE_CHECKING:
+    from planwave.events import ExecutionState
+    from planwave.graph.model import Graph, Json
+
+REJECT: Final = "reject"
+
+
+def approval_of_fork(
+    parent: ExecutionState, plan_hash: str, *, required: bool
+) -> ApprovalDocument | None:
+    """Return what a fork stores about its approval; None if it needs none.
+
+    Args:
+        parent: The execution that it forks.
+        plan_hash: Of the graph that the fork runs.
+        required: Every execution here needs an approval.
+    """
+    before = parent.approval
+    if before is None:
+        return {"plan_hash": plan_hash} if required else None
+    if before["plan_hash"] == plan_hash and parent.is_approved:
+        approved_in = before.get("approved_in") or parent.execution_id
+        return {"plan_hash": plan_hash, "approved_in": approved_in}
+    return {"plan_hash": plan_hash}
+
+
+def hash_to_approve(
+    approval: Mapping[str, Json] | None, graph: Graph, *, required: bool = False
+) -> str | None:
+    """Return the hash that a person approves before the first node starts; None if nobody is asked.
+
+    Args:
+        approval: What the execution stores about its approval.
+        graph: The graph that it runs.
+        required: Every execution here needs an approval, also one that was created before.
+    """
+    if approval is None:
+        return graph_hash(graph) if required else None
+    return None if "approved_in" in approval else cast("str", approval["plan_hash"])
+
+
+def approval_request(
+    plan_hash: str,
+    *,
+    title: str,
+    goal: str,
+    plan_id: str | None = None,
+    forecast: Mapping[str, Json] | None = None,
+    is_editable: bool = True,
+) -> dict[str, Json]:
+    """Return the request for approval: the plan, its forecast and the possible decisions.
+
+    Args:
+        plan_hash: Of the graph that is to run.
+        title: The title of the plan.
+        goal: The goal in the user's words.
+        plan_id: The id of the plan, where it is stored.
+        forecast: What running it will take; None where that is unknown.
+        is_editable: Whether the person may answer with a changed plan.
+    """
+    return {
+        "kind": PLAN_APPROVAL,
+        "prompt": f"Run the plan {title!r}?" if title else "Run this plan?",
+        "actions": [APPROVE, REJECT, EDIT] if is_editable else [APPROVE, REJECT],
+        "plan_hash": plan_hash,
+        "plan_id": plan_id,
+        "title": title,
+        "goal": goal,
+        "forecast": None if forecast is None else dict(forecast),
+    }

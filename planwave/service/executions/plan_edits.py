@@ -1,0 +1,169 @@
+"""Answers to the request for approval of a plan that change the plan.
+
+An execution is bound to the hash of its graph. So an edited plan gets a new execution, which asks
+again, and the execution that asked before ends as superseded. The new execution names the request that
+it answers: if the process ends before the answer is stored, the recovery of the new execution stores it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, cast
+from weakref import WeakValueDictionary
+
+from planwave.errors import GraphInvalid, NotFound, PlanwaveError, PreconditionFailed
+from planwave.events import ExecutionState
+from planwave.events.request_text import EDIT, field_of, is_plan_approval
+from planwave.events.types import SupersededDocument
+from planwave.executor.inputs import validate_inputs
+from planwave.executor.program import Program
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph, Json
+from planwave.graph.operations import ReplaceGraph
+from planwave.graph.plan import graph_hash
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.executions.answers import InvalidAnswer, validate_answer
+from planwave.service.executions.commands import ExecutionCommands
+from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.executions.loading import run_spec_from_events
+from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.plans.documents import CheckedPlan, raise_for_run
+from planwave.service.plans.edits import PlanEditor
+from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.policies import Policies, apply_policies
+from planwave.service.streaming.subscriptions import StreamingService
+from planwave.storage.records import ExecutionRecord, PlanRecord
+
+_VALUE: Final = "/value"
+_HASH: Final = "plan_hash"
+_UNCHANGED: Final = ("the plan is unchanged", "approve it, or change it first")
+
+
+class PlanEdits:
+    """Answers requests; those that edit a plan replace the execution."""
+
+    def __init__(
+        self,
+        dependencies: ServiceDependencies,
+        plans: PlannerService,
+        editor: PlanEditor,
+        streaming: StreamingService,
+        executions: ExecutionService,
+        commands: ExecutionCommands,
+    ) -> None:
+        self._dependencies = dependencies
+        self._plans, self._editor, self._streaming = plans, editor, streaming
+        self._executions, self._commands = executions, commands
+        # An edit makes an execution before it answers. Of several at once only one may do so.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
+        """Answer a request; see :meth:`ExecutionCommands.answer` for the other errors.
+
+        Returns:
+            The execution; of an edited plan the new execution, which needs an approval again.
+
+        Raises:
+            GraphInvalid, InputError: The edited plan cannot run; nothing is stored and the request
+                stays open.
+        """
+        lock = self._locks.setdefault(execution_id, asyncio.Lock())
+        async with lock:
+            if field_of(answer, "decision") == EDIT:
+                state = await self._streaming.state(execution_id)
+                asked = state.requests.get(request_id)
+                if asked is not None and is_plan_approval(asked.request):
+                    valid = validate_answer(asked.request, answer)
+                    return await self._edit(state, request_id, valid)
+            return await self._commands.answer(execution_id, request_id, answer)
+
+    async def _edit(self, state: ExecutionState, request_id: str, answer: Json) -> ExecutionRecord:
+        dependencies = self._dependencies
+        created = await dependencies.store.events(state.execution_id, limit=1)
+        before = run_spec_from_events(state.execution_id, created, dependencies.limits)
+        edited = await self._edited_plan(state, before, answer["value"], answer["note"])
+        is_checked = isinstance(edited, CheckedPlan)
+        graph = (edited.plan if is_checked else self._plans.readable_plan(edited)).graph
+        supersedes: SupersededDocument = {
+            "execution_id": state.execution_id,
+            "request_id": request_id,
+            "note": answer["note"],
+        }
+        if dropped := [each for each in before.policies or () if each not in graph.by_id]:
+            supersedes["dropped_policies"] = dropped
+        following = await self._executions.create_execution(
+            edited,
+            inputs=before.inputs or None,
+            options=before.options,
+            policies=_policies_for(graph, before),
+            trigger=before.trigger,
+            require_approval=True,
+            supersedes=supersedes,
+            queued=True,
+        )
+        try:
+            await self._commands.supersede(following.execution_id)
+        except PlanwaveError:  # it was cancelled meanwhile, or the answer cannot be stored
+            await self._commands.cancel_unneeded(following.execution_id, state.execution_id)
+            raise
+        return await self._commands.resume(following.execution_id)
+
+    async def _edited_plan(
+        self, state: ExecutionState, before: RunSpec, value: Json, note: str
+    ) -> CheckedPlan | PlanRecord:
+        """Return the edited plan: a revision of a stored one, or one to store.
+
+        A graph becomes a revision of the plan to approve, unless that was changed meanwhile. Nothing
+        is stored if it cannot run with the inputs and policies of the execution that asked.
+        """
+        asked_hash = (state.approval or {}).get("plan_hash")
+        if not isinstance(value, dict):
+            raise _invalid("an edited plan is a graph", "give an object with nodes and edges")
+        fields = cast("dict[str, Json]", value)
+        if fields.keys() == {_HASH}:
+            return await self._stored_plan(state, fields[_HASH])
+        try:
+            checked = await self._plans.parse_and_check(fields)
+        except GraphInvalid as error:
+            error.diagnostics = tuple(
+                replace(found, pointer=_VALUE + found.pointer) for found in error.diagnostics
+            )
+            raise
+        policies = _policies_for(checked.plan.graph, before)
+        graph = apply_policies(checked.plan.graph, policies, self._dependencies.limits)
+        if graph_hash(graph) == asked_hash:
+            raise _invalid(*_UNCHANGED)
+        if graph is not checked.plan.graph:
+            raise_for_run(self._plans.check_graph(graph))
+        validate_inputs(Program(checked.plan.graph, self._dependencies.catalogue), before.inputs)
+        if state.plan_id is not None and state.plan_hash is not None:
+            change = ReplaceGraph(checked.plan.graph.document)
+            with suppress(PreconditionFailed, NotFound):
+                return await self._editor.edit_plan(
+                    state.plan_id, [change], expected={state.plan_hash}, author="person", note=note
+                )
+        plan = replace(checked.plan, user_prompt=state.goal, title=state.title)
+        return checked._replace(plan=plan)
+
+    async def _stored_plan(self, state: ExecutionState, new_hash: Json) -> PlanRecord:
+        """Return the plan, if its current revision has this hash."""
+        if new_hash in (state.plan_hash, (state.approval or {}).get(_HASH)):
+            raise _invalid(*_UNCHANGED)
+        plan_id = state.plan_id
+        record = None if plan_id is None else await self._dependencies.store.plan(plan_id)
+        if record is None or record.hash != new_hash:
+            hint = "name the hash of the plan's current revision, or give the graph"
+            raise _invalid("the plan has no such revision now", hint)
+        return record
+
+
+def _policies_for(graph: Graph, before: RunSpec) -> Policies:
+    """Return the policies of the request for the nodes that the edited graph still has."""
+    policies = before.policies or {}
+    return {node_id: policy for node_id, policy in policies.items() if node_id in graph.by_id}
+
+
+def _invalid(message: str, hint: str) -> InvalidAnswer:
+    return InvalidAnswer([Diagnostic("invalid-answer", "error", message, _VALUE, hint=hint)])

@@ -1,0 +1,126 @@
+"""The revisions of plans, for reading.
+
+The store holds the current revision as the plan, and those before it beside the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from planwave.errors import NotFound
+from planwave.graph.editing.difference import graph_difference
+from planwave.service.plans.documents import load_plan
+from planwave.storage.records import PlanRecord, PlanRevision
+
+if TYPE_CHECKING:
+    from planwave.storage.records import Store
+
+Author: TypeAlias = Literal["person", "planner", "api"]
+Editor: TypeAlias = Literal["person", "api"]
+"""The authors of changes: the planner writes first revisions only."""
+REVISION_PARTS: Final = ("nodes", "edges", "diagnostics")
+"""The parts of a plan's document that each revision has."""
+
+
+class RevisionQueries:
+    """The revisions of the plans of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def plan_revisions(
+        self, plan_id: str, *, before: int | None = None, limit: int = 50
+    ) -> Sequence[PlanRevision]:
+        """Return the revisions of a plan, newest first, without their documents.
+
+        Args:
+            plan_id: The plan.
+            before: Only those with a lower number.
+            limit: How many at most.
+
+        Raises:
+            NotFound: No plan has this id.
+        """
+        current = current_revision(await load_plan(self._store, plan_id))
+        found: list[PlanRevision] = []
+        if limit > 0 and (before is None or current.revision < before):
+            found.append(replace(current, document=None))
+        before = current.revision if before is None else min(before, current.revision)
+        older = await self._store.revisions.page(
+            plan_id, before=before, limit=max(limit - len(found), 0)
+        )
+        return [*found, *older]
+
+    async def plan_revision(self, plan_id: str, revision: int) -> PlanRevision:
+        """Return one revision of a plan, with its document.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+        """
+        current = current_revision(await load_plan(self._store, plan_id))
+        if revision == current.revision:
+            return current
+        found = await self._store.revisions.get(plan_id, revision)
+        if found is None:
+            raise NotFound(
+                f"plan {plan_id} has no revision {revision}",
+                hint=f"its current revision is {current.revision}",
+            )
+        return found
+
+    async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
+        """Return what distinguishes two revisions of a plan.
+
+        Args:
+            plan_id: The plan.
+            a: The number of a revision.
+            b: The number of another one; None for the current one.
+
+        Returns:
+            ``{"plan_id", "a", "b", "hash": [of a, of b], "title": [of a, of b] | None}`` and the
+            fields of :func:`planwave.graph.editing.difference.graph_difference`.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+        """
+        if b is None:
+            b = current_revision(await load_plan(self._store, plan_id)).revision
+        first, second = await self.plan_revision(plan_id, a), await self.plan_revision(plan_id, b)
+        titles = [first.title, second.title]
+        return {
+            "plan_id": plan_id,
+            "a": a,
+            "b": b,
+            "hash": [first.hash, second.hash],
+            "title": None if first.title == second.title else titles,
+            **await asyncio.to_thread(
+                graph_difference, first.document or {}, second.document or {}
+            ),
+        }
+
+
+def current_revision(plan: PlanRecord) -> PlanRevision:
+    """Return the current revision of a plan; its document shares values with the plan's."""
+    document = plan.document
+    diagnostics = document.get("diagnostics") or ()
+    return PlanRevision(
+        plan_id=plan.plan_id,
+        revision=document.get("revision", 1),
+        hash=plan.hash,
+        title=plan.title,
+        author=plan.author or ("planner" if document.get("provider") else "api"),
+        note=plan.note,
+        created_at=plan.updated_at or plan.created_at,
+        node_count=len(document.get("nodes") or ()),
+        error_count=sum(found.get("severity") == "error" for found in diagnostics),
+        document={name: document.get(name) or [] for name in REVISION_PARTS},
+    )
+
+
+def revision_json(revision: PlanRevision) -> dict[str, Any]:
+    """Return a revision in the JSON form of the API; one of a list has no graph."""
+    names = (name for name in PlanRevision.__slots__ if name != "document")
+    return {**{name: getattr(revision, name) for name in names}, **(revision.document or {})}

@@ -1,0 +1,390 @@
+"""Spans of executions for OpenTelemetry, made from published events and from attempts at model calls.
+
+``invoke_workflow`` is an execution while it runs in this process; below it, ``node ID`` is an attempt of
+a node, those of a nested run below the node, or the tool call, that opened it; ``chat MODEL`` is an
+attempt at a model call and ``execute_tool NAME`` a tool call, both below their node. The names of
+OpenTelemetry's GenAI conventions are written out here, as in other libraries: no released package has
+their present form.
+
+No span holds text of prompts, replies, arguments, results or error messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import Any, Final, cast
+from uuid import UUID
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from planwave.events import Event, ExecutionState
+from planwave.events.graphs import GraphLookup, NestedGraphs, NodeLocation
+from planwave.events.paths import nested_prefix
+from planwave.events.types import typed_event
+from planwave.providers.protocols import CallReport, CallScope, ModelRequest
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_OPERATION: Final = "gen_ai.operation.name"
+_EXECUTION_STATUS: Final = "planwave.execution.status"
+_NODE_STATUS: Final = "planwave.node.status"
+_ERROR_TYPE: Final = "error.type"
+_OTHER_ERROR: Final = "_OTHER"
+"""The ``error.type`` of an error without a code, as the conventions have it."""
+_CALL_STARTS: Final = frozenset({"tool_call_start", "subagent_call_start"})
+_CALL_ENDS: Final = frozenset(
+    {"tool_call_end", "tool_call_error", "subagent_call_end", "subagent_call_error"}
+)
+_NO_CALLS: Final[Mapping[str, Span]] = {}
+
+
+class _TraceIds(RandomIdGenerator):
+    """Random ids; an execution without a parent gets its own id as the id of its trace.
+
+    So the parts of an execution that was paused or interrupted are in one trace.
+    """
+
+    def __init__(self) -> None:
+        self._preset: int | None = None
+
+    def preset(self, execution_id: str) -> None:
+        """Use the id of an execution for the next trace."""
+        try:
+            self._preset = UUID(execution_id).int or None
+        except ValueError:
+            self._preset = None
+
+    def generate_trace_id(self) -> int:
+        preset, self._preset = self._preset, None
+        return super().generate_trace_id() if preset is None else preset
+
+
+class _TracedExecution:
+    """An execution that runs in this process: its span, and the open spans of its nodes by path.
+
+    Attributes:
+        calls: The open spans of tool calls, by the path of their node and their id.
+        callers: The open spans of tool calls that are nested runs, by the prefix of the run.
+    """
+
+    __slots__ = ("callers", "calls", "ended_ns", "graphs", "nested", "nodes", "span")
+
+    def __init__(self, span: Span, state: ExecutionState) -> None:
+        known = state.nested_graphs
+        self.span = span
+        self.nested = NestedGraphs(dict(known.documents), dict(known.runs))
+        self.graphs = GraphLookup(state.graph, self.nested)
+        self.nodes: dict[str, Span] = {}
+        self.calls: dict[str, dict[str, Span]] = {}
+        self.callers: dict[str, Span] = {}
+        self.ended_ns: int | None = None
+
+    def span_at(self, path: str | None) -> Span:
+        """Return the open span of a node, or that of the execution."""
+        return self.span if path is None else self.nodes.get(path, self.span)
+
+    def span_around(self, location: NodeLocation) -> Span:
+        """Return the open span that a node runs in: of a tool call, of a node, or of the execution."""
+        return self.callers.get(location.prefix) or self.span_at(location.parent)
+
+    def end_calls(self, path: str, ended_ns: int) -> None:
+        """End the open spans of the tool calls of a node: it no longer runs."""
+        for call_id in list(self.calls.get(path, _NO_CALLS)):
+            self.take_call(path, call_id).end(ended_ns)
+
+    def take_call(self, path: str, call_id: str) -> Span:
+        """Return the span of a tool call, which is no longer open; one without effect if it was not."""
+        span = self.calls.get(path, {}).pop(call_id, INVALID_SPAN)
+        self.callers = {run: each for run, each in self.callers.items() if each is not span}
+        return span
+
+
+class ModelCallSpan:
+    """The span of one attempt at a model call; satisfies ``providers.protocols.CallTrace``."""
+
+    __slots__ = ("_span", "headers")
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self.headers: Mapping[str, str] = _headers(set_span_in_context(span, Context()))
+
+    def end(self, report: CallReport) -> None:
+        """Add how the attempt ended, and end the span."""
+        span = self._span
+        span.set_attribute("planwave.call.outcome", report.outcome)
+        if report.usage is not None:
+            span.set_attribute("gen_ai.usage.input_tokens", report.usage.input_tokens)
+            span.set_attribute("gen_ai.usage.output_tokens", report.usage.output_tokens)
+            if report.usage.cost_usd is not None:
+                span.set_attribute("planwave.call.cost_usd", report.usage.cost_usd)
+        if report.finish_reason is not None:
+            span.set_attribute("gen_ai.response.finish_reasons", (report.finish_reason,))
+        if report.outcome not in ("completed", "cancelled"):
+            _set_error(span, report.outcome)
+        span.end()
+
+
+class ExecutionTracer:
+    """Makes the spans of all executions of a service; satisfies ``service.dependencies.Tracer``.
+
+    Args:
+        processor: Receives each span when it ends, such as one that sends it to a collector.
+    """
+
+    def __init__(self, processor: SpanProcessor) -> None:
+        self._ids = _TraceIds()
+        self._provider = TracerProvider(
+            resource=_resource(), id_generator=self._ids, shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(processor)
+        self._tracer = self._provider.get_tracer("planwave", version("planwave"))
+        self._running: dict[str, _TracedExecution] = {}
+        self._reducers: dict[str, Callable[[_TracedExecution, Event], None]] = {
+            "execution.paused": _execution_paused,
+            "execution.resumed": _execution_resumed,
+            "execution.completed": _execution_ended,
+            "execution.failed": _execution_ended,
+            "execution.cancelled": _execution_ended,
+            "node.started": self._node_entered,
+            "node.answered": self._node_entered,
+            "node.unparked": self._node_entered,
+            "node.waiting": _node_waits,
+            "node.parked": _node_waits,
+            "node.completed": _node_ended,
+            "node.retrying": _node_ended,
+            "node.failed": _node_ended,
+            "node.cancelled": _node_ended,
+            "node.event": self._node_emitted,
+        }
+
+    def current_context(self) -> dict[str, str]:
+        """Return the trace context of the caller as headers; empty without one."""
+        return _headers()
+
+    def started(self, state: ExecutionState, trace_context: Mapping[str, str]) -> None:
+        """Open the span of an execution that begins to run, or runs again."""
+        self._ids.preset(state.execution_id)
+        parent = state.parent or {}
+        span = self._tracer.start_span(
+            f"invoke_workflow {state.flow_id}" if state.flow_id else "invoke_workflow",
+            context=_PROPAGATOR.extract(trace_context, Context()),
+            attributes=_present(
+                {
+                    _OPERATION: "invoke_workflow",
+                    "planwave.execution.id": state.execution_id,
+                    "planwave.execution.title": state.title or None,
+                    "planwave.execution.parent_id": parent.get("execution_id"),
+                    "planwave.plan.id": state.plan_id or None,
+                    "planwave.plan.hash": state.plan_hash,
+                    "planwave.flow.id": state.flow_id,
+                    "planwave.flow.version": state.flow_version,
+                    _EXECUTION_STATUS: "executing",
+                }
+            ),
+        )
+        execution = self._running[state.execution_id] = _TracedExecution(span, state)
+        for node in state.nodes.values():
+            if node.status == "running":  # answered while nothing ran, or cut off with its process
+                self._open_node(execution, node.path, node.attempt, time.time_ns())
+
+    def published(self, events: Sequence[Event]) -> None:
+        """Open, change and end spans as a batch of events of one execution says."""
+        execution = self._running.get(events[0].execution_id) if events else None
+        if execution is None:
+            return
+        for event in events:
+            reducer = self._reducers.get(event.type)
+            if reducer is not None:
+                reducer(execution, event)
+
+    def execution_left(self, execution_id: str) -> None:
+        """End the open spans of an execution that ended or no longer runs in this process."""
+        execution = self._running.pop(execution_id, None)
+        if execution is None:
+            return
+        ended_ns = time.time_ns() if execution.ended_ns is None else execution.ended_ns
+        for path in execution.calls:
+            execution.end_calls(path, ended_ns)
+        for span in (*execution.nodes.values(), execution.span):
+            span.end(ended_ns)
+
+    def open_call(self, request: ModelRequest, scope: CallScope | None) -> ModelCallSpan:
+        """Open the span of an attempt at a model call: below its node, or the caller's context."""
+        execution = None if scope is None else self._running.get(scope.execution_id)
+        node = None if scope is None or execution is None else execution.span_at(scope.path)
+        span = self._tracer.start_span(
+            f"chat {request.model}",
+            context=None if node is None else set_span_in_context(node, Context()),
+            kind=SpanKind.CLIENT,
+            attributes=_present(
+                {
+                    _OPERATION: "chat",
+                    "gen_ai.provider.name": request.provider,
+                    "gen_ai.request.model": request.model,
+                    "gen_ai.request.max_tokens": request.max_tokens,
+                    "gen_ai.request.temperature": request.temperature,
+                }
+            ),
+        )
+        return ModelCallSpan(span)
+
+    async def close(self) -> None:
+        """Send what is left; without an answer of the collector that takes the exporter's timeout."""
+        await asyncio.to_thread(self._provider.shutdown)
+
+    def _node_entered(self, execution: _TracedExecution, event: Event) -> None:
+        """Open the span of an attempt that starts, or mark an open one as running again."""
+        path = event.path or ""
+        if path in execution.nodes:
+            execution.nodes[path].set_attribute(_NODE_STATUS, "running")
+        else:
+            self._open_node(execution, path, event.attempt, _time_ns(event))
+
+    def _open_node(
+        self, execution: _TracedExecution, path: str, attempt: int | None, start_ns: int
+    ) -> None:
+        location = execution.graphs.locate(path)
+        execution.nodes[path] = self._tracer.start_span(
+            f"node {location.id}",
+            context=set_span_in_context(execution.span_around(location), Context()),
+            start_time=start_ns,
+            attributes=_present(
+                {
+                    "planwave.node.path": path,
+                    "planwave.node.name": location.document.get("name"),
+                    "planwave.node.type": location.document.get("type"),
+                    "planwave.node.attempt": attempt,
+                    _NODE_STATUS: "running",
+                }
+            ),
+        )
+
+    def _node_emitted(self, execution: _TracedExecution, event: Event) -> None:
+        kind = event.data.get("event_type")
+        if kind in _CALL_STARTS:
+            self._open_tool_call(execution, event)
+        elif kind in _CALL_ENDS:
+            _tool_call_ended(execution, event)
+        else:
+            typed = typed_event(event)
+            if typed.type == "nested_run.opened":
+                execution.nested.record(typed.path, typed.data)
+
+    def _open_tool_call(self, execution: _TracedExecution, event: Event) -> None:
+        """Open the span of a tool call; one that goes on after a pause is open already."""
+        path, call = event.path or "", _call_of(event)
+        call_id, run_key = str(call.get("call_id")), call.get("run_key")
+        if call_id in execution.calls.get(path, _NO_CALLS):
+            return
+        span = self._tracer.start_span(
+            f"execute_tool {call.get('name')}",
+            context=set_span_in_context(execution.span_at(path), Context()),
+            start_time=_time_ns(event),
+            attributes={
+                _OPERATION: "execute_tool",
+                "gen_ai.tool.name": str(call.get("name")),
+                "gen_ai.tool.call.id": call_id,
+                "gen_ai.tool.type": "function",
+                "planwave.tool.kind": str(call.get("kind")),
+            },
+        )
+        execution.calls.setdefault(path, {})[call_id] = span
+        if run_key is not None:
+            execution.callers[nested_prefix(path, str(run_key))] = span
+
+
+def open_otlp_tracer() -> ExecutionTracer:
+    """Return a tracer that sends spans over OTLP, as the environment variables ``OTEL_*`` say."""
+    return ExecutionTracer(BatchSpanProcessor(OTLPSpanExporter()))
+
+
+def _execution_paused(execution: _TracedExecution, event: Event) -> None:
+    execution.span.set_attribute(_EXECUTION_STATUS, "paused")
+
+
+def _execution_resumed(execution: _TracedExecution, event: Event) -> None:
+    execution.span.set_attribute(_EXECUTION_STATUS, "executing")
+
+
+def _execution_ended(execution: _TracedExecution, event: Event) -> None:
+    execution.span.set_attribute(_EXECUTION_STATUS, event.type.removeprefix("execution."))
+    if event.type == "execution.failed":
+        _set_error(execution.span, _error_code(event))
+    execution.ended_ns = _time_ns(event)
+
+
+def _node_waits(execution: _TracedExecution, event: Event) -> None:
+    if event.path in execution.nodes:
+        execution.nodes[event.path].set_attribute(_NODE_STATUS, "waiting")
+
+
+def _node_ended(execution: _TracedExecution, event: Event) -> None:
+    span = execution.nodes.pop(event.path or "", None)
+    if span is None:
+        return  # it did not run: its result was given or reused
+    execution.end_calls(event.path or "", _time_ns(event))
+    span.set_attribute(_NODE_STATUS, event.type.removeprefix("node."))
+    if event.type in ("node.failed", "node.retrying"):
+        _set_error(span, _error_code(event))
+    if event.data.get("handled"):
+        span.set_attribute("planwave.node.handled", True)
+    span.end(_time_ns(event))
+
+
+def _tool_call_ended(execution: _TracedExecution, event: Event) -> None:
+    path, call = event.path or "", _call_of(event)
+    # Without effect where it was not made: rejected, not valid, or its result is a recorded one.
+    span = execution.take_call(path, str(call.get("call_id")))
+    error: Mapping[str, Any] | None = call.get("error")
+    if error is not None:
+        _set_error(span, str(error.get("code") or _OTHER_ERROR))
+    span.end(_time_ns(event))
+
+
+def _call_of(event: Event) -> Mapping[str, Any]:
+    data = event.data.get("data")
+    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
+
+
+def _set_error(span: Span, code: str) -> None:
+    span.set_attribute(_ERROR_TYPE, code)
+    span.set_status(StatusCode.ERROR)
+
+
+def _error_code(event: Event) -> str:
+    error: Mapping[str, Any] = event.data.get("error") or {}
+    return str(error.get("code") or _OTHER_ERROR)
+
+
+def _time_ns(event: Event) -> int:
+    since = datetime.fromisoformat(event.at) - _EPOCH
+    return since // timedelta(microseconds=1) * 1_000
+
+
+def _present(attributes: Mapping[str, str | int | float | None]) -> dict[str, str | int | float]:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _headers(context: Context | None = None) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    _PROPAGATOR.inject(headers, context)
+    return headers
+
+
+def _resource() -> Resource:
+    """Return the resource; the environment names it, else it is ``planwave``."""
+    found = Resource.create({SERVICE_VERSION: version("planwave")})
+    if str(found.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        found = found.merge(Resource({SERVICE_NAME: "planwave"}))
+    return found

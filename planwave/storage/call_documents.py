@@ -1,0 +1,109 @@
+"""Recorded calls as the document of an execution shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from planwave.graph.json_values import size_of
+from planwave.providers.protocols import Source, ToolCall
+from planwave.providers.recordings import FAILURE, KIND
+from planwave.storage.records import StoredCall
+
+MAX_SHOWN_BYTES: Final = 4_096
+"""A larger request or result is shown as its size alone."""
+_BESIDE: Final = "/"
+"""In the hash of what is recorded beside a call, which is no call itself."""
+
+_Document = dict[str, Any]
+
+
+def calls_by_node(calls: Iterable[StoredCall]) -> dict[str, list[_Document]]:
+    """Return the recorded calls of an execution by the paths of their nodes, in order.
+
+    A call is ``{"ordinal", "attempt", "kind", "name", "request"?, "result"? | "error"?, "usage"?,
+    "started_at"?, "duration_s"?}``; ``request_bytes`` or ``result_bytes`` stand for what is too large.
+    The result of a model call is ``{"text", "finish_reason", "reasoning"?, "tool_calls"?, "sources"?}``.
+    """
+    found: dict[str, list[_Document]] = {}
+    for call in sorted(calls, key=lambda each: each.key):
+        if _BESIDE not in call.key.request_hash:
+            found.setdefault(call.key.path, []).append(_call(call))
+    return found
+
+
+def _call(call: StoredCall) -> _Document:
+    key, reply = call
+    document: _Document = {"ordinal": key.ordinal, "attempt": key.attempt}
+    if FAILURE in reply:
+        failure = cast("Mapping[str, Any]", reply[FAILURE])
+        document |= {"kind": "model", "name": _model_name(failure), "error": _error(failure)}
+        return document
+    if KIND not in reply:
+        return document | _model_call(reply)
+    document |= {"kind": reply[KIND], "name": reply.get("name", "")}
+    for name in ("request", "result"):
+        if name in reply:
+            document |= _shown(name, reply[name])
+    if "error" in reply:
+        document["error"] = _error(reply["error"] or {})
+    for name in ("started_at", "duration_s"):
+        document[name] = reply.get(name)
+    return document
+
+
+def _model_call(reply: Mapping[str, Any]) -> _Document:
+    result = {"text": reply.get("text"), "finish_reason": reply.get("finish_reason")}
+    reasoning = _reasoning(reply.get("native"))
+    given = {
+        "reasoning": reasoning,
+        "tool_calls": _named(ToolCall._fields, reply.get("tool_calls")),
+        "sources": _named(Source._fields, reply.get("sources")),
+    }
+    result |= {name: value for name, value in given.items() if value}
+    return {
+        "kind": "model",
+        "name": _model_name(reply),
+        **_shown("result", result),
+        "usage": reply.get("usage"),
+        "duration_s": reply.get("duration_s"),
+    }
+
+
+def _named(fields: Sequence[str], stored: object) -> list[Any]:
+    """Return stored tuples, which are lists in JSON, as objects."""
+    if not isinstance(stored, list):
+        return []
+    found: list[Any] = []
+    for row in cast("list[Any]", stored):
+        is_tuple = isinstance(row, list)
+        found.append(dict(zip(fields, cast("list[Any]", row), strict=False)) if is_tuple else row)
+    return found
+
+
+def _model_name(reply: Mapping[str, Any]) -> str:
+    return f"{reply.get('provider')}/{reply.get('model')}"
+
+
+def _reasoning(native: object) -> str:
+    """Return the reasoning in a reply of all its parts; see ``ModelReply.native``."""
+    parts = cast("Mapping[str, Any]", native).get("parts") if isinstance(native, Mapping) else None
+    if not isinstance(parts, list):
+        return ""
+    thoughts = (
+        cast("Mapping[str, Any]", part).get("content")
+        for part in cast("list[object]", parts)
+        if isinstance(part, Mapping)
+        and cast("Mapping[str, Any]", part).get("part_kind") == "thinking"
+    )
+    return "\n\n".join(each for each in thoughts if isinstance(each, str) and each)
+
+
+def _shown(name: str, value: Any) -> _Document:
+    size = size_of(value)
+    return {name: value} if size <= MAX_SHOWN_BYTES else {f"{name}_bytes": size}
+
+
+def _error(stored: Mapping[str, Any]) -> _Document:
+    shown = {name: stored.get(name) for name in ("code", "message", "hint")}
+    return {name: value for name, value in shown.items() if value is not None}

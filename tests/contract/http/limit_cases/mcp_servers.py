@@ -1,0 +1,68 @@
+"""Limits of MCP servers, with servers inside this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+
+from planwave.mcp.connection import Connection, ConnectionLimits
+from planwave.settings import Limits
+from tests.contract.http.limit_cases.registry import Refusal, case
+from tests.support.mcp.servers import no_progress
+
+
+async def _call(limits: Limits, server: MCPServer, **arguments: int) -> Refusal | None:
+    """Connect to a server and call its tool ``act``, if it has one."""
+    async with Connection("box", lambda session: server, ConnectionLimits.of(limits)) as connection:
+        tool = connection.listed.tools.get("act")
+        if tool is not None:
+            await connection.call(tool, arguments, key="k", progress=no_progress)
+    return None
+
+
+@case("mcp_connect_s", 20, at=19, past=21, code="mcp-start-failed", virtual=True, mentions=["20 s"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    @asynccontextmanager
+    async def start(server: MCPServer) -> AsyncIterator[Any]:
+        await asyncio.sleep(amount)
+        yield None
+
+    return await _call(limits, MCPServer("slow", lifespan=start))
+
+
+@case(
+    "mcp_call_s", 20, at=19, past=21, code="mcp-timeout", virtual=True,
+    mentions=["20 s", "mcp_call_s"],
+)  # fmt: skip
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    server = MCPServer("slow")
+
+    @server.tool(structured_output=False)
+    async def act(seconds: int) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    return await _call(limits, server, seconds=amount)
+
+
+@case("mcp_result_bytes", 1000)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    server = MCPServer("long")
+
+    @server.tool(structured_output=False)
+    def act(size: int) -> str:
+        return "x" * (size - len('""'))
+
+    return await _call(limits, server, size=amount)
+
+
+@case("mcp_tools", 3)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    server = MCPServer("many")
+    for number in range(amount):
+        server.tool(name=f"tool_{number}")(lambda: "")
+    return await _call(limits, server)

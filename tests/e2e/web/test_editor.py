@@ -1,0 +1,517 @@
+"""The editor in the browser: what is changed, how it is saved, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.support.browser.accessibility import (
+    assert_accessible,
+    assert_screen_is_usable,
+    every_width,
+)
+from tests.support.browser.chromium import Pages
+from tests.support.browser.plan_editor import EDGE_DATA, GRAPH, PlanEditor, patch_plan
+from tests.support.browser.scripted_model import ScriptedModel
+from tests.support.browser.steps import make_plan, rendered, stored_events
+from tests.support.browser.web_service import WebService
+
+LOST = "net::ERR_|WebSocket connection"
+"""Errors on the console of a page that loses its service."""
+CHANGED = "status of 412"
+"""The error on the console of a page whose plan somebody else has changed."""
+RUN_KEYS = "Control+Enter"
+
+
+def ids(plan: dict[str, Any]) -> list[str]:
+    return [node["id"] for node in plan["nodes"]]
+
+
+# -- changes ----------------------------------------------------------------------------------------
+
+
+async def test_written_plan_is_changed_as_revision_of_a_person(pages: Pages) -> None:
+    page = await pages.open()
+    await make_plan(page)
+    await page.get_by_role("link", name="Edit first").click()
+    await page.wait_for_url("**/plans/*")
+    editor = PlanEditor(page, page.url.rpartition("/")[2])
+    before = await editor.saved()
+    panel = await editor.select("First")
+    await panel.get_by_role("textbox", name="Task", exact=True).fill("Do first, and more.")
+    after = await editor.saved()
+    assert await editor.authors() == [(2, "person"), (1, "planner")]
+    first = {**before["nodes"][0], "description": "Do first, and more."}
+    assert after["nodes"] == [first, *before["nodes"][1:]]
+    assert after["edges"] == before["edges"]
+
+
+async def test_data_that_the_editor_does_not_know_comes_back_unchanged(pages: Pages) -> None:
+    graph = {**GRAPH, "nodes": [*GRAPH["nodes"]]}
+    graph["nodes"][1] = {**graph["nodes"][1], "data": {"own": {"list": [1, "two"]}}}
+    editor = await PlanEditor.open(pages, graph)
+    before = await editor.saved()
+    assert EDGE_DATA.items() <= before["edges"][0]["data"].items()
+    panel = await editor.select("Draft")
+    await panel.get_by_role("textbox", name="Model", exact=True).fill("gpt-4o-mini")
+    after = await editor.saved()
+    assert after["edges"] == before["edges"]
+    assert after["nodes"][1]["data"] == {**before["nodes"][1]["data"], "model": "gpt-4o-mini"}
+
+
+async def test_step_that_is_moved_makes_no_revision(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    before = await editor.saved()
+    await editor.drag(editor.card("Facts"), (-20, -60))
+    after = await editor.saved()
+    assert after["nodes"][0].pop("ui")["position"]
+    assert (after["nodes"], after["hash"]) == (before["nodes"], before["hash"])
+    assert [number for number, _ in await editor.authors()] == [2, 1]
+    await editor.page.reload()
+    await editor.card("Facts").click()
+    await editor.page.keyboard.press("Shift+ArrowRight")
+    moved = await editor.stored_node("facts")
+    await editor.page.get_by_role("button", name="Tidy up").click()
+    assert moved["ui"]["position"]
+    assert "position" not in ((await editor.stored_node("facts")).get("ui") or {})
+
+
+async def test_step_is_added_by_typing_its_type(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    await editor.add_step("conditional")
+    await expect(editor.panel).to_have_attribute("aria-label", "Settings of conditional")
+    await expect(editor.panel).to_contain_text("it does not change what the step does")
+    await expect(editor.panel).not_to_contain_text("become the prompt")
+    plan = await editor.saved()
+    assert ids(plan) == ["facts", "draft", "other", "conditional"]
+    assert plan["nodes"][-1]["type"] == "conditional"
+
+
+async def test_keys_that_follow_at_once_on_a_closed_form_are_heard(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    panel = await editor.select("Draft")
+    await panel.get_by_role("textbox", name="Task", exact=True).focus()
+    await editor.page.evaluate(
+        """() => {
+          for (const key of ["Escape", "n"]) {
+            const at = document.activeElement;
+            at.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+          }
+        }"""
+    )
+    await rendered(editor.page)
+    await expect(editor.page.get_by_role("textbox", name="Find a type")).to_be_focused()
+
+
+async def test_plan_without_steps_begins_with_start_and_agent(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages, {"nodes": [], "edges": []})
+    await editor.page.get_by_role("button", name="Begin with").click()
+    await expect(editor.panel).to_have_attribute("aria-label", "Settings of Agent")
+    plan = await editor.saved()
+    assert [node["type"] for node in plan["nodes"]] == ["start", "agent"]
+    assert [(edge["source"], edge["target"]) for edge in plan["edges"]] == [("start", "agent")]
+
+
+async def test_steps_are_connected_with_the_mouse(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    await expect(editor.socket("other", "flow:output")).to_be_visible()
+    await editor.drag(editor.socket("other", "flow:output"), editor.socket("draft", "flow:input"))
+    plan = await editor.saved()
+    (edge,) = (edge for edge in plan["edges"] if edge["source"] == "other")
+    assert (edge["sourceHandle"], edge["target"], edge["targetHandle"]) == (
+        "output", "draft", "input",
+    )  # fmt: skip
+    assert set(edge["data"]) == {"channel", "sourceType", "targetType"}
+    assert edge["data"]["channel"] == "flow"
+
+
+async def test_ports_of_two_channels_are_not_connected(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    before = await editor.saved()
+    await expect(editor.socket("draft", "link:model")).to_be_visible()
+    await editor.drag(editor.socket("other", "flow:output"), editor.socket("draft", "link:model"))
+    await expect(editor.page.get_by_text("is a flow port").first).to_be_visible()
+    assert (await editor.saved())["edges"] == before["edges"]
+
+
+async def test_dependency_is_added_and_removed_by_keyboard(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    panel = await editor.select("Draft")
+    await panel.get_by_role("tab", name="Settings").focus()
+    await editor.page.keyboard.press("ArrowRight")
+    form = panel.get_by_role("region", name="Add a dependency")
+    await form.get_by_label("Step", exact=True).focus()
+    await editor.page.keyboard.type("Other")
+    await form.get_by_role("button", name="Add dependency").focus()
+    await editor.page.keyboard.press("Enter")
+    depends = panel.get_by_role("region", name="Depends on", exact=True)
+    await expect(depends.get_by_role("listitem")).to_have_count(2)
+    await expect(depends.get_by_role("listitem").last).to_contain_text("Data → Data")
+    plan = await editor.saved()
+    assert [edge["source"] for edge in plan["edges"]] == ["facts", "other"]
+    await depends.get_by_role("button", name="Remove the wire from facts").focus()
+    await editor.page.keyboard.press("Enter")
+    assert [edge["source"] for edge in (await editor.saved())["edges"]] == ["other"]
+
+
+async def test_steps_are_removed_undone_duplicated_and_pasted(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    keyboard = editor.page.keyboard
+    await editor.select("Facts")
+    await keyboard.press("Delete")
+    plan = await editor.saved()
+    assert (ids(plan), plan["edges"]) == (["draft", "other"], [])
+    await keyboard.press("Control+z")
+    plan = await editor.saved()
+    assert sorted(ids(plan)) == ["draft", "facts", "other"]
+    assert [edge["data"] for edge in plan["edges"]] == [EDGE_DATA]
+    await keyboard.press("Control+Shift+z")
+    assert ids(await editor.saved()) == ["draft", "other"]
+    await editor.select("Other")
+    await keyboard.press("Control+d")
+    plan = await editor.saved()
+    assert ids(plan) == ["draft", "other", "other_2"]
+    assert plan["nodes"][2]["data"] == plan["nodes"][1]["data"]
+    await keyboard.press("Control+c")
+    await keyboard.press("Control+v")
+    assert ids(await editor.saved()) == ["draft", "other", "other_2", "other_3"]
+
+
+async def test_step_is_found_by_a_word_of_its_task(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    await editor.page.get_by_role("button", name="Find a step").click()
+    await expect(editor.page.get_by_label("Name, id or task of a step")).to_be_focused()
+    await editor.page.keyboard.type("do draft")
+    await editor.page.keyboard.press("Enter")
+    await expect(editor.panel).to_have_attribute("aria-label", "Settings of Draft")
+
+
+async def test_new_id_of_a_step_is_followed_by_edges_and_expressions(pages: Pages) -> None:
+    graph = {**GRAPH, "nodes": [*GRAPH["nodes"]]}
+    graph["nodes"][2] = {**graph["nodes"][2], "data": {"text": "{{ nodes['facts'] }}"}}
+    editor = await PlanEditor.open(pages, graph)
+    panel = await editor.select("Facts")
+    await panel.get_by_role("textbox", name="Id", exact=True).fill("known_facts")
+    async with editor.page.expect_response(lambda response: response.request.method == "PATCH"):
+        await editor.page.keyboard.press("Enter")
+    await expect(panel.get_by_role("textbox", name="Id", exact=True)).to_have_value("known_facts")
+    plan = await editor.saved()
+    assert ids(plan) == ["known_facts", "draft", "other"]
+    assert plan["edges"][0]["source"] == "known_facts"
+    assert "known_facts" in plan["nodes"][2]["data"]["text"]
+    assert [number for number, _ in await editor.authors()] == [3, 2, 1]
+
+
+# -- problems, JSON, files --------------------------------------------------------------------------
+
+
+async def test_error_stands_at_its_step_and_prevents_a_run(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    await editor.drag(editor.socket("draft", "flow:output"), editor.socket("draft", "flow:input"))
+    await expect(
+        editor.page.get_by_text("A step cannot depend on itself.", exact=True)
+    ).to_be_visible()
+    cycle = {"source": "draft", "target": "facts", "data": {"channel": "flow"}}
+    await patch_plan(editor.page, editor.plan_id, {"op": "add_edge", "edge": cycle})
+    await editor.visit()
+    problems = editor.page.get_by_role("region", name="Problems")
+    await expect(problems.get_by_text("1 error")).to_be_visible()
+    await expect(editor.page.get_by_text("Fix 1 error to run")).to_be_visible()
+    run = editor.page.get_by_role("button", name="Run", exact=True)
+    await expect(run).to_be_disabled()
+    await editor.page.keyboard.press(RUN_KEYS)
+    await expect(editor.page.get_by_text("Fix 1 error to run.", exact=True)).to_be_visible()
+    assert editor.plan_id in editor.page.url
+
+
+async def test_forecast_follows_the_graph_and_comes_back_with_a_correction(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    problems = editor.page.get_by_role("region", name="Problems")
+    await expect(problems.get_by_text("2 waves")).to_be_visible()
+    await editor.select("Draft")
+    await editor.page.keyboard.press("Delete")
+    await expect(problems.get_by_text("1 wave")).to_be_visible()
+    await editor.saved()
+    misspelt = {"id": "late", "type": "txet", "data": {"text": "Steam."}}
+    await patch_plan(editor.page, editor.plan_id, {"op": "add_node", "node": misspelt})
+    await editor.visit()
+    await expect(problems.get_by_text("1 error")).to_be_visible()
+    await expect(problems.get_by_text("1 wave")).to_have_count(0)
+    await problems.get_by_role("button", name="Use type text").click()
+    await expect(problems.get_by_text("1 wave")).to_be_visible()
+    assert [node["type"] for node in (await editor.saved())["nodes"]] == ["text"] * 3
+
+
+async def test_problem_leads_to_its_step(pages: Pages) -> None:
+    nodes = [
+        {
+            "id": "asked",
+            "type": "approval",
+            "name": "Asked",
+            "data": {"prompt": "Well?", "timeoutS": -1},
+        }
+    ]
+    editor = await PlanEditor.open(pages, {"nodes": nodes, "edges": []})
+    await expect(editor.page.get_by_title("It has an error")).to_be_visible()
+    problems = editor.page.get_by_role("region", name="Problems")
+    await problems.get_by_role("button", name="Show").first.click()
+    await expect(editor.panel).to_have_attribute("aria-label", "Settings of Asked")
+    await expect(editor.panel.locator("[aria-invalid=true]")).to_have_count(1)
+
+
+async def test_json_and_canvas_show_the_same_plan(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    views = editor.page.get_by_role("radiogroup", name="Show the plan as")
+    text = editor.page.get_by_role("textbox", name="The plan as JSON")
+    await views.get_by_text("JSON").click()
+    await expect(text).to_contain_text("Water boils.")
+    graph = {"nodes": [{**GRAPH["nodes"][0], "name": "Renamed"}], "edges": []}
+    await text.focus()
+    await editor.page.keyboard.press("Control+a")
+    await editor.page.keyboard.insert_text(json.dumps(graph))
+    await views.get_by_text("Canvas").click()
+    panel = await editor.select("Renamed")
+    assert ids(await editor.saved()) == ["facts"]
+    await panel.get_by_role("textbox", name="Name", exact=True).fill("Renamed again")
+    await views.get_by_text("JSON").click()
+    await expect(text).to_contain_text("Renamed again")
+    await text.focus()
+    await editor.page.keyboard.press("Control+a")
+    await editor.page.keyboard.insert_text('{"nodes": [{}], "edges": []}')
+    await expect(editor.page.get_by_text("Not taken yet: nodes[0]")).to_be_visible()
+    assert ids(await editor.saved()) == ["facts"]
+
+
+async def test_plan_is_exported_and_imported(pages: Pages, tmp_path: Path) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await page.get_by_role("button", name="More").click()
+    async with page.expect_download() as download:
+        await page.get_by_role("menuitem", name="Export as a JSON file").click()
+    file = tmp_path / "plan.json"
+    await (await download.value).save_as(file)
+    exported = json.loads(file.read_text("utf-8"))
+    stored = await editor.saved()
+    assert {name: stored[name] for name in ("title", "nodes", "edges")} == exported
+    file.write_text(json.dumps({**exported, "title": "From a file", "edges": []}), "utf-8")
+    await page.get_by_role("button", name="More").click()
+    async with page.expect_file_chooser() as chooser:
+        await page.get_by_role("menuitem", name="Import a JSON file").click()
+    await (await chooser.value).set_files(file)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("From a file")
+    assert (await editor.saved())["edges"] == []
+
+
+# -- saving -----------------------------------------------------------------------------------------
+
+
+async def test_two_editors_of_one_plan_lose_nothing(pages: Pages) -> None:
+    pages.errors.expect(CHANGED)
+    one = await PlanEditor.open(pages)
+    two = await PlanEditor(await pages.open(), one.plan_id).visit()
+    first, second = await one.select("Facts"), await two.select("Other")
+    await first.get_by_role("textbox", name="Name", exact=True).fill("Facts of one")
+    await second.get_by_role("textbox", name="Name", exact=True).fill("Other of two")
+    await one.saved()
+    plan = await two.saved()
+    assert [node["name"] for node in plan["nodes"]] == ["Facts of one", "Draft", "Other of two"]
+    assert await one.authors() == [(4, "person"), (3, "person"), (2, "api"), (1, "planner")]
+    for editor in (one, two):
+        await editor.page.keyboard.press("Escape")
+        await editor.add_step("conditional")
+    await one.saved()
+    assert ids(await two.saved())[3:] == ["conditional", "conditional_2"]
+    assert (await two.authors())[0] == (6, "person")
+
+
+async def test_change_of_a_step_that_somebody_else_has_removed_is_named(pages: Pages) -> None:
+    pages.errors.expect(CHANGED)
+    editor = await PlanEditor.open(pages)
+    panel = await editor.select("Facts")
+    await patch_plan(editor.page, editor.plan_id, {"op": "remove_node", "id": "facts"})
+    await panel.get_by_role("textbox", name="Name", exact=True).fill("Known facts")
+    await expect(editor.page.get_by_role("alert")).to_contain_text("the change of Known facts")
+    await expect(editor.card("Known facts")).to_have_count(0)
+    assert ids(await editor.saved()) == ["draft", "other"]
+    await editor.page.get_by_role("button", name="Understood").click()
+    await expect(editor.page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_earlier_revision_is_restored_and_that_is_undone(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await editor.select("Facts")
+    await page.keyboard.press("Delete")
+    await editor.saved()
+    await page.get_by_role("button", name="Compare").click()
+    differences = page.get_by_role("region", name="Revision 2 to 3")
+    await expect(differences.get_by_text("Facts", exact=True)).to_be_visible()
+    await expect(differences.get_by_text("Facts → Draft")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(differences).to_have_count(0)
+    await expect(page.get_by_role("button", name="Compare")).to_be_focused()
+    await page.get_by_role("button", name="Restore 2").click()
+    await expect(editor.card("Facts")).to_be_visible()
+    plan = await editor.saved()
+    assert (ids(plan), plan["edges"][0]["data"]) == (ids(dict(GRAPH)), EDGE_DATA)
+    assert (await editor.authors())[0] == (4, "person")
+    await page.keyboard.press("Control+z")
+    await expect(editor.card("Facts")).to_have_count(0)
+    assert ids(await editor.saved()) == ["draft", "other"]
+
+
+async def test_every_revision_can_be_chosen(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    for number in range(6):
+        await patch_plan(
+            editor.page, editor.plan_id, {"op": "set_title", "title": f"Title {number}"}
+        )
+    await editor.visit()
+    await editor.page.get_by_role("button", name="Earlier revisions").click()
+    await editor.page.get_by_role("menuitem", name="Revision 2, by a program").click()
+    await editor.page.set_viewport_size({"width": 1280, "height": 800})
+    restore = editor.page.get_by_role("button", name="Restore 2")
+    await expect(restore).to_be_in_viewport(ratio=1)
+
+
+async def test_changes_are_saved_when_the_page_is_left(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    panel = await editor.select("Facts")
+    await panel.get_by_role("textbox", name="Name", exact=True).fill("Known facts")
+    async with editor.page.expect_response(
+        lambda response: response.request.method == "PATCH"
+    ) as saved:
+        await editor.page.get_by_role("link", name="New", exact=True).click()
+    assert (await saved.value).ok
+    assert (await editor.stored())["nodes"][0]["name"] == "Known facts"
+
+
+async def test_changes_are_saved_when_the_tab_is_closed(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    other = await PlanEditor(await pages.open(), editor.plan_id).visit()
+    panel = await editor.select("Facts")
+    await panel.get_by_role("textbox", name="Name", exact=True).fill("Known facts")
+    editor.page.once("dialog", lambda dialog: dialog.accept())
+    await editor.page.close(run_before_unload=True)
+    await expect(other.card("Facts")).to_be_visible()
+    await other.page.reload()
+    await expect(other.card("Known facts")).to_be_visible()
+
+
+async def test_changes_are_kept_while_the_service_is_down(
+    pages: Pages, service: WebService
+) -> None:
+    pages.errors.expect(LOST)
+    editor = await PlanEditor.open(pages, before_load=lambda opened: opened.clock.install())
+    panel = await editor.select("Facts")
+    await editor.saved()
+    service.proxy.cut()
+    await panel.get_by_role("textbox", name="Name", exact=True).fill("Known facts")
+    await expect(editor.page.get_by_text("Not saved")).to_be_visible()
+    service.proxy.restore()
+    await editor.page.clock.fast_forward(5_000)
+    plan = await editor.saved()
+    assert plan["nodes"][0]["name"] == "Known facts"
+    assert [number for number, _ in await editor.authors()] == [3, 2, 1]
+
+
+# -- flows and runs ---------------------------------------------------------------------------------
+
+
+async def test_plan_is_saved_as_a_flow(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await page.get_by_role("button", name="Save as flow").click()
+    dialog = page.get_by_role("dialog", name="Save as flow")
+    await dialog.get_by_label("Name").fill("Water")
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Save the flow").click()
+    await expect(page.get_by_text("Saved as the flow “Water”.", exact=True)).to_be_visible()
+    flows = (await (await page.request.get("/api/flows")).json())["flows"]
+    assert "Water" in [flow["name"] for flow in flows]
+    await page.get_by_role("button", name="Open it").click()
+    await page.wait_for_url("**/flows/*")
+    await expect(page.get_by_role("heading", name="Water", level=1)).to_be_visible()
+
+
+async def test_what_is_not_saved_yet_is_saved_before_the_run(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    panel = await editor.select("Draft")
+    await panel.get_by_role("textbox", name="Task", exact=True).fill("Do draft anew.")
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.wait_for_url("**/runs/*")
+    events = await stored_events(page, page.url.rpartition("/")[2])
+    assert events[-1] == "execution.completed"
+    assert "Do draft anew." in model.prompts[0]
+    assert await editor.authors() == [(3, "person"), (2, "api"), (1, "planner")]
+
+
+async def test_plan_may_be_approved_before_its_run_starts(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await page.get_by_role("switch", name="Approve first").check()
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.wait_for_url("**/runs/*")
+    await expect(page.get_by_role("button", name="Approve").first).to_be_visible()
+    assert model.prompts == []
+
+
+async def press_until_focused(page: Page, key: str, name: str) -> None:
+    """Press a key until an element whose name begins so has the focus."""
+    for _ in range(60):
+        await page.keyboard.press(key)
+        focused = page.locator(":focus")
+        if await focused.count():
+            label = await focused.get_attribute("aria-label") or await focused.inner_text()
+            if label.strip().startswith(name):
+                return
+    pytest.fail(f"no {key} leads to {name!r}")
+
+
+async def test_plan_is_changed_and_run_by_keyboard_alone(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await expect(editor.card("Facts")).to_be_visible()
+    await press_until_focused(page, "Tab", "Facts")
+    await page.keyboard.press("ArrowRight")
+    await expect(editor.card("Draft")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(editor.panel).to_be_focused()
+    await press_until_focused(page, "Tab", "Settings")
+    for _ in range(2):
+        await page.keyboard.press("Tab")
+    await expect(editor.panel.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("By keyboard")
+    await page.keyboard.press("Escape")
+    await expect(editor.card("By keyboard")).to_be_focused()
+    await page.keyboard.press(RUN_KEYS)
+    await page.wait_for_url("**/runs/*")
+    assert (await editor.stored())["nodes"][1]["name"] == "By keyboard"
+
+
+@every_width
+async def test_editor_is_usable(pages: Pages, width: str) -> None:
+    editor = await PlanEditor.open(pages)
+    await expect(editor.card("Draft")).to_be_visible()
+    await expect(editor.page.get_by_text("2 waves")).to_have_count(1)
+    await assert_screen_is_usable(editor.page, "editor", width)
+    panel = await editor.select("Draft")
+    await assert_screen_is_usable(editor.page, "editor-step", width)
+    for tab in ("Depends on", "Policy", "JSON"):
+        await panel.get_by_role("tab", name=tab).click()
+        await assert_accessible(editor.page)
+    for shape in ("Table", "JSON"):
+        await editor.page.get_by_role("radio", name=shape).check()
+        await assert_screen_is_usable(editor.page, f"editor-{shape.lower()}", width)

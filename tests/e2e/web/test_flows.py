@@ -1,0 +1,157 @@
+"""Flows in the browser: a plan is kept under a name, run with inputs, changed, brought back, moved as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Page, expect
+
+from tests.support.browser.accessibility import assert_screen_is_usable, every_width
+from tests.support.browser.chromium import Pages
+from tests.support.browser.scripted_model import ScriptedModel
+from tests.support.browser.steps import make_plan
+
+GREETING: dict[str, Any] = {
+    "nodes": [
+        {"id": "start", "type": "start", "name": "Whom", "data": {"initialInput": "all"}},
+        {"id": "hello", "type": "text", "name": "Hello", "data": {"text": "Dear {{ input }}"}},
+    ],
+    "edges": [{"source": "start", "target": "hello", "data": {"channel": "flow"}}],
+}
+
+
+async def save_flow(page: Page, name: str) -> str:
+    """Save the greeting as a flow over HTTP; return its id."""
+    body = {"name": name, "description": "Greets somebody", "graph": GREETING}
+    answer = await page.request.post("/api/flows", data=body)
+    assert answer.ok, await answer.text()
+    return str((await answer.json())["flow_id"])
+
+
+async def flow(page: Page, flow_id: str) -> dict[str, Any]:
+    """Return a flow as the service has it."""
+    return dict(await (await page.request.get(f"/api/flows/{flow_id}")).json())
+
+
+async def test_plan_becomes_a_flow_that_is_run(page: Page, model: ScriptedModel) -> None:
+    model.replies = {"Do last": "All of it is done."}
+    await make_plan(page)
+    await page.goto("/flows")
+    await (
+        page.get_by_role("button", name="New flow")
+        .or_(page.get_by_role("button", name="Save a plan as a flow"))
+        .click()
+    )
+    dialog = page.get_by_role("dialog", name="New flow")
+    await dialog.get_by_label("Begin with").select_option(index=1)
+    await expect(dialog.get_by_label("Name")).to_have_value("Two steps and a last one")
+    await dialog.get_by_label("Name").fill("Three things")
+    await dialog.get_by_role("button", name="Save the flow").click()
+    await expect(page.get_by_role("heading", name="Three things", level=1)).to_be_visible()
+    await expect(page.get_by_role("region", name="Plan as waves")).to_contain_text("Second")
+    await page.get_by_role("button", name="Run").click()
+    await page.wait_for_url("**/runs/*")
+    await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("All of it is done.")
+
+
+async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(page: Page) -> None:
+    await save_flow(page, "Greet by keys")
+    await page.goto("/settings")
+    await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+    await page.keyboard.press("g")
+    await page.keyboard.press("f")
+    await page.wait_for_url("**/flows")
+    link = page.get_by_role("link", name="Run Greet by keys")
+    await link.focus()
+    await page.keyboard.press("Enter")
+    field = page.get_by_label("Whom")
+    await expect(field).to_have_attribute("placeholder", "all")
+    await field.focus()
+    await page.keyboard.type("water")
+    await page.keyboard.press("Control+Enter")
+    await page.wait_for_url("**/runs/*")
+    await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Dear water")
+
+
+async def test_flow_is_edited_and_an_old_version_restored(page: Page) -> None:
+    flow_id = await save_flow(page, "Edit me")
+    await page.goto(f"/flows/{flow_id}")
+    await page.get_by_role("link", name="Edit", exact=True).click()
+    await page.get_by_role("radio", name="Table").check()
+    await page.get_by_role("button", name="Hello", exact=True).click()
+    panel = page.get_by_role("complementary")
+    await panel.get_by_label("Text", exact=True).fill("Hi {{ input }}")
+    # What is not saved is not lost by a link.
+    await page.get_by_role("link", name="revision 1").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Stay").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("link", name="revision 2")).to_be_visible()
+    await panel.get_by_label("Id", exact=True).fill("greeting")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("link", name="revision 3").click()
+    await expect(page.get_by_role("list", name="Versions").get_by_role("button")).to_have_count(3)
+    graph = (await flow(page, flow_id))["graph"]
+    assert graph["nodes"][1]["id"] == graph["edges"][0]["target"] == "greeting"
+    assert graph["nodes"][1]["data"] == {"text": "Hi {{ input }}"}
+    await page.get_by_role("button", name="Revision 1").click()
+    await page.get_by_role("button", name="Restore it").click()
+    await expect(page.get_by_text("revision 4,")).to_be_visible()
+    assert (await flow(page, flow_id))["graph"]["nodes"][1]["data"] == {"text": "Dear {{ input }}"}
+
+
+async def test_changes_of_two_people_are_both_kept(pages: Pages) -> None:
+    pages.errors.expect("412")
+    page = await pages.open("/flows")
+    flow_id = await save_flow(page, "Two people")
+    await page.goto(f"/flows/{flow_id}/edit")
+    await page.get_by_role("radio", name="Table").check()
+    await page.get_by_role("button", name="Hello", exact=True).click()
+    await page.get_by_role("complementary").get_by_label("Text", exact=True).fill("Mine")
+    theirs = json.loads(json.dumps(GREETING))
+    theirs["nodes"][0]["data"]["initialInput"] = "theirs"
+    assert (await page.request.put(f"/api/flows/{flow_id}", data={"graph": theirs})).ok
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text("Somebody else has changed this flow").first).to_be_visible()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("link", name="revision 3")).to_be_visible()
+    nodes = (await flow(page, flow_id))["graph"]["nodes"]
+    assert [node["data"] for node in nodes] == [{"initialInput": "theirs"}, {"text": "Mine"}]
+
+
+async def test_flow_is_renamed_exported_deleted_and_imported(page: Page, tmp_path: Path) -> None:
+    flow_id = await save_flow(page, "Old name")
+    await page.goto(f"/flows/{flow_id}")
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_role("menuitem", name="Name and purpose").click()
+    await page.get_by_role("dialog").get_by_label("Name").fill("Moved flow")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", name="Moved flow", level=1)).to_be_visible()
+    await page.get_by_role("button", name="More").click()
+    async with page.expect_download() as started:
+        await page.get_by_role("menuitem", name="Export as a file").click()
+    file = tmp_path / (await started.value).suggested_filename
+    await (await started.value).save_as(file)
+    await page.goto("/flows")
+    await page.get_by_role("button", name="Delete Moved flow").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete the flow").click()
+    await expect(page.get_by_role("link", name="Moved flow")).to_have_count(0)
+    await page.get_by_label("File to import").set_input_files(file)
+    await expect(page.get_by_role("heading", name="Moved flow", level=1)).to_be_visible()
+    await expect(page.get_by_text("Greets somebody")).to_be_visible()
+
+
+@every_width
+async def test_flows_are_usable(pages: Pages, width: str) -> None:
+    page = await pages.open("/flows")
+    flow_id = await save_flow(page, "Look at it")
+    await page.reload()
+    await expect(page.get_by_role("list", name="Flows")).to_be_visible()
+    await assert_screen_is_usable(page, "flows", width)
+    await page.goto(f"/flows/{flow_id}")
+    await expect(page.get_by_label("Whom")).to_be_visible()
+    await assert_screen_is_usable(page, "flow", width)
+    await page.goto(f"/flows/{flow_id}/edit")
+    await expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
+    await assert_screen_is_usable(page, "flow-edit", width)

@@ -1,0 +1,142 @@
+"""What every screen must pass: axe-core without a violation of WCAG 2.2 A and AA, and 400 % zoom."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import Any, Final
+
+import pytest
+from playwright.async_api import Page
+
+from tests.support.browser.chromium import DESKTOP, PHONE, THEMES, ZOOMED, take_screenshot
+from tests.support.browser.steps import rendered
+from tests.support.paths import ROOT
+
+AXE: Final = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+TAGS: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
+_RUN: Final = """
+async (tags) => {
+  const found = await axe.run(document, { runOnly: { type: "tag", values: tags } });
+  return {
+    passes: found.passes.length,
+    violations: found.violations.flatMap((rule) => rule.nodes.map((node) =>
+      `${rule.id} (${rule.help}): ${node.target.join(" ")}: ${node.failureSummary}`)),
+  };
+}
+"""
+
+
+async def assert_accessible(page: Page) -> None:
+    """Check the page as it is now; the failure names each rule and element."""
+    await page.evaluate(_source())
+    found: dict[str, Any] = await page.evaluate(_RUN, list(TAGS))
+    violations: list[str] = found["violations"]
+    assert not violations, "\n\n".join(violations)
+    assert found["passes"], "axe has looked at nothing"
+
+
+async def assert_accessible_in_both_themes(page: Page) -> None:
+    """Check the page as it is now in both themes; it is left in the light one."""
+    for theme in reversed(THEMES):
+        await page.emulate_media(color_scheme=theme)
+        await assert_accessible(page)
+
+
+_TOO_WIDE: Final = """
+() => {
+  if (document.documentElement.scrollWidth <= innerWidth) return [];
+  const wide = [...document.querySelectorAll("body *")]
+    .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
+    .map((element) => `${element.tagName} ${element.className} ${Math.round(element.getBoundingClientRect().right)}`);
+  return wide.length ? wide : ["nothing seen"];
+}
+"""
+
+
+_UNREACHABLE: Final = """
+() => {
+  const isReached = (element) => {
+    element.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    const box = element.getBoundingClientRect();
+    if (box.width < 2 || box.height < 2) return true;  // its label is what one sees
+    const middle = (start, end, most) => (Math.max(start, 0) + Math.min(end, most)) / 2;
+    const at = [middle(box.left, box.right, innerWidth), middle(box.top, box.bottom, innerHeight)];
+    const hit = document.elementFromPoint(...at);
+    return hit && (element.contains(hit) || hit.contains(element) || hit.closest("label")?.contains(element));
+  };
+  return [...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
+    .filter((element) => !element.disabled && !element.closest("[inert], [aria-hidden='true'], .react-flow__nodes"))
+    .filter((element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+    .filter((element) => !isReached(element) && (element.focus(), !isReached(element)))
+    .map((element) => `${element.tagName} ${element.getAttribute("aria-label") ?? element.textContent}`);
+}
+"""
+
+
+_PATIENCE: Final = 50
+"""How often a page is looked at, a tenth of a second apart."""
+
+every_width = pytest.mark.parametrize(
+    "width",
+    [
+        "desktop",
+        pytest.param("phone", marks=pytest.mark.slow),
+        pytest.param("zoomed", marks=pytest.mark.slow),
+    ],
+)
+"""Runs a test of a screen's usability at each width: that of a desk, of a phone, and at 400 % zoom."""
+
+
+async def assert_screen_is_usable(page: Page, name: str, width: str) -> None:
+    """Check a screen in its present state at a width, in both themes.
+
+    It takes a picture of each theme, ``NAME-WIDTH-THEME``, or one of the zoomed page, and leaves the
+    page at its size.
+    """
+    before = page.viewport_size
+    await resize(page, {"desktop": DESKTOP, "phone": PHONE, "zoomed": ZOOMED}[width])
+    if width == "zoomed":
+        await _assert_fits(page)
+        await take_screenshot(page, f"{name}-zoomed")
+        unreachable = await _found_in_the_end(page, _UNREACHABLE)
+        assert not unreachable, f"at 400 % zoom these cannot be brought into view: {unreachable}"
+    else:
+        for theme in THEMES:
+            await page.emulate_media(color_scheme=theme)
+            await assert_accessible(page)
+            await take_screenshot(page, f"{name}-{width}-{theme}")
+        await page.emulate_media(color_scheme=THEMES[0])
+    if width == "phone":
+        await _assert_fits(page)
+    if before is not None:
+        await page.set_viewport_size(before)
+
+
+async def resize(page: Page, size: tuple[int, int]) -> None:
+    """Give the page a size and wait for the frames that it is laid out anew in."""
+    width, height = size
+    await page.set_viewport_size({"width": width, "height": height})
+    await rendered(page)
+
+
+async def _found_in_the_end(page: Page, script: str) -> list[str]:
+    """Return what a script still finds wrong once the page has come to rest after a new size."""
+    found: list[str] = []
+    for _ in range(_PATIENCE):
+        found = await page.evaluate(script)
+        if not found:
+            break
+        await asyncio.sleep(0.1)
+    return found
+
+
+async def _assert_fits(page: Page) -> None:
+    """Check that the page does not scroll sideways (WCAG 1.4.10); the failure names what is too wide."""
+    too_wide = await _found_in_the_end(page, _TOO_WIDE)
+    assert not too_wide, f"at {page.viewport_size} the page scrolls sideways: {too_wide}"
+
+
+@cache
+def _source() -> str:
+    return AXE.read_text("utf-8")

@@ -1,0 +1,74 @@
+"""Revisions and their differences as lines of text."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from planwave.cli.console import CommandConsole
+from planwave.cli.views.revisions import revision_lines, show_revision_difference
+from planwave.storage.records import PlanRevision
+
+AT = "2026-01-01T00:00:00+00:00"
+
+
+def shown(difference: dict[str, Any]) -> list[str]:
+    console = CommandConsole()
+    console.out = Console(file=io.StringIO(), width=200)
+    full = {
+        "plan_id": "p",
+        "a": 1,
+        "b": 2,
+        "title": None,
+        "nodes": [],
+        "edges": [],
+        "reordered": [],
+    }
+    show_revision_difference(console, {**full, **difference})
+    return console.out.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+def test_revision_is_one_safe_line() -> None:
+    revision = PlanRevision("p", 12, "h", "T\x1b[2J\nx", "person", "why\n", AT, 3, 1)
+    first = PlanRevision("p", 1, "h", "T", "planner", "", AT, 1, 0)
+    lines = [line.plain for line in revision_lines([revision, first])]
+    assert lines[0].startswith("12  2026-01-01")
+    assert lines[1].startswith(" 1  2026-01-01")
+    assert "3 steps  draft, 1 error" in lines[0]
+    assert "\x1b" not in lines[0]
+    assert "\n" not in lines[0]
+    assert lines[1].endswith("planner  1 step  T")
+
+
+def test_differences_are_written_field_by_field() -> None:
+    lines = shown(
+        {
+            "title": ["Old", "New"],
+            "nodes": [
+                {"id": "a", "change": "removed", "before": {"id": "a", "type": "text"}},
+                {"id": "b", "change": "changed", "fields": [
+                    {"pointer": "/data/x", "before": {"k": 1}},
+                    {"pointer": "/name", "before": "B", "after": "two\nlines \x1b[2J"},
+                ]},
+            ],
+            "edges": [
+                {"id": None, "change": "added", "after": {"source": "a", "target": "b"}},
+                {"id": "e", "change": "added", "after": {}},
+            ],
+            "reordered": ["nodes"],
+        }
+    )  # fmt: skip
+    assert lines[1:] == [
+        "title", "    - Old", "    + New",
+        "- node a  text",
+        "~ node b", "    /data/x", '    - {', '    -   "k": 1', "    - }", "    /name", "    - B", "    + two",
+        "    + lines [2J",
+        "+ edge None  a to b", "+ edge e", "The nodes have another order.",
+    ]  # fmt: skip
+    assert lines[0].endswith("plan p")
+
+
+def test_no_difference_is_said() -> None:
+    assert shown({})[1:] == ["The graph and the title are the same."]

@@ -1,0 +1,126 @@
+"""Programs that misbehave: none of them hangs a call, fills the memory, or stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import McpError
+from tests.support.mcp.servers import (
+    Marks,
+    hostile_program,
+    no_progress,
+    scripted_program,
+    servers_of,
+)
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Marks:
+    return Marks(tmp_path / "marks")
+
+
+async def start_failure(table: dict[str, Any], **limits: Any) -> McpError:
+    with pytest.raises(McpError) as caught:
+        async with servers_of(limits, box=table).connection("box"):
+            pass
+    assert caught.value.code == "mcp-start-failed"
+    return caught.value
+
+
+async def call(marks: Marks, mode: str, **limits: Any) -> Any:
+    async with servers_of(limits, box=hostile_program(marks, mode)).connection("box") as connection:
+        tool = connection.listed.tools["act"]
+        return await connection.call(tool, {}, key="k", progress=no_progress)
+
+
+async def test_other_output_between_messages_is_put_up_with(marks: Marks) -> None:
+    assert await call(marks, "babble") == "done"
+
+
+async def test_a_message_without_end_ends_the_connection(marks: Marks) -> None:
+    with pytest.raises(McpError, match="a message of more than 4194304 bytes") as caught:
+        await call(marks, "endless")
+    assert caught.value.code == "mcp-connection-lost"
+    await marks.all_gone()
+
+
+async def test_a_flood_of_messages_ends_with_the_time_of_the_call(marks: Marks) -> None:
+    with pytest.raises(McpError) as caught:
+        await call(marks, "chatty", mcp_call_s=0.3)
+    assert caught.value.code == "mcp-timeout"
+    await marks.all_gone()
+
+
+async def test_an_answer_that_breaks_the_protocol_says_where(marks: Marks) -> None:
+    with pytest.raises(McpError, match=r"tools\.0\.inputSchema\.type is required") as caught:
+        await call(marks, "untyped")
+    assert caught.value.code == "mcp-invalid-answer"
+    await marks.all_gone()
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ({"command": "no-such-program-here"}, "No such file or directory"),
+        ({"command": sys.executable, "cwd": "/no/such/directory"}, "No such file or directory"),
+        ({"command": "/"}, "Permission denied"),
+    ],
+)
+async def test_a_program_that_cannot_be_started_says_why(table: Any, reason: str) -> None:
+    assert reason in (await start_failure(table)).message
+
+
+async def test_a_program_that_exits_says_how_and_what_it_wrote_last(
+    marks: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    error = await start_failure(hostile_program(marks, "exit"))
+    assert "its program exited with status 7 (it wrote: cannot read [31m the file)" in error.message
+    assert "MCP server box: cannot read [31m the file" in caplog.messages
+
+
+async def test_a_program_gets_the_named_variables_and_a_few_usual_ones(
+    marks: Marks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-servers")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    table = scripted_program(marks, OWN="1") | {"pass_env": ["GIVEN"]}
+    environment = {"GIVEN": "2", "OTHER": "3"}
+    async with servers_of(environment=environment, box=table).connection("box") as connection:
+        tool = connection.listed.tools["environment"]
+        names = await connection.call(tool, {}, key="k", progress=no_progress)
+    assert isinstance(names, str)
+    usual = {"HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "USER"}
+    usual |= {"LANGUAGE", "TMPDIR", "TZ"}
+    assert set(names.split()) - usual == {"GIVEN", "MARK", "OWN"}
+
+
+async def test_values_of_variables_are_in_no_log_and_no_error(
+    marks: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    table = scripted_program(marks, SECRET="hunter-2-hunter")
+    async with servers_of(box=table).connection("box") as connection:
+        tool = connection.listed.tools["leak"]
+        with pytest.raises(McpError, match=r"bad value \*\*\*"):
+            await connection.call(tool, {"name": "SECRET"}, key="k", progress=no_progress)
+    assert any("the value is ***" in line for line in caplog.messages)
+    assert "hunter-2" not in caplog.text
+    assert "hunter-2" not in repr(servers_of(box=table)._tables)
+
+
+async def test_closing_twenty_connections_at_once_leaves_nothing(marks: Marks) -> None:
+    async def use() -> None:
+        assert await call(marks, "plain") == "done"
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(20):
+            group.create_task(use())
+    await marks.all_gone()
+    assert len(marks.pids) == 20

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.nodes.agents.tool import ToolError
+from planwave.providers.protocols import ModelReply, ModelRequest, Usage
+from planwave.settings import Limits
+from tests.support.nodes.agent_runs import (
+    agent_graph,
+    calls,
+    run_agents,
+    scripted,
+    tool,
+)
+from tests.support.nodes.nested_graphs import node_document
+
+NUMBERS = {"x": {"type": "integer"}, "y": {"type": "integer"}}
+
+
+async def add(x: int, y: int) -> int:
+    return x + y
+
+
+ADD = tool("add", add, fields=NUMBERS)
+
+
+def texts(request: ModelRequest) -> list[tuple[str, str]]:
+    return [(turn.role, turn.text) for turn in request.messages]
+
+
+async def test_result_of_a_call_goes_back_to_the_model() -> None:
+    script = scripted(calls(("add", {"x": 2, "y": 3}), text="Let me see."), "It is 5.")
+    run = await run_agents(agent_graph(), script, ADD)
+    result, requests, _ = run
+    assert result.text == "It is 5."
+    assert [spec.name for spec in requests[0].tools] == ["add"]
+    assert texts(requests[1]) == [("user", "Go"), ("assistant", "Let me see."), ("tool", "5")]
+    assert requests[1].messages[2].tool_call_id == "c1"
+    start, end = run.events("tool_call_start", "tool_call_end")
+    about = {
+        "call_id": "c1", "parent_call_id": None, "name": "add", "kind": "tool", "path": "a", "depth": 0
+    }  # fmt: skip
+    assert start == ("tool_call_start", {**about, "arguments": {"x": 2, "y": 3}})
+    assert end[1].pop("duration_s") >= 0
+    assert end == ("tool_call_end", {**about, "result": 5})
+
+
+async def test_calls_of_one_reply_run_at_the_same_time_and_are_told_in_order() -> None:
+    both = asyncio.Barrier(2)
+
+    async def meet(name: str) -> str:
+        await both.wait()
+        return name
+
+    script = scripted(calls(("meet", {"name": "one"}), ("meet", {"name": "two"})), "Done.")
+    result, requests, _ = await run_agents(agent_graph(), script, tool("meet", meet))
+    assert result.text == "Done."
+    assert texts(requests[1])[2:] == [("tool", "one"), ("tool", "two")]
+
+
+async def test_calls_run_one_after_the_other_where_they_have_to() -> None:
+    running: list[str] = []
+
+    async def alone(name: str) -> int:
+        running.append(name)
+        await asyncio.sleep(0)
+        return len(running) - running.index(name)
+
+    agent = node_document("a", "agent", userPrompt="Go", parallelTools=False)
+    script = scripted(calls(("alone", {"name": "one"}), ("alone", {"name": "two"})), "Done.")
+    _, requests, _ = await run_agents(agent_graph(agent), script, tool("alone", alone))
+    assert texts(requests[1])[2:] == [("tool", "1"), ("tool", "1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ad", {"x": 1}, "there is no tool 'ad'. Did you mean 'add'?"),
+        ("add", '{"x": 1', "the arguments are not valid JSON"),
+        ("add", "[1]", "the arguments are an object, not an array"),
+        ("add", {"x": "one"}, "the arguments do not fit the tool: /x: the value is not of type"),
+        ("add", {"x": 1}, "TypeError"),
+    ],
+)
+async def test_call_that_cannot_be_made_is_an_error_that_the_model_sees(
+    name: str, arguments: Any, message: str
+) -> None:
+    run = await run_agents(agent_graph(), scripted(calls((name, arguments)), "Sorry."), ADD)
+    result, requests, _ = run
+    assert result.text == "Sorry."
+    (_, text) = texts(requests[1])[-1]
+    assert text.startswith("Error: ")
+    assert message in text
+    assert requests[1].messages[-1].is_error
+    ((_, data),) = run.events("tool_call_error")
+    assert data["call_id"] == "c1"
+    assert message in data["error"]["message"]
+
+
+async def test_error_of_a_tool_is_for_the_model() -> None:
+    async def fail() -> None:
+        raise ToolError("the ticket is closed", code="closed")
+
+    result, requests, _ = await run_agents(
+        agent_graph(), scripted(calls(("close", {})), "It is closed."), tool("close", fail)
+    )
+    assert result.text == "It is closed."
+    assert texts(requests[1])[-1] == ("tool", "Error: the ticket is closed")
+
+
+async def test_tool_that_takes_too_long_is_cut_off() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    result, requests, _ = await run_agents(
+        agent_graph(),
+        scripted(calls(("hang", {})), "Never mind."),
+        tool("hang", hang, timeout_s=0.01),
+    )
+    assert result.text == "Never mind."
+    assert texts(requests[1])[-1] == ("tool", "Error: the tool did not answer within 0.01 s")
+
+
+async def test_agent_that_asks_for_calls_without_end_is_stopped() -> None:
+    agent = node_document("a", "agent", userPrompt="Go", maxSteps=3)
+    result, requests, _ = await run_agents(
+        agent_graph(agent), lambda _: calls(("add", {"x": 1, "y": 1})), ADD
+    )
+    assert result.error is not None
+    assert result.error["code"] == "max-steps"
+    assert len(requests) == 3
+
+
+async def test_limit_of_rounds_holds_for_all_agents() -> None:
+    agent = node_document("a", "agent", userPrompt="Go", maxSteps=9)
+    result, requests, _ = await run_agents(
+        agent_graph(agent),
+        lambda _: calls(("add", {"x": 1, "y": 1})),
+        ADD,
+        limits=Limits(tool_rounds=2),
+    )
+    assert result.error is not None
+    assert result.error["code"] == "max-steps"
+    assert len(requests) == 2
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"age": {"type": "integer"}},
+    "required": ["age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("reply", ['{"age": 4}', '```json\n{"age": 4}\n```'])
+async def test_result_fits_the_schema(reply: str) -> None:
+    agent = node_document("a", "agent", userPrompt="Go", outputSchema=SCHEMA)
+    result, requests, _ = await run_agents(agent_graph(agent, kit_of=()), scripted(reply))
+    assert result.outputs["a"]["output"].value == {"age": 4}
+    assert requests[0].schema == SCHEMA
+
+
+async def test_reply_that_does_not_fit_is_repaired_once() -> None:
+    agent = node_document("a", "agent", userPrompt="Go", outputSchema=SCHEMA)
+    result, requests, _ = await run_agents(
+        agent_graph(agent, kit_of=()), scripted('{"age": "old"}', '{"age": 4}')
+    )
+    assert result.outputs["a"]["output"].value == {"age": 4}
+    role, text = texts(requests[1])[-1]
+    assert role == "user"
+    assert "/age" in text
+
+
+async def test_second_reply_that_does_not_fit_fails_with_what_is_wrong() -> None:
+    agent = node_document("a", "agent", userPrompt="Go", outputSchema=SCHEMA)
+    result, requests, _ = await run_agents(
+        agent_graph(agent, kit_of=()), scripted("old", '{"age": "old"}')
+    )
+    assert result.error is not None
+    assert result.error["code"] == "invalid-output"
+    assert '/age: the value is not of type "integer"' in result.error["message"]
+    assert len(requests) == 2
+
+
+async def test_last_reply_that_is_allowed_is_not_repaired() -> None:
+    agent = node_document("a", "agent", userPrompt="Go", outputSchema=SCHEMA, maxSteps=1)
+    result, requests, _ = await run_agents(agent_graph(agent, kit_of=()), scripted("old"))
+    assert result.error is not None
+    assert result.error["code"] == "invalid-output"
+    assert len(requests) == 1
+
+
+async def test_conversation_may_be_wired_into_another_agent() -> None:
+    graph = agent_graph(
+        node_document("a", "agent", userPrompt="Go"),
+        node_document("b", "agent", userPrompt="And now?"),
+    )
+    graph["edges"].append(
+        {
+            "source": "a", "sourceHandle": "messages", "target": "b", "targetHandle": "messages",
+            "data": {"channel": "flow"},
+        }
+    )  # fmt: skip
+
+    def script(request: ModelRequest) -> ModelReply | str:
+        if request.messages and request.messages[-1].text == "Go":
+            return calls(("add", {"x": 1, "y": 2}))
+        return "It is 3." if request.messages else calls(("add", {"x": 1, "y": 2}))
+
+    result, requests, _ = await run_agents(graph, script, ADD)
+    assert result.outputs["b"]["output"].value == "It is 3."
+    last = requests[-1]
+    assert texts(last) == [
+        ("user", "Go"), ("assistant", ""), ("tool", "3"), ("assistant", "It is 3.")
+    ]  # fmt: skip
+    assert last.prompt == "And now?"
+    assert last.messages[1].tool_calls == requests[1].messages[1].tool_calls
+
+
+async def test_usage_of_all_replies_counts() -> None:
+    reply = ModelReply("Done.", "openai", "m", "stop", Usage(5, 7, 0.25))
+    result, _, _ = await run_agents(
+        agent_graph(), scripted(calls(("add", {"x": 1, "y": 1})), reply), ADD
+    )
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (8, 9)

@@ -1,0 +1,423 @@
+"""Spans of executions, read from the exporter of the OpenTelemetry SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from opentelemetry import context
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from planwave.bootstrap import open_service
+from planwave.errors import InputError, NodeError
+from planwave.events import TERMINAL
+from planwave.graph.model import DataValue, Node, Policy, Retry
+from planwave.graph.protocols import ExecutionResult
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.services import NodeServices
+from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
+from tests.support.llm.client_harness import MODELS, ModelClientHarness, model_client_harness
+from tests.support.llm.fake_llm_server import ErrorReply, ReplyStep, TextReply
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.nodes.agent_runs import Kit, Script, agent_graph, calls, scripted, tool
+from tests.support.nodes.held_nodes import FailingNode, HeldNode
+from tests.support.nodes.nested_graphs import graph_document, node_document
+from tests.support.nodes.node_context import services_with
+from tests.support.server.in_process_client import InProcessClient, in_process_client
+from tests.support.service.dependencies import dependencies
+from tests.support.service.spans import KeptSpans, context_of, in_order, traceparent_of
+
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+STATUS = ("planwave.execution.status", "planwave.node.status", "planwave.call.outcome")
+
+
+class FlakyNode:
+    """Fails in its first attempt."""
+
+    node_type = "flaky"
+    template_fields = None
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        if context.attempt == 1:
+            raise NodeError("SECRET of an error", code="made-up")
+        return ExecutionResult({"output": DataValue("text", "SECRET result")})
+
+
+def asking(node_id: str, provider: str = "openai", **more: Any) -> Node:
+    data = {"provider": provider, "model": MODELS[provider], "prompt": "SECRET prompt"}
+    return Node(node_id, "llm", node_id, data={**data, "maxTokens": 9}, **more)
+
+
+def loop_over(items: list[str]) -> Node:
+    body = graph_document(node_document("louder", "text", text="{{ item }}!"))
+    return Node("shout", "loop", "Shout", data={"items": items, "body": body})
+
+
+@asynccontextmanager
+async def models(
+    *replies: ReplyStep,
+) -> AsyncGenerator[tuple[KeptSpans, ModelClientHarness, dict[str, Any]]]:
+    """Give kept spans, a fake provider whose calls are among them, and what a service needs of both."""
+    kept = KeptSpans()
+    async with model_client_harness(*replies, open_trace=kept.tracer.open_call) as harness:
+
+        def services(goal: str) -> NodeServices:
+            return NodeServices(harness.client, AnyProvider(), goal)
+
+        yield kept, harness, {"tracer": kept.tracer, "node_services": services}
+
+
+def scripted_models(script: Script) -> Callable[[str], NodeServices]:
+    """Return the services of nodes whose models are a function, for a service."""
+    services, _ = services_with(lambda request: [script(request)])
+    return lambda goal: services
+
+
+class AnyProvider(FakeProviders):
+    """Every provider and model is available."""
+
+    def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        return provider or "openai", model or "gpt"
+
+
+async def test_spans_show_nested_runs_retries_failures_and_model_calls() -> None:
+    graph = make_graph(
+        asking("ask"),
+        loop_over(["a", "b"]),
+        Node("again", "flaky", "Again", policy=Policy(retry=Retry(attempts=2))),
+        Node("never", "broken", "Never"),
+        text_node("after"),
+        edges=[("never", "after")],
+    )
+    overloaded = ErrorReply(503, "server_error")
+    async with models(overloaded, TextReply("SECRET reply")) as (kept, _, parts):
+        service = Service(dependencies(types=[FlakyNode(), FailingNode()], **parts))
+        async with service:
+            record = await service.execute(make_plan(graph))
+            await service.wait(record.execution_id)
+    root = "invoke_workflow"
+    assert kept.tree(*STATUS, "planwave.node.attempt", "error.type") == [
+        (root, "failed", None, None, None, "node-failed"),
+        (f"{root} / node again", None, "completed", None, 2, None),
+        (f"{root} / node again", None, "retrying", None, 1, "made-up"),
+        (f"{root} / node ask", None, "completed", None, 1, None),
+        (f"{root} / node ask / chat gpt-4o-mini", None, None, "completed", None, None),
+        (
+            f"{root} / node ask / chat gpt-4o-mini",
+            None,
+            None,
+            "provider-overloaded",
+            None,
+            "provider-overloaded",
+        ),
+        (f"{root} / node never", None, "failed", None, 1, "node-failed"),
+        (f"{root} / node shout", None, "completed", None, 1, None),
+        (f"{root} / node shout / node louder", None, "completed", None, 1, None),
+        (f"{root} / node shout / node louder", None, "completed", None, 1, None),
+    ]
+
+
+async def test_spans_follow_the_conventions_and_hold_no_text() -> None:
+    async with models(TextReply("SECRET reply")) as (kept, _, parts):
+        graph = make_graph(asking("ask"), Node("again", "flaky", "Again"))
+        async with Service(dependencies(types=[FlakyNode()], **parts)) as service:
+            record = await service.execute(make_plan(graph))
+            await service.wait(record.execution_id)
+    (call,), (node,), (execution,) = map(
+        kept.named, ("chat gpt-4o-mini", "node ask", "invoke_workflow")
+    )
+    assert call.kind is SpanKind.CLIENT
+    known = {**(call.attributes or {})}
+    assert 0 < known.pop("planwave.call.cost_usd") < 1
+    assert known == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "gpt-4o-mini",
+        "gen_ai.request.max_tokens": 9,
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 7,
+        "planwave.call.outcome": "completed",
+    }
+    assert node.attributes == {
+        "planwave.node.path": "ask",
+        "planwave.node.name": "ask",
+        "planwave.node.type": "llm",
+        "planwave.node.attempt": 1,
+        "planwave.node.status": "completed",
+    }
+    assert execution.attributes == {
+        "gen_ai.operation.name": "invoke_workflow",
+        "planwave.execution.id": record.execution_id,
+        "planwave.execution.title": "A title",
+        "planwave.execution.status": "failed",
+        "planwave.plan.id": record.plan_id,
+        "planwave.plan.hash": make_plan(graph).hash,
+        "error.type": "made-up",
+    }
+    assert (execution.status.status_code, call.status.status_code) == (
+        StatusCode.ERROR,
+        StatusCode.UNSET,
+    )
+    assert execution.resource.attributes["service.name"] == "planwave"
+    assert _ascend(execution.start_time, node.start_time, call.start_time)
+    assert _ascend(call.end_time, node.end_time, execution.end_time)
+    assert not [span.name for span in kept.ended if "SECRET" in span.to_json()]
+
+
+def _ascend(*times: int | None) -> bool:
+    return list(times) == sorted(time or 0 for time in times)
+
+
+async def test_tool_calls_have_spans_with_what_other_agents_do_below_them() -> None:
+    async def broken(**arguments: Any) -> Any:
+        raise RuntimeError("SECRET error of a tool")
+
+    def reply(request: ModelRequest) -> ModelReply | str:
+        if any(turn.role == "tool" for turn in request.messages):
+            return "SECRET reply"
+        if request.prompt.startswith("Find out"):
+            return calls(("look", {"where": "SECRET"}), ("break", {}), ("nothing", {}))
+        return calls(("look", {"where": "SECRET"}), ("delegate_expert", {"task": "SECRET"}))
+
+    lead = node_document("lead", "agent", userPrompt="Go")
+    expert = node_document("expert", "agent", userPrompt="Find out: {{ input }}")
+    document = agent_graph(lead, expert, edges=[("expert", "lead")], kit_of=("lead", "expert"))
+    kept, kit = KeptSpans(), Kit([tool("look"), tool("break", broken)])
+    parts = dependencies(types=[kit], tracer=kept.tracer, node_services=scripted_models(reply))
+    async with Service(parts) as service:
+        record = await service.execute(make_plan(read_graph(document)[0]))
+        await service.wait(record.execution_id)
+    lead_span = "invoke_workflow / node lead"
+    expert_span = f"{lead_span} / execute_tool delegate_expert / node expert"
+    about = ("gen_ai.tool.call.id", "planwave.tool.kind", "error.type")
+    assert kept.tree(*about) == [
+        ("invoke_workflow", None, None, None),
+        (lead_span, None, None, None),
+        (f"{lead_span} / execute_tool delegate_expert", "c2", "agent", None),
+        (expert_span, None, None, None),
+        (f"{expert_span} / execute_tool break", "c2", "tool", "tool-failed"),
+        (f"{expert_span} / execute_tool look", "c1", "tool", None),
+        (f"{lead_span} / execute_tool look", "c1", "tool", None),
+    ]
+    (failed,) = kept.named("execute_tool break")
+    assert (failed.kind, failed.status.status_code) == (SpanKind.INTERNAL, StatusCode.ERROR)
+    assert failed.attributes == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "break",
+        "gen_ai.tool.call.id": "c2",
+        "gen_ai.tool.type": "function",
+        "planwave.tool.kind": "tool",
+        "error.type": "tool-failed",
+    }
+    assert not [span.name for span in kept.ended if "SECRET" in span.to_json()]
+
+
+async def test_tool_call_that_is_cut_off_ends_with_its_node() -> None:
+    began, kept = asyncio.Event(), KeptSpans()
+
+    async def hang(**arguments: Any) -> Any:
+        began.set()
+        await asyncio.Event().wait()
+
+    kit, hanging = Kit([tool("hang", hang)]), scripted_models(scripted(calls(("hang", {}))))
+    parts = dependencies(types=[kit], tracer=kept.tracer, node_services=hanging)
+    async with Service(parts) as service:
+        record = await service.execute(make_plan(read_graph(agent_graph())[0]))
+        await began.wait()
+        await service.cancel(record.execution_id)
+        await service.wait(record.execution_id)
+    (call,), (node,) = kept.named("execute_tool hang"), kept.named("node a")
+    assert call.end_time == node.end_time
+    assert (node.attributes or {})["planwave.node.status"] == "cancelled"
+
+
+async def test_paused_execution_continues_in_its_trace() -> None:
+    kept = KeptSpans()
+    approved = make_edge("ask", "after", source_handle="approve")
+    graph = make_graph(
+        Node("ask", "approval", "Ask", data={"prompt": "Go on?"}),
+        text_node("after"),
+        edges=[approved],
+    )
+    async with Service(dependencies(tracer=kept.tracer)) as service:
+        record = await service.execute(make_plan(graph))
+        await service.wait(record.execution_id)
+        root = "invoke_workflow"
+        before = [(root, "paused", None), (f"{root} / node ask", None, "waiting")]
+        assert kept.tree(*STATUS[:2]) == before
+        (request,) = await service.requests(record.execution_id)
+        await service.answer(record.execution_id, request.request_id, {"decision": "approve"})
+        await service.wait(record.execution_id)
+    after = [
+        (root, "completed", None),
+        (f"{root} / node after", None, "completed"),
+        (f"{root} / node ask", None, "completed"),
+    ]
+    assert kept.tree(*STATUS[:2]) == in_order([*before, *after])
+    traces = {context_of(span).trace_id for span in kept.ended}
+    assert traces == {UUID(record.execution_id).int}
+
+
+async def test_interrupted_execution_ends_its_spans_and_continues_in_its_trace(
+    tmp_path: Path,
+) -> None:
+    kept, held = KeptSpans(), HeldNode()
+    more: dict[str, Any] = {"types": [held], "tracer": kept.tracer}
+    async with Service(dependencies(store=SqliteStore.open(tmp_path), **more)) as service:
+        record = await service.execute(make_plan(make_graph(Node("h", "held", "H"))))
+        await held.started.wait()
+        await service.drain(0)
+    root = "invoke_workflow"
+    cut_off = [(root, "executing", None), (f"{root} / node h", None, "running")]
+    assert kept.tree(*STATUS[:2]) == cut_off
+    held.release.set()
+    async with Service(dependencies(store=SqliteStore.open(tmp_path), **more)) as service:
+        await service.recover()
+        assert [event.type async for event in service.watch(record.execution_id)][-1] in TERMINAL
+    done = [(root, "completed", None), (f"{root} / node h", None, "completed")]
+    assert kept.tree(*STATUS[:2]) == in_order([*cut_off, *done])
+    assert len({context_of(span).trace_id for span in kept.ended}) == 1
+
+
+async def test_execution_that_cannot_start_has_a_failed_span(tmp_path: Path) -> None:
+    kept = KeptSpans()
+    parts = dependencies(store=SqliteStore.open(tmp_path), types=[FailingNode()])
+    async with Service(parts) as service:
+        record = await service.create_execution(make_plan(make_graph(Node("x", "broken", "X"))))
+    parts = dependencies(store=SqliteStore.open(tmp_path), tracer=kept.tracer)
+    async with Service(parts) as service:
+        await service.start(record.execution_id)
+        await service.wait(record.execution_id)
+    assert kept.tree(STATUS[0], "error.type") == [("invoke_workflow", "failed", "graph-invalid")]
+
+
+@asynccontextmanager
+async def api(parts: dict[str, Any]) -> AsyncGenerator[InProcessClient]:
+    made = dependencies(**parts)
+    made = replace(made, catalogue=library_registry(AnyProvider()), providers=AnyProvider())
+    async with in_process_client(made, tracing=True) as client:
+        yield client
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
+async def test_trace_context_goes_from_the_request_to_the_model_call(provider: str) -> None:
+    document = make_graph(asking("ask", provider)).document
+    async with models(TextReply("fine")) as (kept, harness, parts), api(parts) as client:
+        body = {"graph": document, "start": True}
+        headers = {"traceparent": CALLER, "tracestate": "shop=1"}
+        made = await client.post("/api/execute", json=body, headers=headers)
+        assert made.status_code == 202, made.text
+        await client.service.wait(made.json()["execution_id"])
+    (execution,) = kept.named("invoke_workflow")
+    assert execution.parent is not None
+    assert (execution.parent.is_remote, f"{execution.parent.span_id:016x}") == (True, CALLER[36:52])
+    (call,) = kept.named(f"chat {MODELS[provider]}")
+    sent = harness.llm.requests[0].headers
+    assert sent["traceparent"] == traceparent_of(call)
+    assert sent["traceparent"][:35] == CALLER[:35]
+    assert sent["tracestate"] == "shop=1"
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_parent"), [(CALLER, True), (CALLER[:-2] + "xx", False), (None, False)]
+)
+async def test_execution_started_later_has_the_parent_of_its_creation(
+    sent: str | None, is_parent: bool
+) -> None:
+    kept = KeptSpans()
+    async with api({"tracer": kept.tracer}) as client:
+        headers = {} if sent is None else {"traceparent": sent}
+        body = {"graph": make_graph(text_node("a")).document}
+        made = (await client.post("/api/execute", json=body, headers=headers)).json()
+        path = f"/api/execute/{made['execution_id']}/start"
+        await client.post(path, headers={"traceparent": CALLER.replace("b7ad", "ffff")})
+        await client.service.wait(made["execution_id"])
+        forking = f"/api/executions/{made['execution_id']}/fork"
+        fork = await client.post_json(forking, {"start": True}, 202)
+        await client.service.wait(fork["execution_id"])
+    execution, forked = kept.named("invoke_workflow")
+    parent = None if execution.parent is None else f"{execution.parent.span_id:016x}"
+    assert parent == (CALLER[36:52] if is_parent else None)
+    assert forked.parent is None, "the request that forks has no trace"
+    assert (forked.attributes or {})["planwave.execution.parent_id"] == made["execution_id"]
+
+
+async def test_model_call_outside_of_executions_belongs_to_the_trace_of_its_caller() -> None:
+    async with models(TextReply("a plan")) as (kept, harness, _):
+        token = context.attach(TraceContextTextMapPropagator().extract({"traceparent": CALLER}))
+        try:
+            await harness.ask("openai")
+        finally:
+            context.detach(token)
+    (call,) = kept.named("chat gpt-4o-mini")
+    assert call.parent is not None
+    assert f"{call.parent.span_id:016x}" == CALLER[36:52]
+
+
+async def test_spans_are_sent_to_the_collector_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collector() as (url, received):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        settings = Settings(storage_dir=tmp_path / "storage", tracing=True)
+        async with open_service(settings) as service:
+            record = await service.execute(make_plan(make_graph(text_node("a"))))
+            await service.wait(record.execution_id)
+    (path, body), *more = received
+    assert (path, more) == ("/v1/traces", [])
+    (sent,) = ExportTraceServiceRequest.FromString(body).resource_spans
+    assert [span.name for span in sent.scope_spans[0].spans] == ["node a", "invoke_workflow"]
+    names = {each.key: each.value.string_value for each in sent.resource.attributes}
+    assert names["service.name"] == "planwave"
+
+
+@contextmanager
+def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """Serve as an OTLP collector; give its URL, and what it has received."""
+    received: list[tuple[str, bytes]] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", received
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_missing_extra_is_an_error_that_names_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "planwave.service.tracing", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(InputError, match=r"opentelemetry\.sdk\.trace is not installed") as caught:
+        open_service(Settings(storage_dir=tmp_path / "storage", tracing=True))
+    assert caught.value.code == "tracing-unavailable"
+    assert "planwave[otel]" in (caught.value.hint or "")
+    assert not (tmp_path / "storage").exists()

@@ -1,0 +1,52 @@
+import type {
+  ExecutionDigest,
+  ExecutionStatus,
+  ExecutionSummary,
+  UsageResponse,
+} from "@/api/types";
+
+const ENDED: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>([
+  "completed",
+  "failed",
+  "cancelled",
+]);
+
+export function isEnded({ status }: { status: ExecutionStatus }): boolean {
+  return ENDED.has(status);
+}
+
+/** Return whether a run waits for an answer of a person. */
+export function isWaiting(run: ExecutionSummary): boolean {
+  return !isEnded(run) && run.digest?.waitingForInput === true;
+}
+
+/** Return the statuses of the steps of each wave, for the wave glyph. */
+export function statusesByWave(digest: ExecutionDigest | null | undefined): string[][] {
+  return (digest?.waves ?? []).map((wave) =>
+    Object.entries(wave).flatMap(([status, count]) => Array<string>(count).fill(status)),
+  );
+}
+
+/** Return how long a run has taken, in seconds; null before it starts. `now` is in ms. */
+export function secondsOf(
+  run: Pick<ExecutionSummary, "started_at" | "completed_at">,
+  now: number,
+): number | null {
+  if (run.started_at === null) return null;
+  const end = run.completed_at === null ? now : Date.parse(run.completed_at);
+  return Math.max(0, (end - Date.parse(run.started_at)) / 1000);
+}
+
+export function tokensOf(usage: UsageResponse): number {
+  return usage.input_tokens + usage.output_tokens;
+}
+
+/** Return the title of the run, or its goal. */
+export function titleOf(run: { title: string; user_prompt: string }): string {
+  return run.title || run.user_prompt;
+}
+
+/** What a retry of a run does: of a cancelled one nothing need have failed. */
+export function retryLabel(status: string): string {
+  return status === "cancelled" ? "Run the rest" : "Retry failed";
+}

@@ -1,0 +1,199 @@
+import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
+import { call, newKey } from "@/api/http";
+import { queryKeys } from "@/api/queryKeys";
+import type { Operations, PlanResponse } from "@/api/types";
+
+type Body<Name extends keyof Operations> = Operations[Name]["body"];
+
+/** Have everything read again that shows an execution, after it has changed. */
+async function executionChanged(client: QueryClient, executionId: string): Promise<void> {
+  await Promise.all([
+    client.invalidateQueries({ queryKey: queryKeys.allExecutions }),
+    client.invalidateQueries({ queryKey: queryKeys.execution(executionId) }),
+    client.invalidateQueries({ queryKey: queryKeys.requests }),
+    // Its plan has the status of its newest execution.
+    client.invalidateQueries({ queryKey: queryKeys.allPlans }),
+  ]);
+}
+
+async function flowChanged(client: QueryClient, flowId: string): Promise<void> {
+  await Promise.all([
+    client.invalidateQueries({ queryKey: queryKeys.allFlows }),
+    client.invalidateQueries({ queryKey: queryKeys.flow(flowId) }),
+  ]);
+}
+
+// -- plans ------------------------------------------------------------------------------------------
+
+async function planChanged(client: QueryClient, plan: PlanResponse): Promise<void> {
+  client.setQueryData(queryKeys.plan(plan.plan_id), plan);
+  await Promise.all([
+    client.invalidateQueries({ queryKey: queryKeys.allPlans }),
+    client.invalidateQueries({ queryKey: queryKeys.revisions(plan.plan_id) }),
+  ]);
+}
+
+/** Change a plan that still has the hash; otherwise the error has the code `plan-changed`. */
+export function useEditPlan(planId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash, body }: { hash: string; body: Body<"editPlan"> }) =>
+      call("editPlan", { path: { plan_id: planId }, body, ifMatch: hash, outlivesPage: true }),
+    onSuccess: (plan) => planChanged(client, plan),
+  });
+}
+
+/** Give a plan the content of an earlier revision, as a new one. */
+export function useRestoreRevision(planId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash, revision }: { hash: string; revision: number }) =>
+      call("restoreRevision", {
+        path: { plan_id: planId, revision },
+        body: { author: "person" },
+        ifMatch: hash,
+        key: newKey(),
+      }),
+    onSuccess: (plan) => planChanged(client, plan),
+  });
+}
+
+// -- executions -------------------------------------------------------------------------------------
+
+/** Make an execution of a plan, a flow or a graph, and start it with `start`. */
+export function useExecute() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Body<"createExecution">) => call("createExecution", { body, key: newKey() }),
+    onSuccess: (execution) => executionChanged(client, execution.execution_id),
+  });
+}
+
+/** Cancel an execution, or one node of it. */
+export function useCancel(executionId: string) {
+  return useCommand(executionId, (body: Body<"cancelExecution">) =>
+    call("cancelExecution", { path: { execution_id: executionId }, body, key: newKey() }),
+  );
+}
+
+export function usePause(executionId: string) {
+  return useCommand(executionId, () =>
+    call("pauseExecution", { path: { execution_id: executionId }, key: newKey() }),
+  );
+}
+
+export function useResume(executionId: string) {
+  return useCommand(executionId, () =>
+    call("resumeExecution", { path: { execution_id: executionId }, key: newKey() }),
+  );
+}
+
+/** Run failed steps again, as a new execution. */
+export function useRetry(executionId: string) {
+  return useCommand(executionId, (body: Body<"retryExecution">) =>
+    call("retryExecution", { path: { execution_id: executionId }, body, key: newKey() }),
+  );
+}
+
+/** Make a changed execution out of one that has ended or is paused. */
+export function useFork(executionId: string) {
+  return useCommand(executionId, (body: Body<"forkExecution">) =>
+    call("forkExecution", { path: { execution_id: executionId }, body, key: newKey() }),
+  );
+}
+
+export function useDeleteExecution() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (executionId: string) =>
+      call("deleteExecution", { path: { execution_id: executionId } }),
+    onSuccess: (_, executionId) => {
+      client.removeQueries({ queryKey: queryKeys.execution(executionId) });
+      return client.invalidateQueries({ queryKey: queryKeys.allExecutions });
+    },
+  });
+}
+
+export type Answer = { executionId: string; requestId: string; answer: Body<"answerRequest"> };
+
+/** Answer a request of an execution. */
+export function useAnswer() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ executionId, requestId, answer }: Answer) =>
+      call("answerRequest", {
+        path: { execution_id: executionId, request_id: requestId },
+        body: answer,
+        key: newKey(),
+      }),
+    onSettled: (_answer, _error, { executionId }) => executionChanged(client, executionId),
+  });
+}
+
+function useCommand<Given>(
+  executionId: string,
+  mutationFn: (given: Given) => Promise<Operations["startExecution"]["answer"]>,
+) {
+  const client = useQueryClient();
+  return useMutation({ mutationFn, onSuccess: () => executionChanged(client, executionId) });
+}
+
+// -- flows ------------------------------------------------------------------------------------------
+
+export function useCreateFlow() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Body<"createFlow">) => call("createFlow", { body, key: newKey() }),
+    onSuccess: (flow) => flowChanged(client, flow.flow_id),
+  });
+}
+
+/** Change a flow; `version` is the one that was looked at, so that no other change is lost. */
+export function useUpdateFlow(flowId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ version, body }: { version?: string; body: Body<"updateFlow"> }) =>
+      call("updateFlow", { path: { flow_id: flowId }, body, ifMatch: version }),
+    onSuccess: () => flowChanged(client, flowId),
+  });
+}
+
+/** Change a flow that still has the version by operations, such as the new id of a step. */
+export function useEditFlow(flowId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ version, body }: { version: string; body: Body<"editFlow"> }) =>
+      call("editFlow", { path: { flow_id: flowId }, body, ifMatch: version }),
+    onSuccess: () => flowChanged(client, flowId),
+  });
+}
+
+export function useDeleteFlow() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (flowId: string) => call("deleteFlow", { path: { flow_id: flowId } }),
+    onSuccess: (_, flowId) => {
+      client.removeQueries({ queryKey: queryKeys.flow(flowId) });
+      return client.invalidateQueries({ queryKey: queryKeys.allFlows });
+    },
+  });
+}
+
+// -- sessions ---------------------------------------------------------------------------------------
+
+/** Turn the token into a session cookie; everything is read again with it. */
+export function useLogin() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (token: string) => call("openSession", { body: { token } }),
+    onSuccess: () => client.invalidateQueries(),
+  });
+}
+
+export function useLogout() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => call("closeSession", {}),
+    onSuccess: () => client.clear(),
+  });
+}

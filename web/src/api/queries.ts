@@ -1,0 +1,277 @@
+import { infiniteQueryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { isEnded } from "@/api/executionSummary";
+import { ApiError, call, NETWORK_FAILURE } from "@/api/http";
+import {
+  type ExecutionFilters,
+  type FlowFilters,
+  type PlanFilters,
+  queryKeys,
+} from "@/api/queryKeys";
+import type { GraphDocument } from "@/api/types";
+
+const ACTIVE_REFRESH_MS = 5_000;
+const REQUESTS_REFRESH_MS = 10_000;
+const DOWNLOAD_REFRESH_MS = 1_000;
+const CATALOG_STALE_MS = 60_000;
+
+/** Return whether to retry a failed query: only if the service was not reached or not ready. */
+export function retryQuery(failures: number, error: unknown): boolean {
+  if (failures >= 3 || !(error instanceof ApiError)) return false;
+  return error.code === NETWORK_FAILURE || error.status === 429 || error.status === 503;
+}
+
+// -- plans ------------------------------------------------------------------------------------------
+
+/** Plans, newest first, page by page. */
+export function usePlans(filters: PlanFilters = {}) {
+  return useInfiniteQuery(
+    infiniteQueryOptions({
+      queryKey: queryKeys.plans(filters),
+      queryFn: ({ pageParam, signal }) =>
+        call("listPlans", { query: { ...filters, cursor: pageParam }, signal }),
+      initialPageParam: null as string | null,
+      getNextPageParam: (page) => page.next_cursor,
+    }),
+  );
+}
+
+export function usePlan(planId: string | null) {
+  return useQuery({
+    queryKey: queryKeys.plan(planId ?? ""),
+    queryFn: ({ signal }) => call("getPlan", { path: { plan_id: planId ?? "" }, signal }),
+    enabled: planId !== null,
+  });
+}
+
+/** The revisions of a plan, newest first. */
+export function useRevisions(planId: string) {
+  return useQuery({
+    queryKey: queryKeys.revisions(planId),
+    queryFn: ({ signal }) => call("listRevisions", { path: { plan_id: planId }, signal }),
+  });
+}
+
+/** A revision of a plan, with its graph. It never changes. */
+export function useRevision(planId: string, revision: number) {
+  return useQuery({
+    queryKey: queryKeys.revision(planId, revision),
+    queryFn: ({ signal }) => call("getRevision", { path: { plan_id: planId, revision }, signal }),
+    enabled: revision > 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** What differs between two revisions of a plan. */
+export function useRevisionDiff(planId: string, revision: number, to: number) {
+  return useQuery({
+    queryKey: queryKeys.revisionDiff(planId, revision, to),
+    queryFn: ({ signal }) =>
+      call("diffRevisions", {
+        path: { plan_id: planId, revision },
+        query: { to },
+        signal,
+      }),
+    enabled: revision > 0 && revision !== to,
+  });
+}
+
+/** The diagnostics and the forecast of a graph; those of the graph before stay until the next response. */
+export function useCheck(graph: GraphDocument | null) {
+  return useQuery({
+    queryKey: queryKeys.check(graph),
+    queryFn: ({ signal }) => call("checkGraph", { body: { graph: graph ?? {} }, signal }),
+    enabled: graph !== null,
+    placeholderData: (previous) => previous,
+    gcTime: 30_000,
+  });
+}
+
+// -- executions -------------------------------------------------------------------------------------
+
+/**
+ * Executions with their digests, newest first, page by page; refreshed while one
+ * on the first page is active. `counts` are on the first page.
+ */
+export function useExecutions({ counts, ...filters }: ExecutionFilters = {}) {
+  return useInfiniteQuery({
+    queryKey: queryKeys.executions({ ...filters, ...(counts && { counts }) }),
+    queryFn: ({ pageParam, signal }) =>
+      call("listExecutions", {
+        query: {
+          digest: true,
+          ...filters,
+          ...(counts && pageParam === null && { counts }),
+          cursor: pageParam,
+        },
+        signal,
+      }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    refetchInterval: ({ state }) =>
+      state.data?.pages[0]?.executions.some((each) => !isEnded(each)) ? ACTIVE_REFRESH_MS : false,
+  });
+}
+
+/** The newest completed execution of a plan, or null. */
+export function useLastCompleted(planId: string | null) {
+  return useQuery({
+    queryKey: queryKeys.lastCompleted(planId ?? ""),
+    queryFn: async ({ signal }) => {
+      const query = { plan_id: planId, status: "completed", limit: 1 } as const;
+      const { executions } = await call("listExecutions", { query, signal });
+      return executions[0] ?? null;
+    },
+    enabled: planId !== null,
+  });
+}
+
+export function useExecution(executionId: string | null) {
+  return useQuery({
+    queryKey: queryKeys.execution(executionId ?? ""),
+    queryFn: ({ signal }) =>
+      call("getExecution", { path: { execution_id: executionId ?? "" }, signal }),
+    enabled: executionId !== null,
+  });
+}
+
+/** The whole execution as one document; it may be megabytes. */
+export function useDocument(executionId: string, enabled = true) {
+  return useQuery({
+    queryKey: queryKeys.document(executionId),
+    queryFn: ({ signal }) => call("getDocument", { path: { execution_id: executionId }, signal }),
+    enabled,
+  });
+}
+
+/** The results of the nodes, as text. */
+export function useResult(executionId: string, enabled = true) {
+  return useQuery({
+    queryKey: queryKeys.result(executionId),
+    queryFn: ({ signal }) => call("getResult", { path: { execution_id: executionId }, signal }),
+    enabled,
+  });
+}
+
+/** Inputs, prompt, outputs, error and usage of one node. */
+export function useNode(executionId: string, path: string, enabled = true) {
+  return useQuery({
+    queryKey: queryKeys.node(executionId, path),
+    queryFn: ({ signal }) => call("getNode", { path: { execution_id: executionId, path }, signal }),
+    enabled,
+  });
+}
+
+/** Why a node ran, did not run, or waits. */
+export function useExplain(executionId: string, path: string, enabled = true) {
+  return useQuery({
+    queryKey: queryKeys.explain(executionId, path),
+    queryFn: ({ signal }) =>
+      call("explainNode", { path: { execution_id: executionId, path }, signal }),
+    enabled,
+  });
+}
+
+/**
+ * The open requests of all executions to people, the soonest deadline first, page by page; read
+ * again every `refreshMs`, and whenever the page gets the focus.
+ */
+export function useRequests(refreshMs = REQUESTS_REFRESH_MS) {
+  return useInfiniteQuery({
+    queryKey: queryKeys.requests,
+    queryFn: ({ pageParam, signal }) =>
+      call("listPendingRequests", { query: { cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    refetchInterval: refreshMs,
+    refetchOnWindowFocus: "always",
+  });
+}
+
+/** What people were asked and what was answered, the newest answer first, page by page. */
+export function useAnsweredRequests() {
+  return useInfiniteQuery({
+    queryKey: queryKeys.answeredRequests,
+    queryFn: ({ pageParam, signal }) =>
+      call("listPendingRequests", { query: { status: "answered", cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    refetchOnWindowFocus: "always",
+  });
+}
+
+/** What differs between two executions. */
+export function useDiff(a: string | null, b: string | null) {
+  return useQuery({
+    queryKey: queryKeys.diff(a ?? "", b ?? ""),
+    queryFn: ({ signal }) =>
+      call("diffExecutions", { path: { execution_id: a ?? "", other_id: b ?? "" }, signal }),
+    enabled: a !== null && b !== null,
+  });
+}
+
+// -- flows ------------------------------------------------------------------------------------------
+
+/** Flows, newest first, page by page. */
+export function useFlows(filters: FlowFilters = {}) {
+  return useInfiniteQuery({
+    queryKey: queryKeys.flows(filters),
+    queryFn: ({ pageParam, signal }) =>
+      call("listFlows", { query: { ...filters, cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+  });
+}
+
+/** A flow as it is, or as it was in one of its versions. */
+export function useFlow(flowId: string | null, version: string | null = null) {
+  return useQuery({
+    queryKey: queryKeys.flowVersion(flowId ?? "", version),
+    queryFn: ({ signal }) =>
+      call("getFlow", { path: { flow_id: flowId ?? "" }, query: { version }, signal }),
+    enabled: flowId !== null,
+  });
+}
+
+/** The versions of a flow, newest first, page by page. */
+export function useFlowVersions(flowId: string) {
+  return useInfiniteQuery({
+    queryKey: queryKeys.flowVersions(flowId),
+    queryFn: ({ pageParam, signal }) =>
+      call("listFlowVersions", {
+        path: { flow_id: flowId },
+        query: { cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+  });
+}
+
+// -- catalogues -------------------------------------------------------------------------------------
+
+/** The providers, and why one cannot be used; refreshed while a model is downloaded. */
+export function useProviders() {
+  return useQuery({
+    queryKey: queryKeys.providers,
+    queryFn: ({ signal }) => call("listProviders", { signal }),
+    staleTime: CATALOG_STALE_MS,
+    refetchInterval: ({ state }) =>
+      state.data?.details.some((each) => each.download) ? DOWNLOAD_REFRESH_MS : false,
+  });
+}
+
+export function useNodeTypes() {
+  return useQuery({
+    queryKey: queryKeys.nodeTypes,
+    queryFn: ({ signal }) => call("listNodeTypes", { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function useLimits() {
+  return useQuery({
+    queryKey: queryKeys.limits,
+    queryFn: ({ signal }) => call("listLimits", { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}

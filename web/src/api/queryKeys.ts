@@ -1,0 +1,45 @@
+import type { GraphDocument, Operations } from "@/api/types";
+
+export type PlanFilters = Omit<Operations["listPlans"]["query"], "cursor">;
+export type ExecutionFilters = Omit<Operations["listExecutions"]["query"], "cursor">;
+export type FlowFilters = Omit<Operations["listFlows"]["query"], "cursor">;
+
+/**
+ * The keys of all queries. A key invalidates all keys that begin with it: `["plans"]` all lists of
+ * plans, `["executions"]` all lists of executions, `["execution", id]` everything about one
+ * execution.
+ */
+export const queryKeys = {
+  allPlans: ["plans"] as const,
+  plans: (filters: PlanFilters) => ["plans", filters] as const,
+  plan: (planId: string) => ["plan", planId] as const,
+  revisions: (planId: string) => ["plan", planId, "revisions"] as const,
+  revision: (planId: string, revision: number) => ["plan", planId, "revision", revision] as const,
+  revisionDiff: (planId: string, revision: number, to: number) =>
+    ["plan", planId, "diff", revision, to] as const,
+  check: (graph: GraphDocument | null) => ["check", graph] as const,
+
+  allExecutions: ["executions"] as const,
+  executions: (filters: ExecutionFilters) => ["executions", filters] as const,
+  lastCompleted: (planId: string) => ["executions", "completed", planId] as const,
+  execution: (executionId: string) => ["execution", executionId] as const,
+  document: (executionId: string) => ["execution", executionId, "document"] as const,
+  result: (executionId: string) => ["execution", executionId, "result"] as const,
+  node: (executionId: string, path: string) => ["execution", executionId, "node", path] as const,
+  explain: (executionId: string, path: string) =>
+    ["execution", executionId, "explain", path] as const,
+  diff: (a: string, b: string) => ["execution", a, "diff", b] as const,
+
+  requests: ["requests"] as const,
+  answeredRequests: ["requests", "answered"] as const,
+
+  allFlows: ["flows"] as const,
+  flows: (filters: FlowFilters) => ["flows", filters] as const,
+  flow: (flowId: string) => ["flow", flowId] as const,
+  flowVersion: (flowId: string, version: string | null) => ["flow", flowId, version] as const,
+  flowVersions: (flowId: string) => ["flow", flowId, "versions"] as const,
+
+  providers: ["providers"] as const,
+  nodeTypes: ["node-types"] as const,
+  limits: ["limits"] as const,
+};

@@ -1,0 +1,2539 @@
+// Generated from the OpenAPI document by tools/gen_web_types.py; do not edit. Run: make generate
+
+export type ExecutionStatus = "starting" | "executing" | "paused" | "completed" | "failed" | "cancelled";
+
+export type NodeStatus = "pending" | "running" | "retrying" | "waiting" | "completed" | "failed" | "skipped" | "blocked" | "cancelled" | "linked" | "not_reached";
+
+export type PlanStatus = "draft" | "executing" | "completed" | "failed";
+
+/** Adds an edge at the end; without an id it gets one. */
+export type AddEdgeOperation = {
+  op: "add_edge";
+  /** One wire. */
+  edge: {
+    id?: string | null;
+    source: string;
+    sourceHandle?: string | null;
+    target: string;
+    targetHandle?: string | null;
+    type?: string | null;
+    /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
+    data: Record<string, unknown>;
+  };
+};
+
+/** How a request was answered. */
+export type AnswerResponse = {
+  /** UTC. */
+  at: string;
+  /** `timeout`: nobody answered in time. */
+  by: "person" | "timeout";
+  /** Of a request with actions `{decision, note, value?, form?}`. */
+  answer: unknown;
+};
+
+/** The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`. */
+export type BudgetResponse = {
+  /** Those that hold now. */
+  limits: Record<string, number>;
+  used: Record<string, number>;
+  /** Amounts that are nearly used up. */
+  warned: string[];
+};
+
+/** Changes fields of a node, but not its id. */
+export type UpdateNodeOperation = {
+  op: "update_node";
+  id: string;
+  /** A merge patch (RFC 7396) for the node: null removes a field. */
+  set: Record<string, unknown>;
+};
+
+/** Removes an edge. */
+export type RemoveEdgeOperation = {
+  op: "remove_edge";
+  id: string;
+};
+
+/** The one way to correct a finding, for a person to accept. */
+export type SuggestionResponse = {
+  label: string;
+  /** For `PATCH`, of the plan or the flow that has the graph. */
+  operations: (UpdateNodeOperation | AddEdgeOperation | RemoveEdgeOperation)[];
+};
+
+/** One finding about a graph. */
+export type DiagnosticResponse = {
+  code: string;
+  /** `error` stops a graph from running. */
+  severity: "error" | "warning" | "info";
+  message: string;
+  /** JSON pointer into the graph. */
+  pointer: string;
+  node?: string | null;
+  edge?: string | null;
+  /** The nodes around a cycle. */
+  path?: string[] | null;
+  /** The way out. */
+  hint?: string | null;
+  /** Corrections of the document, made only if its meaning was certain. */
+  fix?: string | null;
+  /** Only where there is one way to correct it. */
+  suggestion?: SuggestionResponse | null;
+};
+
+/** One step. */
+export type NodeDocument = {
+  id: string;
+  /** A node type; `GET /api/node-types` lists them. */
+  type: string;
+  name?: string | null;
+  description?: string | null;
+  /** The fields of the node type; see its schema. */
+  data?: Record<string, unknown> | null;
+  /** `{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional. */
+  policy?: Record<string, unknown> | null;
+  /** Kept for editors, never read. */
+  ui?: Record<string, unknown> | null;
+};
+
+/** One wire. */
+export type EdgeDocument = {
+  id?: string | null;
+  source: string;
+  sourceHandle?: string | null;
+  target: string;
+  targetHandle?: string | null;
+  type?: string | null;
+  /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
+  data: Record<string, unknown>;
+};
+
+/** Nodes and edges, as they are stored and drawn. */
+export type GraphDocument = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+};
+
+/** A named socket of a node type; one that takes flow and link edges is listed once for each. */
+export type PortResponse = {
+  /** The handle; `{i}` in it stands for a number, any other `{word}` for any text. */
+  name: string;
+  /** The socket type; `socket_types` lists them. */
+  type: string;
+  label: string;
+  channel: "flow" | "link";
+  /** Whether several flow edges may lead into it. */
+  multiple: boolean;
+  required: boolean;
+  /** `left`, `right`, `top` or `bottom`; the same for all ports of a name. */
+  side: string;
+  /** That of the socket type on light pages. */
+  color: string;
+  /** That of the socket type: `circle`, `square`, `diamond`, `tab`. */
+  shape: string;
+};
+
+/** The ports of one node. */
+export type NodePortsResponse = {
+  inputs: PortResponse[];
+  outputs: PortResponse[];
+};
+
+/** From terse to talkative answers. */
+export type Span = {
+  low: number;
+  high: number;
+};
+
+/** A node that changes the world. */
+export type Effect = {
+  node: string;
+  type: string;
+  effect: "write" | "once";
+};
+
+/** The forecast of a plan: calls, tokens and cost, before anything runs. */
+export type ForecastResponse = {
+  waves: number;
+  nodes: number;
+  /** Nodes in the widest wave. */
+  width: number;
+  depth: number;
+  critical_path: string[];
+  /** Model calls; those of a graph inside a node count once. */
+  calls: number;
+  /** Whether a node runs graphs, so that it may be more. */
+  at_least?: boolean;
+  tokens: Span;
+  /** Null where a price is unknown. */
+  cost_usd: Span | null;
+  effects: Effect[];
+};
+
+/** The result of checking a graph. */
+export type CheckResponse = {
+  /** Whether it can run here, now. */
+  valid: boolean;
+  diagnostics: DiagnosticResponse[];
+  /** As it is stored and run, with every handle and channel; null if a part cannot be read. */
+  graph: GraphDocument | null;
+  /** By node id, of the nodes whose data or edges decide about their ports; all others have those of their type. Without patterns: numbered and open ports are given by the handles there are. */
+  ports: Record<string, NodePortsResponse>;
+  /** Its forecast; null if it has errors other than those of providers. */
+  forecast: ForecastResponse | null;
+};
+
+/** The number of nodes, by the kind of difference. */
+export type DifferenceCounts = {
+  same: number;
+  changed: number;
+  only_a: number;
+  only_b: number;
+};
+
+/** The tokens and the cost of all model calls. */
+export type UsageResponse = {
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  cost_usd: number | null;
+  estimated: boolean;
+};
+
+/** Why something failed. */
+export type ErrorInfo = {
+  code: string;
+  message: string;
+  hint?: string | null;
+  node?: string | null;
+};
+
+/** A node that is not the same in both; pairs are of `a` and of `b`, null where it is not there. */
+export type NodeDifference = {
+  path: string;
+  /** Its state, outputs or definition differ, or only one execution has it. */
+  change: "same" | "changed" | "only_a" | "only_b";
+  status: (NodeStatus | null)[];
+  duration_s: (number | null)[];
+  usage: (UsageResponse | null)[];
+  error?: (ErrorInfo | null)[] | null;
+  /** Fields of it in the graph that differ. */
+  written?: string[] | null;
+  /** By handle: `{type, value}`; of a long value `{type, preview, sha256, chars}`. */
+  outputs?: Record<string, (Record<string, unknown> | null)[]> | null;
+  /** The unified diff of its main text. */
+  result?: string | null;
+};
+
+/** The differences between two executions; pairs are of `a` and of `b`. */
+export type DifferenceResponse = {
+  a: string;
+  b: string;
+  status: ExecutionStatus[];
+  /** Seconds from start to end; null before the end. */
+  duration_s: (number | null)[];
+  usage: UsageResponse[];
+  counts: DifferenceCounts;
+  /** Those that are not the same, the first 200. */
+  nodes: NodeDifference[];
+  /** How many more there are. */
+  left_off: number;
+};
+
+/** The node whose result was taken in place of a run. */
+export type ReusedFrom = {
+  execution_id: string;
+  path: string;
+  /** Whether it completed although a node inside it failed, such as a loop that skips failed items. */
+  failed_inside: boolean;
+};
+
+/** An external call of a node, as it is recorded. */
+export type RecordedCallResponse = {
+  /** Its number within the attempt. */
+  ordinal: number;
+  attempt: number;
+  /** `model`, `tool`, `mcp`, `http`, `flow`, `agent` or `fetch`. */
+  kind: string;
+  name: string;
+  request?: unknown;
+  /** The size of a request that is too large to be shown. */
+  request_bytes?: number | null;
+  /** Of a model: `{text, finish_reason, reasoning?, tool_calls?, sources?}`. */
+  result?: unknown;
+  /** The size of a result that is too large to be shown. */
+  result_bytes?: number | null;
+  error?: ErrorInfo | null;
+  /** The tokens and cost of a model call. */
+  usage?: Record<string, unknown> | null;
+  started_at?: string | null;
+  duration_s?: number | null;
+};
+
+/** All there is to know of one node, nested ones included. */
+export type DocumentNode = {
+  id: string;
+  path: string;
+  name: string;
+  description: string;
+  type: string | null;
+  provider: string | null;
+  model: string | null;
+  status: NodeStatus;
+  /** As text; null where there is none. */
+  result: string | null;
+  /** `{handle: {type, value}}`. */
+  outputs: Record<string, unknown> | null;
+  /** Why it failed, as text. */
+  error: string | null;
+  error_detail: ErrorInfo | null;
+  /** Its failure was caught by its policy, or a node around it completed. */
+  handled: boolean;
+  /** Why it was skipped. */
+  reason: string | null;
+  /** Why it was blocked or cancelled. */
+  cause: unknown;
+  /** Where its result was taken from; null where the node ran. */
+  reused: ReusedFrom | null;
+  /** Seconds. */
+  execution_time: number | null;
+  dependencies: string[];
+  /** `{handle: {type, value}}` as they reached it. */
+  inputs: Record<string, unknown>;
+  /** The request to the model: `{system, prompt, provider, model}`. */
+  prompt: unknown;
+  wave: number | null;
+  attempts: number;
+  /** How often it was entered again because its process had ended. */
+  reentries: number;
+  /** The answers to its requests: `{request_id, at, by, answer, …}`. */
+  answers: Record<string, unknown>[];
+  /** Its external calls, by attempt and number. */
+  calls: RecordedCallResponse[];
+  started_at: string | null;
+  completed_at: string | null;
+  usage: UsageResponse;
+};
+
+/** The approval of a plan; it holds for one hash. */
+export type PlanApprovalResponse = {
+  /** Of the graph that runs. */
+  plan_hash: string;
+  /** The earlier execution in which this hash was approved. */
+  approved_in?: string | null;
+  /** `{decision, note, value?}` once it was given here. */
+  answer?: unknown;
+};
+
+/** A question that a node waits on, or the whole execution. */
+export type OpenRequestResponse = {
+  request_id: string;
+  /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
+  path: string | null;
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  request: unknown;
+  /** When it was asked, UTC. */
+  since: string;
+  /** Seconds from then on after which the node goes on without an answer; null: it waits. */
+  timeout_s: number | null;
+};
+
+/** How far an execution has come. */
+export type WaveResponse = {
+  /** The lowest unfinished wave. */
+  current: number;
+  total: number;
+};
+
+/** The whole execution as one document; the same as `{execution_id}.json` in the storage. */
+export type DocumentResponse = {
+  schema_version: number;
+  execution_id: string;
+  plan_id: string | null;
+  plan_hash: string | null;
+  flow_id: string | null;
+  flow_version: string | null;
+  /** The execution that it forks. */
+  parent: unknown;
+  /** The approval that its plan needs; null where it needs none. */
+  approval: PlanApprovalResponse | null;
+  user_prompt: string;
+  title: string;
+  timestamp: string;
+  status: ExecutionStatus;
+  started_at: string | null;
+  completed_at: string | null;
+  last_seq: number;
+  error: ErrorInfo | null;
+  failures: string[];
+  handled_failures: string[];
+  reason: string | null;
+  cause: unknown;
+  waitingForInput: boolean;
+  currentNodeId: string | null;
+  requests: OpenRequestResponse[];
+  waves: WaveResponse;
+  usage: UsageResponse;
+  /** What it may use; null where nothing limits it. */
+  budget: BudgetResponse | null;
+  inputs: Record<string, unknown> | null;
+  nodes: DocumentNode[];
+  node_results: Record<string, string>;
+  execution_logs: string[];
+  graph: Record<string, unknown> | null;
+};
+
+/** One field that differs; a value that is missing on a side is left out. */
+export type FieldDifference = {
+  /** JSON pointer into the node or the edge. */
+  pointer: string;
+  before?: unknown;
+  after?: unknown;
+};
+
+/** One node or edge that differs. */
+export type ElementDifference = {
+  id: string | null;
+  change: "added" | "removed" | "changed";
+  /** Of a removed one: all of it. */
+  before?: Record<string, unknown> | null;
+  /** Of an added one: all of it. */
+  after?: Record<string, unknown> | null;
+  /** Of a changed one. */
+  fields?: FieldDifference[] | null;
+};
+
+/** How many executions fit all filters but `status` and `waiting`. */
+export type ExecutionCounts = {
+  total: number;
+  /** Those that wait for an answer of a person; they are executing or paused too. */
+  waiting: number;
+  starting?: number;
+  executing?: number;
+  paused?: number;
+  completed?: number;
+  failed?: number;
+  cancelled?: number;
+};
+
+/** An execution that was accepted; it is stored. */
+export type ExecutionCreated = {
+  execution_id: string;
+  plan_id: string | null;
+  flow_id: string | null;
+  flow_version: string | null;
+  status: ExecutionStatus;
+  /** Place in the queue, 1 for the next one; null if it is not queued. */
+  position: number | null;
+};
+
+/** The execution that another one was made out of. */
+export type ForkedFrom = {
+  execution_id: string;
+  /** Whether this is a retry: failed nodes of the parent run again. */
+  retry: boolean;
+};
+
+/** How far an execution is. */
+export type ExecutionDigest = {
+  /** Nodes of its own graph that run. */
+  steps: number;
+  /** Of each wave the number of nodes by status. */
+  waves: Record<string, number>[];
+  /** Those it has called. */
+  models: string[];
+  usage: UsageResponse;
+  parent: ForkedFrom | null;
+  waitingForInput: boolean;
+};
+
+/** The state of an execution. */
+export type ExecutionResponse = {
+  execution_id: string;
+  plan_id: string | null;
+  plan_hash: string | null;
+  flow_id: string | null;
+  /** The version of the flow it runs; null where its graph was changed since. */
+  flow_version: string | null;
+  title: string;
+  user_prompt: string;
+  status: ExecutionStatus;
+  /** Status by node path, in graph order. */
+  node_states: Record<string, NodeStatus>;
+  logs: string[];
+  wave: WaveResponse;
+  queue_position: number | null;
+  waitingForInput: boolean;
+  /** The node of the oldest open request. */
+  currentNodeId: string | null;
+  /** The open ones, oldest first. */
+  requests: OpenRequestResponse[];
+  usage: UsageResponse;
+  /** What it may use; null where nothing limits it. */
+  budget: BudgetResponse | null;
+  /** Why it failed. */
+  error: ErrorInfo | null;
+  /** Paths of nodes that failed it. */
+  failures: string[];
+  /** Paths of nodes whose failure was handled. */
+  handled_failures: string[];
+  /** Why it is paused. */
+  reason: string | null;
+  /** Why it was cancelled. */
+  cause: unknown;
+  inputs: Record<string, unknown> | null;
+  options: Record<string, unknown> | null;
+  parent: unknown;
+  /** The approval that its plan needs; null where it needs none. */
+  approval: PlanApprovalResponse | null;
+  /** The last event this shows. */
+  last_seq: number;
+  created_at: string | null;
+  started_at: string | null;
+  completed_at: string | null;
+};
+
+/** An execution as lists show it. */
+export type ExecutionSummary = {
+  execution_id: string;
+  plan_id: string | null;
+  flow_id: string | null;
+  flow_version: string | null;
+  title: string;
+  user_prompt: string;
+  status: ExecutionStatus;
+  /** When it was made, UTC; the same as `created_at`. */
+  timestamp: string;
+  created_at: string;
+  started_at: string | null;
+  completed_at: string | null;
+  /** Only with `digest=1`; left out where it takes long to find: it is there the next time. */
+  digest?: ExecutionDigest | null;
+};
+
+/** One page of executions, newest first. */
+export type ExecutionsResponse = {
+  executions: ExecutionSummary[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+  /** Where asked for (`counts=1`). */
+  counts?: ExecutionCounts | null;
+};
+
+/** Why a node ran, did not run, or waits. */
+export type ExplainResponse = {
+  path: string;
+  status: NodeStatus;
+  /** Stable; branch on it. */
+  code: string;
+  /** A sentence or two. */
+  reason: string;
+  /** The nodes it depends on: `{node, status, …}`. */
+  because: Record<string, unknown>[];
+  /** The inputs, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`. */
+  inputs: Record<string, Record<string, unknown>>;
+  /** Its history, in order: `{seq, at, what, attempt?, …}`. */
+  course: Record<string, unknown>[];
+  /** Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`. */
+  parameters?: Record<string, Record<string, unknown>> | null;
+  /** The last request to a model. */
+  prompt?: unknown;
+  error?: ErrorInfo | null;
+  /** Its open requests. */
+  requests?: OpenRequestResponse[] | null;
+};
+
+/** A flow: a graph saved under a name. */
+export type FlowResponse = {
+  flow_id: string;
+  name: string;
+  /** Its purpose; its executions have it as their goal. */
+  description: string;
+  /** The hash of the graph: the `ETag`, which `If-Match` compares. */
+  version: string;
+  /** Counts its changes; of an older version, that which brought it. */
+  revision: number;
+  created_at: string;
+  /** When the revision was saved, UTC. */
+  updated_at: string;
+  graph: GraphDocument;
+};
+
+/** A flow as lists show it. */
+export type FlowSummary = {
+  flow_id: string;
+  name: string;
+  /** Its purpose; its executions have it as their goal. */
+  description: string;
+  /** The hash of its graph; equal graphs are the same version. */
+  version: string;
+  /** Counts its changes; 1 for a new one. */
+  revision: number;
+  created_at: string;
+  updated_at: string;
+  node_count: number;
+};
+
+/** One content of a flow. */
+export type FlowVersionResponse = {
+  version: string;
+  /** The first one that had it. */
+  revision: number;
+  created_at: string;
+  node_count: number;
+};
+
+/** One page of versions, newest first. */
+export type FlowVersionsResponse = {
+  flow_id: string;
+  versions: FlowVersionResponse[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** One page of flows, newest first. */
+export type FlowsResponse = {
+  flows: FlowSummary[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** How it is. */
+export type Health = {
+  /** `ok`; `disk-full` or `store-busy`: writes are refused until that has passed; `store-read-only`: writes are refused until a restart. */
+  status?: string;
+};
+
+/** What one node gave. */
+export type LegacyNodeResult = {
+  node_id: string;
+  name: string;
+  status: NodeStatus;
+  result: string | null;
+  error: string | null;
+  /** Seconds. */
+  execution_time: number | null;
+};
+
+/** The results of an execution in a compact shape. */
+export type LegacyResult = {
+  execution_id: string;
+  plan_id: string | null;
+  status: ExecutionStatus;
+  node_results: LegacyNodeResult[];
+  execution_logs: string[];
+  started_at: string | null;
+  completed_at: string | null;
+};
+
+/** The state of an execution in a compact shape. */
+export type LegacyStatus = {
+  execution_id: string;
+  plan_id: string | null;
+  status: ExecutionStatus;
+  node_states: Record<string, NodeStatus>;
+  logs: string[];
+};
+
+/** One limit. */
+export type LimitResponse = {
+  name: string;
+  value: number;
+  default: number;
+  hard_cap: number;
+  unit: string;
+  what: string;
+  /** The environment variable that sets it. */
+  variable: string;
+};
+
+/** The limits of the service. */
+export type LimitsResponse = {
+  limits: LimitResponse[];
+};
+
+/** One line of the typed log. */
+export type LogEntryResponse = {
+  timestamp: string;
+  /** A node's path, or `system`. */
+  nodeId: string;
+  type: "step_start" | "start_prompt" | "logic_check" | "wait_input" | "input_received" | "llm_response" | "llm_error" | "error" | "message" | "timer" | "subagent_call_start" | "subagent_call_end" | "subagent_call_error";
+  content: string;
+};
+
+/** The typed log of an execution. */
+export type LogEntriesResponse = {
+  execution_id: string;
+  status: ExecutionStatus;
+  entries: LogEntryResponse[];
+  /** The value of `after` for the next page. */
+  last_seq: number;
+};
+
+/** An MCP server that the operator has set up. */
+export type McpServerResponse = {
+  /** What `mcp_server` nodes name it. */
+  name: string;
+  /** Whether it is a program, or at a URL. */
+  kind: "stdio" | "http";
+};
+
+/** The MCP servers, sorted by name. */
+export type McpServersResponse = {
+  servers: McpServerResponse[];
+};
+
+/** A download of a model that is going on. */
+export type ModelDownload = {
+  model: string;
+  done_bytes: number;
+  size_bytes: number;
+};
+
+/** One node type. */
+export type NodeTypeResponse = {
+  node_type: string;
+  /** When to use it, as planners are told. */
+  purpose: string;
+  /** A few words for people who choose a type. */
+  summary: string;
+  inputs: PortResponse[];
+  outputs: PortResponse[];
+  /** Whether executions may be given values for it. */
+  entry: boolean;
+  /** Whether it runs as a step. */
+  executes: boolean;
+  /** Whether it can be a dependency of other nodes, over a link. */
+  materializes: boolean;
+  effect: "none" | "read" | "write" | "once";
+  /** Fields of `data` in which `{{ … }}` is resolved; null means all. */
+  template_fields: string[] | null;
+  /** Raised where the same data and inputs give something else from then on. */
+  version: number;
+  /** Whether its result depends on the execution's goal by itself. */
+  reads_goal: boolean;
+  /** Whether one of its outputs alone carries a value. */
+  chooses: boolean;
+  /** JSON Schema of `data`. */
+  schema: Record<string, unknown>;
+  /** A small graph that shows it at work and can be run; empty where there is none. */
+  example: Record<string, unknown>;
+};
+
+/** How sockets of one type are drawn, and the types they accept. */
+export type SocketTypeResponse = {
+  type: string;
+  label: string;
+  /** On light pages, as `#rrggbb`. */
+  color: string;
+  /** On dark pages. */
+  dark_color: string;
+  shape: string;
+  /** Other types whose values it takes. */
+  accepts: string[];
+};
+
+/** The node types there are, and the types of their sockets. */
+export type NodeTypesResponse = {
+  node_types: NodeTypeResponse[];
+  socket_types: SocketTypeResponse[];
+};
+
+/** The open requests of an execution. */
+export type OpenRequestsResponse = {
+  /** Oldest first. */
+  requests: OpenRequestResponse[];
+};
+
+/** A question to a person, and the execution that waits for its answer. */
+export type PendingRequest = {
+  request_id: string;
+  /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
+  path: string | null;
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  request: unknown;
+  /** When it was asked, UTC. */
+  since: string;
+  /** Seconds from then on after which the node goes on without an answer; null: it waits. */
+  timeout_s: number | null;
+  execution_id: string;
+  title: string;
+  user_prompt: string;
+  node_name: string;
+  /** When the node goes on without an answer, UTC; null: it waits. */
+  deadline: string | null;
+  /** Of `status=answered` only. */
+  answered?: AnswerResponse | null;
+};
+
+/** One page of the requests of all executions to people. */
+export type PendingRequestsResponse = {
+  /** Open ones: the soonest deadline first; then those without one, oldest first. Answered ones: the newest answer first. */
+  requests: PendingRequest[];
+  /** How many there are on all pages. */
+  total: number;
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** A plan: a titled graph made for a goal. */
+export type PlanResponse = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+  plan_id: string;
+  user_prompt: string;
+  title: string;
+  /** That of its newest execution; `draft` without one. */
+  status: PlanStatus;
+  revision: number;
+  /** Of the graph; executions are bound to it. */
+  hash: string;
+  created_at: string;
+  /** The provider of the model that wrote it; null for a plan that no model wrote. */
+  provider: string | null;
+  model: string | null;
+  diagnostics: DiagnosticResponse[];
+  /** Corrections of the model's reply. */
+  fixes: string[];
+  /** `{reply, finish_reason, diagnostics, usage}` of each model call. */
+  attempts: Record<string, unknown>[];
+  /** As of the revision, in the form of `GET …/forecast`; empty for a draft with errors. */
+  forecast: Record<string, unknown>;
+};
+
+/** A plan as lists show it. */
+export type PlanSummary = {
+  plan_id: string;
+  user_prompt: string;
+  title: string;
+  status: PlanStatus;
+  revision: number;
+  hash: string;
+  created_at: string;
+  provider: string | null;
+  model: string | null;
+  node_count: number;
+};
+
+/** One page of plans, newest first. */
+export type PlansResponse = {
+  plans: PlanSummary[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** One provider, and why it can or cannot be used. */
+export type ProviderDetails = {
+  name: string;
+  kind: string;
+  available: boolean;
+  reason: string;
+  how_to_enable: string;
+  models: string[];
+  default_model: string | null;
+  /** Whether names outside `models` are accepted too. */
+  open_models: boolean;
+  /** Of the embedded model, while it is downloaded; null: it is not. */
+  download: ModelDownload | null;
+};
+
+/** The providers that can be used, by name, and details of all. */
+export type ProvidersResponse = {
+  providers: string[];
+  default_models: Record<string, string | null>;
+  models: Record<string, string[]>;
+  details: ProviderDetails[];
+};
+
+/** The results of an execution, so far or at its end. */
+export type ResultResponse = {
+  execution_id: string;
+  plan_id: string | null;
+  status: ExecutionStatus;
+  /** Results as text, by node path; nodes without one are left out. */
+  node_results: Record<string, string>;
+  execution_logs: string[];
+  error: ErrorInfo | null;
+  started_at: string | null;
+  completed_at: string | null;
+};
+
+/** The differences between two revisions of a plan, without `ui`. */
+export type RevisionDiffResponse = {
+  plan_id: string;
+  a: number;
+  b: number;
+  /** Of A and of B. */
+  hash: string[];
+  /** Of A and of B; null where they are the same. */
+  title: string[] | null;
+  nodes: ElementDifference[];
+  edges: ElementDifference[];
+  /** Which lists have common members in another order. */
+  reordered: ("nodes" | "edges")[];
+};
+
+/** One revision of a plan. */
+export type RevisionResponse = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+  plan_id: string;
+  /** 1 for the plan as it was made. */
+  revision: number;
+  /** Of the graph. */
+  hash: string;
+  title: string;
+  author: "person" | "planner" | "api";
+  note: string;
+  created_at: string;
+  node_count: number;
+  /** With any error it is a draft, which cannot be executed. */
+  error_count: number;
+  diagnostics: DiagnosticResponse[];
+};
+
+/** A revision as lists show it. */
+export type RevisionSummary = {
+  plan_id: string;
+  /** 1 for the plan as it was made. */
+  revision: number;
+  /** Of the graph. */
+  hash: string;
+  title: string;
+  author: "person" | "planner" | "api";
+  note: string;
+  created_at: string;
+  node_count: number;
+  /** With any error it is a draft, which cannot be executed. */
+  error_count: number;
+};
+
+/** One page of revisions, newest first. */
+export type RevisionsResponse = {
+  plan_id: string;
+  revisions: RevisionSummary[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** The stored events of an execution, without its streamed text. */
+export type StoredEventsResponse = {
+  execution_id: string;
+  /** `ExecutionEvent`s, in order; none: there are no more yet. */
+  events: Record<string, unknown>[];
+  /** The value of `after` for the next page. */
+  last_seq: number;
+};
+
+/** Where a tool comes from. */
+export type ToolOriginResponse = {
+  kind: "module" | "package";
+  /** The name of the module or of the installed package. */
+  name: string;
+};
+
+/** One tool that `tool` and `toolset` nodes may name. */
+export type ToolResponse = {
+  name: string;
+  /** What models read about it. */
+  description: string;
+  /** What a call does to the world; `once` must not happen twice. */
+  effect: "none" | "read" | "write" | "once";
+  /** When a person approves a call; `write`: where it may change something. */
+  approval: "never" | "always" | "write";
+  timeout_s: number | null;
+  /** JSON Schema of the arguments. */
+  parameters: Record<string, unknown>;
+  origin: ToolOriginResponse;
+};
+
+/** The tools that the operator made available. */
+export type ToolsResponse = {
+  tools: ToolResponse[];
+};
+
+/** One thing that is wrong. */
+export type Issue = {
+  /** Stable; branch on it. */
+  code: string;
+  /** What is wrong and where, one sentence. */
+  message: string;
+  /** JSON pointer into the document that was sent. */
+  pointer: string;
+  /** `error`, `warning` or `info`. */
+  severity?: string | null;
+  /** The way out. */
+  hint?: string | null;
+  /** Id of the node concerned. */
+  node?: string | null;
+  /** Id of the edge concerned. */
+  edge?: string | null;
+  /** Of a cycle: the node ids around it. */
+  path?: string[] | null;
+  /** The one way to correct it: `{label, operations}`, as a check gives it. */
+  suggestion?: Record<string, unknown> | null;
+  /** The query or header parameter concerned. */
+  parameter?: string | null;
+};
+
+/** A failure (RFC 9457). */
+export type Problem = {
+  /** Always `about:blank`: `exit_code` tells them apart. */
+  type?: string;
+  /** The code in words. */
+  title: string;
+  /** The HTTP status. */
+  status: number;
+  /** Stable and machine-readable; branch on it, never on `detail`. */
+  code: string;
+  /** What happened and where, one sentence. */
+  detail: string;
+  /** The way out. */
+  hint?: string | null;
+  /** What the log has it under. */
+  request_id?: string | null;
+  /** Everything that is wrong. */
+  issues?: Issue[] | null;
+  /** Of `plan-invalid`: each reply of the model, with its errors. */
+  attempts?: Record<string, unknown>[] | null;
+  /** The name of the limit that is exceeded, if it is one. */
+  limit?: string | null;
+  /** Of `limit-exceeded`: the limit. */
+  value?: number | null;
+  /** Of `limit-exceeded`: the value that exceeds it. */
+  met?: number | null;
+  /** When to come back, seconds. */
+  retry_after_s?: number | null;
+  /** Of 412: the present hash, as in `ETag`. */
+  current?: string | null;
+};
+
+/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash. */
+export type ApprovalDocument = {
+  plan_hash: string;
+  approved_in?: string;
+};
+
+/** The options of an execution that differ from the defaults; see `RunOptions`. */
+export type OptionsDocument = {
+  scheduling?: "eager" | "waves";
+  on_failure?: "continue" | "stop";
+  max_parallel?: number | null;
+  node_timeout_s?: number | null;
+  run_timeout_s?: number | null;
+  max_events?: number | null;
+  max_result_bytes?: number | null;
+  max_event_bytes?: number | null;
+  max_state_bytes?: number | null;
+  max_steps?: number | null;
+  max_depth?: number | null;
+  run_to?: string[];
+  run_from?: string[];
+  budget?: Record<string, number | null> | null;
+};
+
+/** The request of a fork, with the execution that it forks. */
+export type ParentDocument = {
+  execution_id: string;
+  retry?: boolean;
+  rerun?: string[];
+  given?: Record<string, Record<string, unknown>>;
+};
+
+/** The request for approval that an edited plan answers, and the note of that answer. `dropped_policies` are the ids of nodes that had a policy of the request, and are gone. */
+export type SupersededDocument = {
+  execution_id: string;
+  request_id: string;
+  note?: string;
+  dropped_policies?: string[];
+};
+
+/** The request of the client: a goal, and the plan or the flow to run. `policies` are those of the request, which `graph` has already. `trace_context` are the headers `traceparent` and `tracestate` of the caller's trace. */
+export type CreatedData = {
+  goal?: string;
+  title?: string;
+  plan_id?: string | null;
+  plan_hash?: string | null;
+  flow_id?: string | null;
+  flow_version?: string | null;
+  graph?: GraphDocument | null;
+  inputs?: Record<string, Record<string, unknown>> | null;
+  options?: OptionsDocument | null;
+  waves?: number;
+  trigger?: unknown;
+  parent?: ParentDocument | null;
+  approval?: ApprovalDocument | null;
+  policies?: Record<string, Record<string, unknown>> | null;
+  supersedes?: SupersededDocument | null;
+  trace_context?: Record<string, string>;
+};
+
+export type ExecutionCreatedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.created";
+  path?: string;
+  attempt?: number;
+  data: CreatedData;
+};
+
+/** The shape of the run; `linked` and `not_reached` are ids of nodes that do not run. */
+export type StartedData = {
+  waves?: number;
+  linked?: string[];
+  not_reached?: string[];
+};
+
+export type ExecutionStartedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.started";
+  path?: string;
+  attempt?: number;
+  data: StartedData;
+};
+
+/** Why the execution is paused; see :func:`pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan or its budget. */
+export type PausedData = {
+  reason?: string;
+  kind?: string;
+  request_id?: string;
+  request?: unknown;
+};
+
+export type ExecutionPausedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.paused";
+  path?: string;
+  attempt?: number;
+  data: PausedData;
+};
+
+/** Why the execution goes on; `epoch` counts the processes that have owned it. `request_id` and `answer` are there where the request of the execution itself was answered; without `answer` it was closed, as nothing needs it. */
+export type ResumedData = {
+  reason?: string;
+  epoch?: number;
+  request_id?: string;
+  answer?: unknown;
+};
+
+export type ExecutionResumedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.resumed";
+  path?: string;
+  attempt?: number;
+  data: ResumedData;
+};
+
+/** A warning of the execution: `amounts` are those of its budget that are nearly used up. */
+export type WarnedData = {
+  message: string;
+  amounts?: string[];
+};
+
+export type ExecutionWarnedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.warned";
+  path?: string;
+  attempt?: number;
+  data: WarnedData;
+};
+
+/** `handled_failures` are the paths of failed nodes whose policy handled the failure. */
+export type CompletedData = {
+  handled_failures?: string[];
+};
+
+export type ExecutionCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.completed";
+  path?: string;
+  attempt?: number;
+  data: CompletedData;
+};
+
+/** An error as JSON; the first failure of a nested run also names its node. Code, message and hint are text, unless a node type of someone else made the error. */
+export type ErrorDocument = {
+  code: unknown;
+  message: unknown;
+  hint?: unknown;
+  node?: string;
+};
+
+/** `failures` are the paths of all nodes whose failure was not handled. */
+export type FailedData = {
+  error?: ErrorDocument;
+  failures?: string[];
+};
+
+export type ExecutionFailedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.failed";
+  path?: string;
+  attempt?: number;
+  data: FailedData;
+};
+
+/** Why an execution or a node was cancelled. */
+export type CancelledData = {
+  cause?: unknown;
+};
+
+export type ExecutionCancelledEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.cancelled";
+  path?: string;
+  attempt?: number;
+  data: CancelledData;
+};
+
+/** `nodes` are the ids of the wave's nodes, in graph order. */
+export type WaveStartedData = {
+  wave: number;
+  nodes?: string[];
+};
+
+export type WaveStartedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "wave.started";
+  path?: string;
+  attempt?: number;
+  data: WaveStartedData;
+};
+
+/** The number of the wave, from 1. */
+export type WaveCompletedData = {
+  wave: number;
+};
+
+export type WaveCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "wave.completed";
+  path?: string;
+  attempt?: number;
+  data: WaveCompletedData;
+};
+
+/** The start of an attempt. `via` is the edge that won `join: any`; `reentry` counts interruptions of this attempt; `name` is that of a nested node; `versions` are `{type: version}` of the types that the result depends on, where not 1. */
+export type NodeStartedData = {
+  wave?: number;
+  via?: string;
+  reentry?: number;
+  name?: string;
+  versions?: Record<string, number>;
+};
+
+export type NodeStartedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.started";
+  path: string;
+  attempt?: number;
+  data: NodeStartedData;
+};
+
+/** The failure of one attempt, and when the next attempt begins. */
+export type NodeRetryingData = {
+  error?: ErrorDocument;
+  delay_s: number;
+  next_attempt: number;
+};
+
+export type NodeRetryingEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.retrying";
+  path: string;
+  attempt?: number;
+  data: NodeRetryingData;
+};
+
+/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
+export type NodeWaitingData = {
+  request_id: string;
+  request?: unknown;
+  state?: unknown;
+  timeout_s?: number;
+  timeout_answer?: unknown;
+  interrupted?: boolean;
+  duration_s?: number;
+  own_time_s?: number;
+};
+
+export type NodeWaitingEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.waiting";
+  path: string;
+  attempt?: number;
+  data: NodeWaitingData;
+};
+
+/** An answer; `by` is "timeout" where the request timed out. */
+export type NodeAnsweredData = {
+  request_id: string;
+  answer: unknown;
+  by?: string;
+};
+
+export type NodeAnsweredEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.answered";
+  path: string;
+  attempt?: number;
+  data: NodeAnsweredData;
+};
+
+/** The times of an attempt all of whose nested runs wait for answers, as in `node.waiting`. `budget` is true where it waits, itself, for the budget of the execution. */
+export type NodeParkedData = {
+  budget?: boolean;
+  duration_s?: number;
+  own_time_s?: number;
+};
+
+export type NodeParkedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.parked";
+  path: string;
+  attempt?: number;
+  data: NodeParkedData;
+};
+
+/** The payload of an event that has none. */
+export type NoData = Record<string, unknown>;
+
+export type NodeUnparkedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.unparked";
+  path: string;
+  attempt?: number;
+  data: NoData;
+};
+
+/** A log line of a node. */
+export type NodeLogData = {
+  message?: string;
+  level?: unknown;
+};
+
+export type NodeLogEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.log";
+  path: string;
+  attempt?: number;
+  data: NodeLogData;
+};
+
+/** An event that a node emits itself. */
+export type NodeEventData = {
+  event_type: unknown;
+  data?: unknown;
+};
+
+export type NodeEventEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.event";
+  path: string;
+  attempt?: number;
+  data: NodeEventData;
+};
+
+/** Streamed text, `kind` "text" or "reasoning"; `offset` counts characters. */
+export type NodeDeltaData = {
+  kind: string;
+  text: string;
+  offset: number;
+};
+
+export type NodeDeltaEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.delta";
+  path: string;
+  attempt?: number;
+  data: NodeDeltaData;
+};
+
+/** What a call of a model used; `recorded`: the call was served from its record. Any node may emit usage, so each value may be anything. */
+export type UsageData = {
+  provider?: unknown;
+  model?: unknown;
+  input_tokens?: unknown;
+  output_tokens?: unknown;
+  cost_usd?: unknown;
+  estimated?: unknown;
+  recorded?: unknown;
+};
+
+export type UsageEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "usage";
+  path?: string;
+  attempt?: number;
+  data: UsageData;
+};
+
+/** One output. */
+export type OutputDocument = {
+  type: string;
+  value: unknown;
+};
+
+/** The execution that a result was taken from. `failed_inside`: the node completed there although a node inside it failed. */
+export type ReuseOrigin = {
+  execution_id: string;
+  failed_inside?: boolean;
+};
+
+/** A result. `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, those inside the node too. `wave`: of a node that did not start. */
+export type NodeCompletedData = {
+  outputs?: Record<string, OutputDocument>;
+  duration_s?: number;
+  wave?: number;
+  given?: boolean;
+  reused?: ReuseOrigin;
+  changed?: boolean;
+  versions?: Record<string, number>;
+};
+
+export type NodeCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.completed";
+  path: string;
+  attempt?: number;
+  data: NodeCompletedData;
+};
+
+/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. */
+export type NodeFailedData = {
+  error: ErrorDocument;
+  handled?: boolean;
+  outputs?: Record<string, OutputDocument>;
+  duration_s?: number;
+  retryable?: boolean;
+};
+
+export type NodeFailedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.failed";
+  path: string;
+  attempt?: number;
+  data: NodeFailedData;
+};
+
+/** `handle` is the required input that got no value. */
+export type NodeSkippedData = {
+  reason?: string;
+  handle?: string;
+};
+
+export type NodeSkippedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.skipped";
+  path: string;
+  attempt?: number;
+  data: NodeSkippedData;
+};
+
+/** The failed node that a node was blocked by, and its error. */
+export type BlockedCause = {
+  node: string | null;
+  error: ErrorDocument;
+};
+
+/** The failure that the node was blocked by. */
+export type NodeBlockedData = {
+  cause?: BlockedCause;
+};
+
+export type NodeBlockedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.blocked";
+  path: string;
+  attempt?: number;
+  data: NodeBlockedData;
+};
+
+export type NodeCancelledEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.cancelled";
+  path: string;
+  attempt?: number;
+  data: CancelledData;
+};
+
+/** A nested run; `graph` and `inputs` are hashes. `document` is the graph, with the first run of that hash; `before` is the highest attempt that nodes of earlier runs under this key had. */
+export type NestedRunOpenedData = {
+  key: string;
+  graph: string;
+  inputs: string;
+  document?: GraphDocument;
+  before?: number;
+};
+
+/** The key of the nested run; `dropped` is always true. */
+export type NestedRunAbandonedData = {
+  key: string;
+  dropped?: boolean;
+};
+
+/** A value that the node finds again under its key. */
+export type OnceStoredData = {
+  key: string;
+  value: unknown;
+};
+
+/** Text of the model's reply, or of its reasoning. */
+export type PlanText = {
+  text: string;
+  reasoning: boolean;
+};
+
+/** The title of the plan. */
+export type PlanTitle = {
+  title: string;
+};
+
+/** A node, once it is complete; fields that the model left out are missing. */
+export type PlanNode = {
+  id?: string;
+  name?: string;
+  description?: string;
+  type?: string;
+  provider?: string;
+  model?: string;
+};
+
+/** An edge, once it is complete. */
+export type PlanEdge = {
+  source?: string;
+  target?: string;
+  channel?: string;
+};
+
+/** The plan is written again: earlier titles, nodes and edges are void. */
+export type PlanRepair = {
+  attempt: number;
+  diagnostics: DiagnosticResponse[];
+};
+
+/** A correction of the model's reply. */
+export type PlanFix = {
+  fix: string;
+};
+
+/** A node, nested or not, when a client connected. */
+export type NodeSnapshot = {
+  path: string;
+  /** Of a nested node that has one; the graph has the names of the others. */
+  name: string | null;
+  status: NodeStatus;
+  attempts: number;
+  wave: number | null;
+  started_at: string | null;
+  completed_at: string | null;
+  duration_s: number | null;
+  outputs: Record<string, OutputDocument> | null;
+  error: ErrorDocument | null;
+  handled: boolean;
+  reason: string | null;
+  /** The required handle that got no value, for a skipped node. */
+  handle: string | null;
+  cause: unknown;
+  reused: ReusedFrom | null;
+  /** The edge that won `join: any`. */
+  via: string | null;
+  answer: unknown;
+  prompt: unknown;
+  provider: unknown;
+  model: unknown;
+  usage: UsageResponse;
+  /** Streamed so far by the newest attempt. */
+  text: string;
+  reasoning: string;
+};
+
+/** The whole state of an execution when a client connected; it has all events up to `last_seq`. */
+export type SnapshotMessage = {
+  type: "snapshot";
+  execution_id: string;
+  status: ExecutionStatus;
+  goal: string;
+  title: string;
+  plan_id: string | null;
+  plan_hash: string | null;
+  flow_id: string | null;
+  flow_version: string | null;
+  graph: GraphDocument | null;
+  inputs: Record<string, Record<string, unknown>> | null;
+  options: OptionsDocument | null;
+  parent: ParentDocument | null;
+  approval: PlanApprovalResponse | null;
+  created_at: string | null;
+  started_at: string | null;
+  completed_at: string | null;
+  last_seq: number;
+  error: ErrorDocument | null;
+  reason: string | null;
+  cause: unknown;
+  failures: string[];
+  handled_failures: string[];
+  waves: WaveResponse;
+  usage: UsageResponse;
+  budget: BudgetResponse | null;
+  waitingForInput: boolean;
+  currentNodeId: string | null;
+  requests: OpenRequestResponse[];
+  nodes: NodeSnapshot[];
+  /** The last sentences of its log. */
+  logs: string[];
+};
+
+/** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
+export type PartMessage = {
+  type: "part";
+  part: number;
+  of: number;
+  text: string;
+};
+
+/** The answer to a ping. */
+export type PongMessage = {
+  type: "pong";
+};
+
+/** The answer to a message that is no ping. */
+export type ErrorMessage = {
+  type: "error";
+  code: string;
+  detail: string;
+  hint?: string | null;
+};
+
+/** The service goes down: come back in a moment, with `after`. */
+export type DrainingMessage = {
+  type: "server_draining";
+  code: string;
+  detail: string;
+};
+
+/** An event of an execution. */
+export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
+
+/** A message of the WebSocket with `mode=events`: one of these, or events. */
+export type SocketMessage = SnapshotMessage | PartMessage | PongMessage | ErrorMessage | DrainingMessage | ExecutionEvent[];
+
+/** An event of a plan while it is written: its name, and its data. */
+export type PlanStreamEvent = {
+  event: "delta";
+  data: PlanText;
+} | {
+  event: "title";
+  data: PlanTitle;
+} | {
+  event: "node";
+  data: PlanNode;
+} | {
+  event: "edge";
+  data: PlanEdge;
+} | {
+  event: "repair";
+  data: PlanRepair;
+} | {
+  event: "fix";
+  data: PlanFix;
+} | {
+  event: "plan";
+  data: PlanResponse;
+} | {
+  event: "problem";
+  data: Problem;
+} | {
+  event: "server_draining";
+  data: Problem;
+};
+
+/** A goal to be planned. */
+export type PlanRequest = {
+  /** The goal, in your words. */
+  prompt: string;
+  /** Who plans, and runs the steps the plan leaves open; else the default. */
+  provider?: string | null;
+  /** A model of that provider. */
+  model?: string | null;
+};
+
+/** A graph to check; its problems are the response, not an error. */
+export type CheckRequest = {
+  /** `{nodes, edges}`. */
+  graph: Record<string, unknown>;
+};
+
+/** Adds a node at the end. */
+export type AddNodeOperation = {
+  op: "add_node";
+  /** One step. */
+  node: {
+    id: string;
+    /** A node type; `GET /api/node-types` lists them. */
+    type: string;
+    name?: string | null;
+    description?: string | null;
+    /** The fields of the node type; see its schema. */
+    data?: Record<string, unknown> | null;
+    /** `{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional. */
+    policy?: Record<string, unknown> | null;
+    /** Kept for editors, never read. */
+    ui?: Record<string, unknown> | null;
+  };
+};
+
+/** Removes a node and its edges. */
+export type RemoveNodeOperation = {
+  op: "remove_node";
+  id: string;
+};
+
+/** Changes the id of a node, in its edges and in expressions too. */
+export type RenameOperation = {
+  op: "rename";
+  id: string;
+  to: string;
+};
+
+/** Changes the title of the plan, or the name of the flow. */
+export type SetTitleOperation = {
+  op: "set_title";
+  /** One line of at most 200 characters. */
+  title: string;
+};
+
+/** Replaces the graph; a node without `ui` keeps that of the node of its id. */
+export type ReplaceGraphOperation = {
+  op: "replace_graph";
+  /** Nodes and edges, as they are stored and drawn. */
+  graph: {
+    nodes: NodeDocument[];
+    edges: EdgeDocument[];
+  };
+};
+
+/** Changes to a plan, applied all or none. */
+export type PlanEditRequest = {
+  /** Who makes the change: a person, or a program. */
+  author?: "person" | "api";
+  /** Why; it is stored with the revision. */
+  note?: string;
+  /** Applied in order; see the limit `plan_operations`. */
+  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
+};
+
+/** The author of a restored revision; without a body, a program. */
+export type RestoreRequest = {
+  /** Who makes the change: a person, or a program. */
+  author?: "person" | "api";
+  /** Why; it is stored with the revision. */
+  note?: string;
+};
+
+/** Limits of what an execution may use, with everything inside it; null sets no limit. */
+export type BudgetModel = {
+  /** US dollars, as far as prices are known. */
+  usd?: number | null;
+  /** Tokens that models read and write. */
+  tokens?: number | null;
+  /** Calls of models. */
+  calls?: number | null;
+  /** Seconds in which it is not paused. */
+  wall_s?: number | null;
+};
+
+/** How to run; limits of the service hold in any case. */
+export type ExecuteOptionsModel = {
+  /** Start a node the moment it is ready, or wait for its wave. */
+  scheduling?: "eager" | "waves";
+  /** Finish nodes that do not depend on a failed node, or cancel them. */
+  on_failure?: "continue" | "stop";
+  /** Nodes working at the same time. */
+  max_parallel?: number | null;
+  /** Ids of nodes: only these and their dependencies run. */
+  run_to?: string[];
+  /** Ids of nodes: only these, later nodes and the dependencies of both run. */
+  run_from?: string[];
+  /** What the execution may use. Once nothing can go on within it, the execution is paused with a request of the kind `budget`. Amounts that are left out are those of the service's limits `budget_usd` and `budget_tokens`. */
+  budget?: BudgetModel | null;
+  /** Node policies of this execution by node id, over those of the plan, field by field; null takes a field back to its default. */
+  policies?: Record<string, Record<string, unknown>> | null;
+};
+
+/** The plan to execute: a stored plan, a flow, or a graph, which becomes a plan. */
+export type ExecuteRequest = {
+  /** A stored plan. */
+  plan_id?: string | null;
+  /** A flow. */
+  flow_id?: string | null;
+  /** One of its versions; else the present one. */
+  version?: string | null;
+  /** A graph, or a plan as `POST /api/plan` gave it. */
+  graph?: {
+    nodes: NodeDocument[];
+    edges: EdgeDocument[];
+  } | null;
+  /** `{node_id: {handle: value}}`: nodes settled with these values instead of being run; `{handle: value}` where there is one entry node. */
+  inputs?: Record<string, unknown> | null;
+  options?: ExecuteOptionsModel;
+  /** Ask a person before the first node starts: the execution is paused with a request of the kind `plan-approval`. The operator may require it in any case. */
+  require_approval?: boolean;
+  /** Start it at once; else `POST /api/execute/{execution_id}/start` does. */
+  start?: boolean;
+};
+
+/** A goal to be planned and run. */
+export type RunRequest = {
+  /** The goal, in your words. */
+  prompt: string;
+  /** Who plans, and runs the steps the plan leaves open; else the default. */
+  provider?: string | null;
+  /** A model of that provider. */
+  model?: string | null;
+  /** `{node_id: {handle: value}}`: nodes settled with these values instead of being run; `{handle: value}` where there is one entry node. */
+  inputs?: Record<string, unknown> | null;
+  options?: ExecuteOptionsModel;
+  /** Ask a person before the first node starts: the execution is paused with a request of the kind `plan-approval`. The operator may require it in any case. */
+  require_approval?: boolean;
+};
+
+/** The node to cancel, and the cause; without a body, the whole execution. */
+export type CancelRequest = {
+  /** Why; it is kept with the execution. */
+  cause?: string;
+  /** The path of one node: only it is stopped, and nodes that depend on it are blocked. */
+  node?: string | null;
+};
+
+/** The answer to a request. */
+export type AnswerRequest = unknown;
+
+/** Without a body, it is started at once. */
+export type RetryRequest = {
+  /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
+  start?: boolean;
+};
+
+/** How to run; limits of the service hold in any case. */
+export type RunOptionsModel = {
+  /** Start a node the moment it is ready, or wait for its wave. */
+  scheduling?: "eager" | "waves";
+  /** Finish nodes that do not depend on a failed node, or cancel them. */
+  on_failure?: "continue" | "stop";
+  /** Nodes working at the same time. */
+  max_parallel?: number | null;
+  /** Ids of nodes: only these and their dependencies run. */
+  run_to?: string[];
+  /** Ids of nodes: only these, later nodes and the dependencies of both run. */
+  run_from?: string[];
+  /** What the execution may use. Once nothing can go on within it, the execution is paused with a request of the kind `budget`. Amounts that are left out are those of the service's limits `budget_usd` and `budget_tokens`. */
+  budget?: BudgetModel | null;
+};
+
+/** Changes to the execution; without a body there are none. */
+export type ForkExecutionRequest = {
+  /** Ids of nodes that run again in any case. */
+  rerun?: string[];
+  /** By node id, `{description?, data?}`: the node's new task, and a merge patch (RFC 7396) for its data; or `{outputs: {handle: value}}`: its outputs, without running it. */
+  changes?: Record<string, Record<string, unknown>> | null;
+  /** How to run, all of it; null: as the execution before it ran. */
+  options?: RunOptionsModel | null;
+  /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
+  start?: boolean;
+};
+
+/** A graph, or a stored plan, to be saved under a name. */
+export type FlowCreateRequest = {
+  /** What it is called; one line. */
+  name: string;
+  /** What it is for, by default the goal of its plan; see `goal_chars`. */
+  description?: string | null;
+  /** A graph, or a plan as `POST /api/plan` gave it. */
+  graph?: {
+    nodes: NodeDocument[];
+    edges: EdgeDocument[];
+  } | null;
+  /** A stored plan that has its graph. */
+  plan_id?: string | null;
+};
+
+/** Changes to a flow. */
+export type FlowUpdateRequest = {
+  /** What it is called; one line. */
+  name?: string | null;
+  /** What it is for; see `goal_chars`. */
+  description?: string | null;
+  /** A graph, or a plan as `POST /api/plan` gave it. */
+  graph?: {
+    nodes: NodeDocument[];
+    edges: EdgeDocument[];
+  } | null;
+  /** A stored plan that has its graph. */
+  plan_id?: string | null;
+};
+
+/** Changes to a flow, applied all or none. */
+export type FlowEditRequest = {
+  /** Applied in order; see the limit `plan_operations`. */
+  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
+};
+
+/** The token that opens a session. */
+export type SessionRequest = {
+  /** What the service was started with. */
+  token: string;
+};
+
+/** The parameters, the body and the response of each operation. */
+export type Operations = {
+  /** Plan a goal: `POST /api/plan`. */
+  createPlan: {
+    path: Record<string, never>;
+    query: {
+      /** Tell how the plan is written, as server-sent events, before giving it. */
+      stream?: boolean;
+    };
+    body: PlanRequest;
+    answer: PlanResponse;
+  };
+  /** List plans: `GET /api/plans`. */
+  listPlans: {
+    path: Record<string, never>;
+    query: {
+      /** Only those with this in title or goal. */
+      q?: string | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: PlansResponse;
+  };
+  /** Look at a plan: `GET /api/plans/{plan_id}`. */
+  getPlan: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: PlanResponse;
+  };
+  /** Delete a plan: `DELETE /api/plans/{plan_id}`. */
+  deletePlan: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Change a plan: `PATCH /api/plans/{plan_id}`. */
+  editPlan: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: PlanEditRequest;
+    answer: PlanResponse;
+  };
+  /** Check a plan again: `POST /api/plans/{plan_id}/validate`. */
+  validatePlan: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: CheckResponse;
+  };
+  /** Estimate the calls, tokens and cost of a plan: `GET /api/plans/{plan_id}/forecast`. */
+  forecastPlan: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ForecastResponse;
+  };
+  /** Check a graph: `POST /api/check`. */
+  checkGraph: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: CheckRequest;
+    answer: CheckResponse;
+  };
+  /** List the revisions of a plan: `GET /api/plans/{plan_id}/revisions`. */
+  listRevisions: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: {
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: RevisionsResponse;
+  };
+  /** Look at a revision: `GET /api/plans/{plan_id}/revisions/{revision}`. */
+  getRevision: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+      /** The number of a revision. */
+      revision: number;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: RevisionResponse;
+  };
+  /** Compare two revisions: `GET /api/plans/{plan_id}/revisions/{revision}/diff`. */
+  diffRevisions: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+      /** The number of a revision. */
+      revision: number;
+    };
+    query: {
+      /** The number of the other revision; else the current one. */
+      to?: number | null;
+    };
+    body: undefined;
+    answer: RevisionDiffResponse;
+  };
+  /** Restore a revision: `POST /api/plans/{plan_id}/revisions/{revision}/restore`. */
+  restoreRevision: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+      /** The number of a revision. */
+      revision: number;
+    };
+    query: Record<string, never>;
+    body: RestoreRequest | undefined;
+    answer: PlanResponse;
+  };
+  /** Make an execution: `POST /api/execute`. */
+  createExecution: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ExecuteRequest;
+    answer: ExecutionCreated;
+  };
+  /** Start an execution: `POST /api/execute/{execution_id}/start`. */
+  startExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionCreated;
+  };
+  /** Plan a goal and run the plan: `POST /api/run`. */
+  run: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: RunRequest;
+    answer: ExecutionCreated;
+  };
+  /** List executions: `GET /api/executions`. */
+  listExecutions: {
+    path: Record<string, never>;
+    query: {
+      /** Only those that are this. */
+      status?: ExecutionStatus | null;
+      /** Only those with this in title or goal. */
+      q?: string | null;
+      /** Only those made at this time or later, ISO 8601; without a zone, UTC. */
+      since?: string | null;
+      /** Only those of this plan. */
+      plan_id?: string | null;
+      /** Only those of this flow. */
+      flow_id?: string | null;
+      /** Only those that wait for an answer of a person. */
+      waiting?: boolean;
+      /** Tell of each how far it is: steps, waves, models, usage. */
+      digest?: boolean;
+      /** Tell how many there are of each status, on all pages. */
+      counts?: boolean;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: ExecutionsResponse;
+  };
+  /** Look at an execution: `GET /api/executions/{execution_id}`. */
+  getExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionResponse;
+  };
+  /** Delete an execution: `DELETE /api/executions/{execution_id}`. */
+  deleteExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** What an execution gave: `GET /api/executions/{execution_id}/result`. */
+  getResult: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ResultResponse;
+  };
+  /** The whole execution as one document: `GET /api/executions/{execution_id}/document`. */
+  getDocument: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: DocumentResponse;
+  };
+  /** All there is of one node: `GET /api/executions/{execution_id}/nodes/{path}`. */
+  getNode: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+      /** A node's id, or the path of a nested one. */
+      path: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: DocumentNode;
+  };
+  /** Why a node ran, did not run, or waits: `GET /api/executions/{execution_id}/explain/{path}`. */
+  explainNode: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+      /** A node's id, or the path of a nested one. */
+      path: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExplainResponse;
+  };
+  /** Cancel an execution, or one node of it: `POST /api/executions/{execution_id}/cancel`. */
+  cancelExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: CancelRequest | undefined;
+    answer: ExecutionCreated;
+  };
+  /** Pause an execution: `POST /api/executions/{execution_id}/pause`. */
+  pauseExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionCreated;
+  };
+  /** Have a paused execution go on: `POST /api/executions/{execution_id}/resume`. */
+  resumeExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionCreated;
+  };
+  /** What an execution waits to be answered: `GET /api/executions/{execution_id}/requests`. */
+  listRequests: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: OpenRequestsResponse;
+  };
+  /** What executions ask people, or asked them: `GET /api/requests`. */
+  listPendingRequests: {
+    path: Record<string, never>;
+    query: {
+      /** Those that wait, or those that are over. */
+      status?: "open" | "answered";
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: PendingRequestsResponse;
+  };
+  /** Answer a request: `POST /api/executions/{execution_id}/requests/{request_id}`. */
+  answerRequest: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+      /** A request's id, unique in its execution. */
+      request_id: string;
+    };
+    query: Record<string, never>;
+    body: AnswerRequest;
+    answer: ExecutionCreated;
+  };
+  /** Run failed nodes again: `POST /api/executions/{execution_id}/retry`. */
+  retryExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: RetryRequest | undefined;
+    answer: ExecutionCreated;
+  };
+  /** Make a changed execution out of this one: `POST /api/executions/{execution_id}/fork`. */
+  forkExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: ForkExecutionRequest | undefined;
+    answer: ExecutionCreated;
+  };
+  /** What differs between two executions: `GET /api/executions/{execution_id}/diff/{other_id}`. */
+  diffExecutions: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+      /** An execution's id. */
+      other_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: DifferenceResponse;
+  };
+  /** Save a flow: `POST /api/flows`. */
+  createFlow: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: FlowCreateRequest;
+    answer: FlowResponse;
+  };
+  /** List flows: `GET /api/flows`. */
+  listFlows: {
+    path: Record<string, never>;
+    query: {
+      /** Only those with this in name or description. */
+      q?: string | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: FlowsResponse;
+  };
+  /** Look at a flow: `GET /api/flows/{flow_id}`. */
+  getFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: {
+      /** The one of its versions to give; else the present one. */
+      version?: string | null;
+    };
+    body: undefined;
+    answer: FlowResponse;
+  };
+  /** Change a flow: `PUT /api/flows/{flow_id}`. */
+  updateFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: FlowUpdateRequest;
+    answer: FlowResponse;
+  };
+  /** Change a flow by operations: `PATCH /api/flows/{flow_id}`. */
+  editFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: FlowEditRequest;
+    answer: FlowResponse;
+  };
+  /** Delete a flow: `DELETE /api/flows/{flow_id}`. */
+  deleteFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** List the versions of a flow: `GET /api/flows/{flow_id}/versions`. */
+  listFlowVersions: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: {
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: FlowVersionsResponse;
+  };
+  /** The state of an execution, in a compact shape: `GET /api/execution/{execution_id}/status`. */
+  getFirstStatus: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: LegacyStatus;
+  };
+  /** The results of an execution, in a compact shape: `GET /api/execution/{execution_id}/result`. */
+  getFirstResult: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: LegacyResult;
+  };
+  /** The whole execution as one document: `GET /api/execution/{execution_id}/load`. */
+  loadExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: DocumentResponse;
+  };
+  /** List providers and models: `GET /api/providers`. */
+  listProviders: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: ProvidersResponse;
+  };
+  /** List MCP servers: `GET /api/mcp-servers`. */
+  listMcpServers: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: McpServersResponse;
+  };
+  /** List node types: `GET /api/node-types`. */
+  listNodeTypes: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: NodeTypesResponse;
+  };
+  /** List tools: `GET /api/tools`. */
+  listTools: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: ToolsResponse;
+  };
+  /** List limits: `GET /api/limits`. */
+  listLimits: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: LimitsResponse;
+  };
+  /** The events of an execution, as they happen: `GET /api/executions/{execution_id}/events`. */
+  streamEvents: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: {
+      /** The last `seq` already known. */
+      after?: number;
+      /** Without waiting, as one JSON document: `log`, entries for people; `json`, the next thousand stored events. */
+      format?: "events" | "log" | "json";
+    };
+    body: undefined;
+    answer: LogEntriesResponse | StoredEventsResponse | undefined;
+  };
+  /** Open a browser session: `POST /api/session`. */
+  openSession: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: SessionRequest;
+    answer: undefined;
+  };
+  /** Close the browser session: `DELETE /api/session`. */
+  closeSession: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Whether the process is alive: `GET /healthz`. */
+  getHealth: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Health;
+  };
+  /** Whether the service takes work: `GET /readyz`. */
+  getReadiness: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Health;
+  };
+  /** What the service does, for Prometheus: `GET /metrics`. */
+  getMetrics: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+};
+
+/** The method and the path of each operation. */
+export const ADDRESSES = {
+  createPlan: ["POST", "/api/plan"],
+  listPlans: ["GET", "/api/plans"],
+  getPlan: ["GET", "/api/plans/{plan_id}"],
+  deletePlan: ["DELETE", "/api/plans/{plan_id}"],
+  editPlan: ["PATCH", "/api/plans/{plan_id}"],
+  validatePlan: ["POST", "/api/plans/{plan_id}/validate"],
+  forecastPlan: ["GET", "/api/plans/{plan_id}/forecast"],
+  checkGraph: ["POST", "/api/check"],
+  listRevisions: ["GET", "/api/plans/{plan_id}/revisions"],
+  getRevision: ["GET", "/api/plans/{plan_id}/revisions/{revision}"],
+  diffRevisions: ["GET", "/api/plans/{plan_id}/revisions/{revision}/diff"],
+  restoreRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/restore"],
+  createExecution: ["POST", "/api/execute"],
+  startExecution: ["POST", "/api/execute/{execution_id}/start"],
+  run: ["POST", "/api/run"],
+  listExecutions: ["GET", "/api/executions"],
+  getExecution: ["GET", "/api/executions/{execution_id}"],
+  deleteExecution: ["DELETE", "/api/executions/{execution_id}"],
+  getResult: ["GET", "/api/executions/{execution_id}/result"],
+  getDocument: ["GET", "/api/executions/{execution_id}/document"],
+  getNode: ["GET", "/api/executions/{execution_id}/nodes/{path}"],
+  explainNode: ["GET", "/api/executions/{execution_id}/explain/{path}"],
+  cancelExecution: ["POST", "/api/executions/{execution_id}/cancel"],
+  pauseExecution: ["POST", "/api/executions/{execution_id}/pause"],
+  resumeExecution: ["POST", "/api/executions/{execution_id}/resume"],
+  listRequests: ["GET", "/api/executions/{execution_id}/requests"],
+  listPendingRequests: ["GET", "/api/requests"],
+  answerRequest: ["POST", "/api/executions/{execution_id}/requests/{request_id}"],
+  retryExecution: ["POST", "/api/executions/{execution_id}/retry"],
+  forkExecution: ["POST", "/api/executions/{execution_id}/fork"],
+  diffExecutions: ["GET", "/api/executions/{execution_id}/diff/{other_id}"],
+  createFlow: ["POST", "/api/flows"],
+  listFlows: ["GET", "/api/flows"],
+  getFlow: ["GET", "/api/flows/{flow_id}"],
+  updateFlow: ["PUT", "/api/flows/{flow_id}"],
+  editFlow: ["PATCH", "/api/flows/{flow_id}"],
+  deleteFlow: ["DELETE", "/api/flows/{flow_id}"],
+  listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
+  getFirstStatus: ["GET", "/api/execution/{execution_id}/status"],
+  getFirstResult: ["GET", "/api/execution/{execution_id}/result"],
+  loadExecution: ["GET", "/api/execution/{execution_id}/load"],
+  listProviders: ["GET", "/api/providers"],
+  listMcpServers: ["GET", "/api/mcp-servers"],
+  listNodeTypes: ["GET", "/api/node-types"],
+  listTools: ["GET", "/api/tools"],
+  listLimits: ["GET", "/api/limits"],
+  streamEvents: ["GET", "/api/executions/{execution_id}/events"],
+  openSession: ["POST", "/api/session"],
+  closeSession: ["DELETE", "/api/session"],
+  getHealth: ["GET", "/healthz"],
+  getReadiness: ["GET", "/readyz"],
+  getMetrics: ["GET", "/metrics"],
+} as const;

@@ -1,0 +1,64 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import { Outlet, useLocation, useNavigate } from "react-router";
+import { useSession } from "@/api/session";
+import styles from "@/app/Layout.module.css";
+import { LoginPage } from "@/app/LoginPage";
+import { NAVIGATION } from "@/app/navigation";
+import { SEARCH_FIELD_ID } from "@/app/SearchBox";
+import { ServiceNotice } from "@/app/ServiceNotice";
+import { ShortcutHelp } from "@/app/ShortcutHelp";
+import { BottomBar, TopBar } from "@/app/TopBar";
+import { LiveRegion } from "@/ui/announcer";
+import { EVERYWHERE, useShortcuts } from "@/ui/shortcuts";
+import { Toaster } from "@/ui/Toast";
+
+/** What every page has: the bar, the keys, and the page itself. */
+export function Layout() {
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const needsLogin = useSession((session) => session.needsLogin);
+  const openHelp = useCallback(() => setHelpOpen(true), []);
+  useGlobalShortcuts(openHelp);
+  useFocusOnNavigation(main);
+  return (
+    <div className={styles.app}>
+      <button type="button" className={styles.skip} onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <TopBar onHelp={openHelp} />
+      <ServiceNotice />
+      <main id="main" ref={main} className={styles.main} tabIndex={-1}>
+        {needsLogin ? <LoginPage /> : <Outlet />}
+      </main>
+      <BottomBar />
+      <ShortcutHelp open={isHelpOpen} onClose={() => setHelpOpen(false)} />
+      <Toaster />
+      <LiveRegion />
+    </div>
+  );
+}
+
+function useGlobalShortcuts(openHelp: () => void): void {
+  const navigate = useNavigate();
+  useShortcuts(EVERYWHERE, [
+    ...NAVIGATION.map(({ key, label, to }) => ({
+      keys: `g ${key}`,
+      does: `Go to ${label.toLowerCase()}`,
+      run: () => navigate(to),
+    })),
+    { keys: "/", does: "Search", run: () => document.getElementById(SEARCH_FIELD_ID)?.focus() },
+    { keys: "?", does: "Show the keys", run: openHelp },
+  ]);
+}
+
+/** Moves the focus from a link to the page it led to; a page or a person may have moved it already. */
+function useFocusOnNavigation(main: React.RefObject<HTMLElement | null>): void {
+  const { pathname } = useLocation();
+  const last = useRef(pathname);
+  useEffect(() => {
+    if (last.current === pathname) return;
+    last.current = pathname;
+    const focused = document.activeElement;
+    if (focused === document.body || focused instanceof HTMLAnchorElement) main.current?.focus();
+  }, [pathname, main]);
+}

@@ -1,0 +1,52 @@
+import { Link, NavLink } from "react-router";
+import { NAVIGATION } from "@/app/navigation";
+import { SearchBox } from "@/app/SearchBox";
+import { ServiceConnection } from "@/app/ServiceConnection";
+import { ThemeMenu } from "@/app/ThemeMenu";
+import styles from "@/app/TopBar.module.css";
+import { IconButton } from "@/ui/IconButton";
+import { Icon, Logo } from "@/ui/icons";
+import { Tooltip } from "@/ui/Tooltip";
+
+function Links({ className }: { className: string | undefined }) {
+  return (
+    <nav className={className} aria-label="Main">
+      {NAVIGATION.map(({ to, label, icon, Badge }) => (
+        <NavLink key={to} to={to} end={to === "/"}>
+          <Icon name={icon} />
+          <span>{label}</span>
+          {Badge && <Badge />}
+        </NavLink>
+      ))}
+    </nav>
+  );
+}
+
+/** The bar on top of every page; on a phone its links are at the bottom. */
+export function TopBar({ onHelp }: { onHelp: () => void }) {
+  return (
+    <header className={styles.bar}>
+      <Link to="/" className={styles.brand}>
+        <Logo />
+        planwave
+      </Link>
+      <Links className={styles.links} />
+      <SearchBox />
+      <ServiceConnection />
+      <Tooltip text="Settings">
+        <Link to="/settings" className={styles.settings} aria-label="Settings">
+          <Icon name="settings" />
+        </Link>
+      </Tooltip>
+      <ThemeMenu />
+      <span className={styles.help}>
+        <IconButton icon="help" label="Keyboard help" keys="?" onClick={onHelp} />
+      </span>
+    </header>
+  );
+}
+
+/** The links of the top bar, at the bottom of a phone. */
+export function BottomBar() {
+  return <Links className={styles.bottom} />;
+}

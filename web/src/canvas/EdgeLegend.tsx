@@ -1,0 +1,29 @@
+import { Panel } from "@xyflow/react";
+import styles from "./EdgeLegend.module.css";
+import type { EdgeStatus } from "./WaveEdge";
+
+export type LegendLine = readonly [status: EdgeStatus, words: string];
+
+/** The lines of a run. */
+export const RUN_LINES: readonly LegendLine[] = [
+  ["delivered", "delivered"],
+  ["waiting", "not yet"],
+  ["skipped", "skipped"],
+  ["failed", "failed"],
+];
+
+/** What the lines between the cards mean. */
+export function EdgeLegend({ lines }: { lines: readonly LegendLine[] }) {
+  return (
+    <Panel position="bottom-left" className={styles.legend}>
+      {lines.map(([status, words]) => (
+        <span key={status}>
+          <svg viewBox="0 0 22 8" aria-hidden="true">
+            <path className={styles[status]} d="M1 4h20" />
+          </svg>
+          {words}
+        </span>
+      ))}
+    </Panel>
+  );
+}

@@ -1,0 +1,9 @@
+import { isWaiting } from "@/api/executionSummary";
+import type { ExecutionSummary } from "@/api/types";
+import { Status } from "@/ui/Status";
+
+/** The status of a run in a list: "Waiting for you" where a step asks. */
+export function RunStatus({ run }: { run: ExecutionSummary }) {
+  if (isWaiting(run)) return <Status status="waiting">Waiting for you</Status>;
+  return <Status status={run.status} />;
+}

@@ -1,0 +1,141 @@
+import { problemText } from "@/api/errorText";
+import { useNode } from "@/api/queries";
+import type { NodeStatus } from "@/api/types";
+import { openParents, parentsOf } from "@/stream/edges";
+import { useRun } from "@/stream/RunProvider";
+import type { NodeState, RunState } from "@/stream/runState";
+import { Button } from "@/ui/Button";
+import { copyText } from "@/ui/copyText";
+import { formatAmount } from "@/ui/format";
+import { Note } from "@/ui/Note";
+import { Tag } from "@/ui/Tag";
+import { Loaded } from "./Loaded";
+import type { PartProps } from "./part";
+import styles from "./parts.module.css";
+import { Text } from "./Text";
+
+type OutputTabProps = PartProps & { onSelect: (path: string) => void };
+
+/** What a step gave, also while it is still being written. */
+export function OutputTab({ executionId, node, onSelect }: OutputTabProps) {
+  if (node.status === "running" || node.status === "retrying") return <Streaming node={node} />;
+  if (node.status === "completed" || node.status === "failed") {
+    return <Stored executionId={executionId} node={node} />;
+  }
+  return <NotThere {...{ executionId, node, onSelect }} />;
+}
+
+function Streaming({ node }: Pick<PartProps, "node">) {
+  const { tail, offset, length } = node.text;
+  if (length === 0 && node.reasoning.length === 0) {
+    return <p className={styles.quiet}>Nothing written yet.</p>;
+  }
+  return (
+    <>
+      <p className={styles.quiet}>{formatAmount(length, "character")} so far</p>
+      {node.reasoning.length > 0 && (
+        <details className={styles.fold} open={length === 0}>
+          <summary>Reasoning</summary>
+          <Text text={node.reasoning.tail} />
+        </details>
+      )}
+      {offset > 0 && <p className={styles.quiet}>… the beginning is shown when the step is done</p>}
+      <div className={styles.growing}>
+        <Text text={tail} />
+      </div>
+    </>
+  );
+}
+
+function Stored({ executionId, node }: PartProps) {
+  const step = useNode(executionId, node.path);
+  return (
+    <>
+      {node.error && node.status === "failed" && (
+        <Note kind="error">{problemText(node.error)}</Note>
+      )}
+      <Loaded query={step} label="Loading what came out">
+        {({ outputs }) => {
+          const handles = Object.entries(outputs ?? {});
+          if (handles.length === 0) return <p className={styles.quiet}>It gave nothing.</p>;
+          return handles.map(([handle, output]) => (
+            <Output
+              key={handle}
+              handle={handle}
+              output={output}
+              tokens={node.usage.output_tokens}
+            />
+          ));
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+function Output({ handle, output, tokens }: { handle: string; output: unknown; tokens: number }) {
+  const { type, value } = output as { type: string; value: unknown };
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return (
+    <section aria-label={handle}>
+      <header className={styles.outputHead}>
+        <Tag>{handle === "output" ? type : `${handle}: ${type}`}</Tag>
+        {tokens > 0 && <span>{formatAmount(tokens, "token")}</span>}
+        <Button small kind="quiet" icon="copy" onClick={() => void copyText(text)}>
+          Copy
+        </Button>
+      </header>
+      <Text text={text} />
+    </section>
+  );
+}
+
+const NOT_THERE: Partial<Record<NodeStatus, string>> = {
+  pending: "Not started.",
+  waiting: "It waits for an answer.",
+  skipped: "Skipped.",
+  blocked: "Blocked.",
+  cancelled: "Cancelled.",
+  linked: "Other steps use it; it gives nothing itself.",
+  not_reached: "The inputs of this run do not lead here.",
+};
+
+/** Why there is no output, and the steps that it depends on. */
+function NotThere({ node, onSelect }: OutputTabProps) {
+  const run = useRun((state) => state);
+  const causes = causesOf(run, node);
+  const needs = node.status === "pending" && causes.length > 0;
+  return (
+    <div className={styles.quiet}>
+      <p>
+        <b>{NOT_THERE[node.status]}</b>{" "}
+        {needs
+          ? `Needs ${NAMES.format(causes.map((each) => each.name))}.`
+          : (node.reason ?? node.blockedBy?.error.message)}
+      </p>
+      <div className={styles.shows}>
+        {causes.map(({ path, name }) => (
+          <Button key={path} small onClick={() => onSelect(path)}>
+            Show {name}
+          </Button>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+const NAMES = new Intl.ListFormat("en");
+
+function causesOf(run: RunState, node: NodeState): NodeState[] {
+  switch (node.status) {
+    case "pending":
+      return openParents(run, node);
+    case "skipped":
+      return parentsOf(run, node);
+    case "blocked": {
+      const cause = run.nodes.get(node.blockedBy?.node ?? "");
+      return cause ? [cause] : [];
+    }
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,101 @@
+import { fireEvent, render, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import type { RequestAnswer } from "./answerDraft";
+import { RequestForm } from "./RequestForm";
+import { readRequest } from "./requestFields";
+
+function show(request: unknown) {
+  const answers: RequestAnswer[] = [];
+  const fields = readRequest({
+    request_id: "r9",
+    path: "ask",
+    request,
+    since: "2026-01-31T12:00:00Z",
+    timeout_s: null,
+  });
+  render(
+    <RequestForm request={fields} isSending={false} onAnswer={(answer) => answers.push(answer)} />,
+  );
+  return answers;
+}
+
+const APPROVAL = {
+  kind: "approval",
+  prompt: "Send this?",
+  actions: ["approve", "ask_again"],
+  form: { type: "object", properties: { audience: { type: "string" } } },
+  value: "Dear all",
+  editable: true,
+};
+
+test("the button of an action answers with it, with note and form", () => {
+  const answers = show(APPROVAL);
+  fireEvent.change(screen.getByLabelText("Note"), { target: { value: "numbers first" } });
+  fireEvent.change(screen.getByLabelText("Audience"), { target: { value: "team" } });
+  fireEvent.click(screen.getByRole("button", { name: "Ask again" }));
+  expect(answers).toEqual([
+    { decision: "ask_again", note: "numbers first", form: { audience: "team" } },
+  ]);
+});
+
+test("an edited value goes on in place of the old one", () => {
+  const answers = show({ ...APPROVAL, form: null });
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  fireEvent.change(screen.getByLabelText("What is passed on, edited"), {
+    target: { value: "Hello" },
+  });
+  fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+  expect(answers).toEqual([{ decision: "approve", value: "Hello" }]);
+});
+
+test("JSON that is not complete is not sent", () => {
+  const answers = show({ ...APPROVAL, form: null, value: { to: "all" } });
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  fireEvent.change(screen.getByLabelText("What is passed on, edited"), {
+    target: { value: '{"to"' },
+  });
+  fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+  fireEvent.click(screen.getByRole("button", { name: "Ask again" }));
+  expect(answers).toEqual([]);
+  expect(screen.getByText("This is not JSON.")).toBeTruthy();
+});
+
+test("a request without actions takes JSON or text", () => {
+  const answers = show("How many?");
+  fireEvent.change(screen.getByLabelText("Answer"), { target: { value: "3" } });
+  fireEvent.click(screen.getByRole("button", { name: "Answer" }));
+  fireEvent.change(screen.getByLabelText("Answer"), { target: { value: "three" } });
+  fireEvent.click(screen.getByRole("button", { name: "Answer" }));
+  expect(answers).toEqual([{ answer: 3 }, { answer: "three" }]);
+});
+
+test("a result is given with its decision only, as JSON where it is some", () => {
+  const actions = ["run_again", "give_result"];
+  const answers = show({ kind: "interrupted", prompt: "It was cut off.", actions });
+  fireEvent.change(screen.getByLabelText("Result"), { target: { value: "null" } });
+  fireEvent.click(screen.getByRole("button", { name: "Give result" }));
+  fireEvent.click(screen.getByRole("button", { name: "Run again" }));
+  fireEvent.change(screen.getByLabelText("Result"), { target: { value: "sent" } });
+  fireEvent.click(screen.getByRole("button", { name: "Give result" }));
+  expect(answers).toEqual([
+    { decision: "give_result", value: null },
+    { decision: "run_again" },
+    { decision: "give_result", value: "sent" },
+  ]);
+});
+
+test("a budget is raised by the limits that are filled in, or the run is stopped", () => {
+  const answers = show({
+    kind: "budget",
+    message: "Raise the budget, or stop the run?",
+    actions: ["raise", "stop"],
+    limits: { usd: 5, tokens: 200000 },
+    used: { usd: 5.2, tokens: 90000 },
+  });
+  screen.getByText("Now $5.00; empty keeps it.");
+  const dollars = screen.getByLabelText("New limit: dollars");
+  fireEvent.change(dollars, { target: { value: "7.5" } });
+  fireEvent.click(screen.getByRole("button", { name: "Raise" }));
+  fireEvent.click(screen.getByRole("button", { name: "Stop" }));
+  expect(answers).toEqual([{ decision: "raise", value: { usd: 7.5 } }, { decision: "stop" }]);
+});

@@ -1,0 +1,29 @@
+import { fireEvent, screen } from "@testing-library/react";
+import { afterEach, expect, test } from "vitest";
+import { newRunState } from "@/stream/runState";
+import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { RunInspector } from "./RunInspector";
+
+let api: TestApi;
+afterEach(() => api.close());
+
+async function showJson(lastSeq: number) {
+  api = await startTestApi({ "GET /api/executions/e1/document": { execution_id: "e1" } });
+  const run = { ...newRunState("e1"), lastSeq };
+  const inspector = <RunInspector run={run} tab="json" onTab={() => {}} onSelect={() => {}} />;
+  renderRoutes([{ path: "/", element: inspector }]);
+}
+
+test("the stored JSON of a run of modest size is there with its tab", async () => {
+  await showJson(40);
+  expect(await screen.findByText(/"execution_id": "e1"/)).toBeTruthy();
+});
+
+test("the stored JSON of a large run is loaded when that is asked for", async () => {
+  await showJson(40_000);
+  const load = await screen.findByRole("button", { name: "Load the whole document" });
+  expect(screen.getByText(/40,000 events/)).toBeTruthy();
+  expect(api.requests).toEqual([]);
+  fireEvent.click(load);
+  expect(await screen.findByText(/"execution_id": "e1"/)).toBeTruthy();
+});

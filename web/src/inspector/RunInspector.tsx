@@ -1,0 +1,274 @@
+import { type ReactNode, useState } from "react";
+import { errorText, problemText } from "@/api/errorText";
+import { useDocument, useResult } from "@/api/queries";
+import type { NodeState, RunError, RunState } from "@/stream/runState";
+import { Button } from "@/ui/Button";
+import { copyText } from "@/ui/copyText";
+import { formatAmount, formatCount, formatUsd } from "@/ui/format";
+import { Note } from "@/ui/Note";
+import { saveFile, saveJsonFile } from "@/ui/saveFile";
+import { TabPanel, Tabs } from "@/ui/Tabs";
+import { showToast } from "@/ui/Toast";
+import { Loaded } from "./Loaded";
+import parts from "./parts.module.css";
+import { openQuestions } from "./requestFields";
+import styles from "./StepInspector.module.css";
+import { Text } from "./Text";
+
+export type RunTab = "result" | "goal" | "cost" | "json";
+
+type RunInspectorProps = {
+  run: RunState;
+  /** What the run asks before its first step, above its tabs. */
+  request?: ReactNode;
+  tab: RunTab;
+  onTab: (tab: RunTab) => void;
+  onSelect: (path: string) => void;
+};
+
+const TABS: readonly { value: RunTab; label: string }[] = [
+  { value: "result", label: "Result" },
+  { value: "goal", label: "Goal" },
+  { value: "cost", label: "Cost" },
+  { value: "json", label: "JSON" },
+];
+
+/** The run itself: its result, its goal, its cost. */
+export function RunInspector({ run, request, tab, onTab, onSelect }: RunInspectorProps) {
+  const last = lastStep(run);
+  return (
+    <aside className={styles.inspector} aria-label="The run" tabIndex={-1}>
+      <header className={styles.head}>
+        <div className={styles.title}>
+          <h2>{TABS.find((each) => each.value === tab)?.label}</h2>
+          {tab === "result" && last && <ResultButtons run={run} path={last.path} />}
+          {tab === "json" && <DocumentButtons executionId={run.executionId} />}
+        </div>
+      </header>
+      {request && <div className={styles.request}>{request}</div>}
+      <Tabs
+        label="Parts of the run"
+        value={tab}
+        tabs={TABS}
+        onChange={onTab}
+        className={styles.tabs}
+      >
+        <Panel value="result">
+          <Result run={run} last={last} onSelect={onSelect} />
+        </Panel>
+        <Panel value="goal">
+          <Text text={run.goal || "This run was started without a goal."} />
+        </Panel>
+        <Panel value="cost">
+          <Cost run={run} onSelect={onSelect} />
+        </Panel>
+        <Panel value="json">
+          <StoredJson run={run} />
+        </Panel>
+      </Tabs>
+      <footer className={styles.foot}>Choose a step to see its input, prompt and output.</footer>
+    </aside>
+  );
+}
+
+function Panel({ value, children }: { value: RunTab; children: ReactNode }) {
+  return (
+    <TabPanel value={value} className={styles.panel}>
+      {children}
+    </TabPanel>
+  );
+}
+
+/** The result of a run: the last completed step of the last wave that no step follows. */
+function lastStep(run: RunState): NodeState | undefined {
+  const followed = new Set(run.graph?.edges.map((edge) => edge.source));
+  const ends = [...run.nodes.values()].filter(
+    (node) => node.prefix === "" && node.status === "completed" && !followed.has(node.id),
+  );
+  return ends.reduce<NodeState | undefined>(
+    (last, node) => (last && (last.wave ?? 0) > (node.wave ?? 0) ? last : node),
+    undefined,
+  );
+}
+
+type ResultProps = {
+  run: RunState;
+  last: NodeState | undefined;
+  onSelect: (path: string) => void;
+};
+
+function Result({ run, last, onSelect }: ResultProps) {
+  const result = useResult(run.executionId, run.endedAt !== null);
+  if (run.status === "cancelled") return <p className={parts.quiet}>Cancelled. {run.cause}</p>;
+  if (!run.endedAt) return <Unfinished run={run} onSelect={onSelect} />;
+  return (
+    <>
+      {run.error && <Failure run={run} error={run.error} onSelect={onSelect} />}
+      {!run.error && !last && <p className={parts.quiet}>The run gave nothing.</p>}
+      {last && (
+        <Loaded query={result} label="Loading the result">
+          {({ node_results }) => (
+            <>
+              <p className={parts.facts}>
+                <span>
+                  from{" "}
+                  <button type="button" onClick={() => onSelect(last.path)}>
+                    {last.name}
+                  </button>
+                </span>
+                {last.usage.output_tokens > 0 && (
+                  <span>{formatAmount(last.usage.output_tokens, "token")}</span>
+                )}
+              </p>
+              <Text text={node_results[last.path] ?? ""} />
+            </>
+          )}
+        </Loaded>
+      )}
+    </>
+  );
+}
+
+type FailureProps = Pick<ResultProps, "run" | "onSelect"> & { error: RunError };
+
+/** Why the run failed, and the steps that did. */
+function Failure({ run, error, onSelect }: FailureProps) {
+  return (
+    <div className={parts.notes}>
+      <Note kind="error">{problemText(error)}</Note>
+      <div className={parts.shows}>
+        {run.failures.map((path) => (
+          <Button key={path} small onClick={() => onSelect(path)}>
+            Show {run.nodes.get(path)?.name ?? path}
+          </Button>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** What a run that has not ended waits for: the questions of its steps, each a step to open. */
+function Unfinished({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
+  const questions = openQuestions(run);
+  if (questions.length === 0) {
+    return <p className={parts.quiet}>The result comes here when the run is done.</p>;
+  }
+  return (
+    <div className={parts.notes}>
+      {questions.map(({ path, request_id }) => (
+        <Note key={request_id} kind="warning">
+          {run.nodes.get(path)?.name ?? path} waits for your answer.{" "}
+          <Button small onClick={() => onSelect(path)}>
+            Answer
+          </Button>
+        </Note>
+      ))}
+    </div>
+  );
+}
+
+function ResultButtons({ run, path }: { run: RunState; path: string }) {
+  const result = useResult(run.executionId, run.endedAt !== null);
+  const words = result.data?.node_results[path];
+  if (words === undefined) return null;
+  return (
+    <>
+      <Button small icon="copy" onClick={() => void copyText(words)}>
+        Copy
+      </Button>
+      <Button
+        small
+        icon="download"
+        onClick={() => saveFile(words, `${run.executionId}.md`, "text/markdown")}
+      >
+        Download
+      </Button>
+    </>
+  );
+}
+
+function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
+  const { usage } = run;
+  const paid = [...run.nodes.values()].filter((node) => node.usage.calls > 0);
+  return (
+    <>
+      <dl className={parts.pairs}>
+        <dt>Model calls</dt>
+        <dd>{formatCount(usage.calls)}</dd>
+        <dt>Tokens</dt>
+        <dd>
+          {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
+        </dd>
+        <dt>Cost</dt>
+        <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
+      </dl>
+      <ol className={parts.course} aria-label="Cost by step">
+        {paid.map((node) => (
+          <li key={node.path}>
+            <span>{formatAmount(node.usage.calls, "call")}</span>
+            <button type="button" onClick={() => onSelect(node.path)}>
+              {node.name}
+            </button>
+            <span>
+              {formatAmount(node.usage.input_tokens + node.usage.output_tokens, "token")},{" "}
+              {costWords(node.usage.cost_usd, node.usage.estimated)}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function costWords(usd: number | null, isEstimated: boolean): string {
+  if (usd === null) return "cost unknown";
+  return usd > 0 && isEstimated ? `about ${formatUsd(usd)}` : formatUsd(usd);
+}
+
+/** A document of at most so many events is loaded as soon as its tab is opened. */
+const MODEST_EVENTS = 2_000;
+
+/** The whole document: one that is large only when that is asked for. */
+function StoredJson({ run }: { run: RunState }) {
+  const [isOpen, setOpen] = useState(run.lastSeq <= MODEST_EVENTS);
+  const document = useDocument(run.executionId, isOpen);
+  if (!isOpen) {
+    return (
+      <>
+        <p className={parts.quiet}>
+          This run has {formatCount(run.lastSeq)} events; its document may be large.
+        </p>
+        <Button onClick={() => setOpen(true)}>Load the whole document</Button>
+      </>
+    );
+  }
+  return (
+    <Loaded query={document} label="Loading the document">
+      {(data) => <Text text={JSON.stringify(data, null, 2)} />}
+    </Loaded>
+  );
+}
+
+/** Copies or saves the whole document; it is loaded when that is asked for. */
+function DocumentButtons({ executionId }: { executionId: string }) {
+  const document = useDocument(executionId, false);
+  const withText = async (use: (text: string) => unknown) => {
+    const { data, error } = await document.refetch();
+    if (data) await use(JSON.stringify(data, null, 2));
+    else showToast({ kind: "error", text: errorText(error) });
+  };
+  return (
+    <>
+      <Button small icon="copy" onClick={() => void withText(copyText)}>
+        Copy
+      </Button>
+      <Button
+        small
+        icon="download"
+        onClick={() => void withText((text) => saveJsonFile(text, executionId))}
+      >
+        Download
+      </Button>
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+import { errorText } from "@/api/errorText";
+import { ApiError } from "@/api/http";
+
+/** Returns whether a request is closed: it was answered, or its node no longer waits. */
+export function isOver(error: Error | null): boolean {
+  return error instanceof ApiError && ["request-answered", "request-closed"].includes(error.code);
+}
+
+/** Returns why an answer was not taken, and the way out. */
+export function answerProblem(error: Error): string {
+  if (error instanceof ApiError && error.code === "request-answered") {
+    return "Somebody was faster: this was answered already. The run goes on with that answer.";
+  }
+  return errorText(error);
+}
+
+/** Returns the errors in the form of an answer, by field. */
+export function formErrors(error: Error | null): Record<string, string> {
+  if (!(error instanceof ApiError)) return {};
+  return Object.fromEntries(
+    error.issues.flatMap(({ pointer, message }) => {
+      const name = pointer?.match(/^\/form\/([^/]+)/)?.[1];
+      return name ? [[name, message.replace(/^\S+: /, "")]] : [];
+    }),
+  );
+}

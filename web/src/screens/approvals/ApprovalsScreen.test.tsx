@@ -1,0 +1,242 @@
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { listenToKeys } from "@/ui/shortcuts";
+import { ApprovalsScreen } from "./ApprovalsScreen";
+
+const request = (id: string, name: string, more = {}) => ({
+  execution_id: id,
+  request_id: "r9",
+  title: `Run ${id}`,
+  user_prompt: "",
+  node_name: name,
+  path: "check",
+  since: "2026-01-31T12:00:00Z",
+  timeout_s: null,
+  deadline: null,
+  request: {
+    kind: "approval",
+    prompt: `Is ${name} right?`,
+    actions: ["approve", "reject"],
+    form: null,
+    value: "Dear all",
+    editable: true,
+    ...more,
+  },
+});
+const listOf = (...requests: object[]) => ({
+  requests,
+  total: requests.length,
+  next_cursor: null,
+});
+const EXECUTION = { plan_id: null, plan_hash: null, flow_id: null, flow_version: null };
+let api: TestApi;
+let endKeys: () => void;
+
+beforeEach(async () => {
+  endKeys = listenToKeys();
+  api = await startTestApi({
+    "GET /api/requests": listOf(request("e1", "First"), request("e2", "Second")),
+    "GET /api/executions": { executions: [], next_cursor: null },
+    "GET /api/executions/e1": EXECUTION,
+    "GET /api/executions/e2": EXECUTION,
+    "POST /api/executions/e1/requests/r9": { execution_id: "e1", status: "executing" },
+  });
+});
+
+afterEach(() => {
+  endKeys();
+  return api.close();
+});
+
+function show(at = "/approvals") {
+  return renderRoutes([{ path: "/approvals", Component: ApprovalsScreen }], at);
+}
+
+const detail = () => screen.findByRole("region", { name: "Request" });
+const answers = () => api.requests.filter(({ route }) => route.startsWith("POST"));
+
+test("the first request is shown, and the next one after an answer", async () => {
+  show();
+  const shown = within(await detail());
+  fireEvent.change(shown.getByLabelText("Note"), { target: { value: "fine" } });
+  fireEvent.click(await shown.findByRole("button", { name: /Approve/ }));
+  await screen.findByRole("heading", { name: "Second" });
+  expect(answers().map(({ body }) => JSON.parse(body))).toEqual([
+    { decision: "approve", note: "fine" },
+  ]);
+  expect(screen.queryByRole("link", { name: /First/ })).toBeNull();
+});
+
+test("the keys of the decisions work with the focus on the request only", async () => {
+  show();
+  const place = await detail();
+  fireEvent.keyDown(document.body, { key: "a" });
+  expect(answers()).toEqual([]);
+  place.focus();
+  fireEvent.keyDown(place, { key: "r" });
+  await waitFor(() => expect(answers()).toHaveLength(1));
+  expect(JSON.parse(answers()[0]?.body ?? "")).toEqual({ decision: "reject" });
+});
+
+test("J and K choose, and the list is filtered", async () => {
+  show();
+  await detail();
+  fireEvent.keyDown(document.body, { key: "j" });
+  await screen.findByRole("heading", { name: "Second" });
+  expect(document.activeElement?.textContent).toContain("Second");
+  fireEvent.keyDown(document.body, { key: "k" });
+  await screen.findByRole("heading", { name: "First" });
+  fireEvent.change(screen.getByLabelText("Filter by run or step"), { target: { value: "x" } });
+  expect(screen.getByText("No request fits.")).toBeTruthy();
+});
+
+test("an answer that came too late shows what somebody else said", async () => {
+  api.routes["POST /api/executions/e1/requests/r9"] = problem(
+    409,
+    "request-answered",
+    "request 'r9' was answered already",
+  );
+  api.routes["GET /api/executions/e1/nodes/check"] = {
+    answers: [
+      {
+        request_id: "r9",
+        by: "person",
+        decision: "reject",
+        note: "numbers first",
+        at: "2026-01-31T12:01:00Z",
+      },
+    ],
+  };
+  show();
+  const shown = within(await detail());
+  fireEvent.click(await shown.findByRole("button", { name: /Approve/ }));
+  const note = await screen.findByText(/Somebody was faster: “Reject” was given/);
+  expect(note.textContent).toContain("numbers first");
+  expect(shown.queryByRole("button", { name: /Approve/ })).toBeNull();
+});
+
+test("a form that does not fit is marked at its field, and stays", async () => {
+  const form = { type: "object", properties: { audience: { type: "string" } } };
+  api.routes["GET /api/requests"] = listOf(request("e1", "First", { form }));
+  api.routes["POST /api/executions/e1/requests/r9"] = problem(422, "invalid-form", "1 error", {
+    issues: [
+      {
+        code: "invalid-form",
+        severity: "error",
+        message: "form/audience: too short",
+        pointer: "/form/audience",
+      },
+    ],
+  });
+  show();
+  const shown = within(await detail());
+  fireEvent.change(shown.getByLabelText("Audience"), { target: { value: "x" } });
+  fireEvent.click(await shown.findByRole("button", { name: /Approve/ }));
+  expect(await shown.findByText("too short")).toBeTruthy();
+  expect(shown.getByLabelText<HTMLInputElement>("Audience").value).toBe("x");
+});
+
+test("a plan that waits shows its steps and what it will take; an edited one can be taken", async () => {
+  const forecast = {
+    waves: 1,
+    nodes: 1,
+    critical_path: ["a"],
+    calls: 1,
+    at_least: false,
+    tokens: { low: 100, high: 200 },
+    cost_usd: null,
+  };
+  const plan = {
+    ...request("e1", ""),
+    path: null,
+    request: {
+      kind: "plan-approval",
+      prompt: "Run it?",
+      actions: ["approve", "reject", "edit"],
+      plan_hash: "old",
+      title: "Release notes",
+      goal: "Write them",
+      forecast,
+    },
+  };
+  api.routes["GET /api/requests"] = listOf(plan);
+  api.routes["GET /api/executions/e1"] = { ...EXECUTION, plan_id: "p1", plan_hash: "old" };
+  api.routes["GET /api/plans/p1"] = json(200, {
+    plan_id: "p1",
+    hash: "old",
+    revision: 1,
+    nodes: [{ id: "a", type: "agent", name: "Read commits" }],
+    edges: [],
+  });
+  const first = show();
+  expect(await screen.findByText("Read commits")).toBeTruthy();
+  expect(screen.getByText("100 to 200")).toBeTruthy();
+  expect(screen.getByRole("link", { name: "Edit" }).getAttribute("href")).toBe("/plans/p1");
+  first.unmount();
+
+  api.routes["GET /api/plans/p1"] = json(200, {
+    plan_id: "p1",
+    hash: "new",
+    revision: 2,
+    nodes: [],
+    edges: [],
+  });
+  show();
+  fireEvent.click(await screen.findByRole("button", { name: "Take revision 2 instead" }));
+  await waitFor(() => expect(answers()).toHaveLength(1));
+  expect(JSON.parse(answers()[0]?.body ?? "")).toEqual({
+    decision: "edit",
+    value: { plan_hash: "new" },
+  });
+});
+
+test("nothing waits", async () => {
+  api.routes["GET /api/requests"] = listOf();
+  show();
+  expect(await screen.findByText("Nothing waits for you.")).toBeTruthy();
+});
+
+test("the other tab has what was answered, by whom and with which note", async () => {
+  const given = { at: "2026-01-31T12:00:30Z", by: "person" };
+  const answer = {
+    decision: "reject",
+    note: "numbers first",
+    value: "Dear us",
+    form: { to: "Ann" },
+  };
+  const late = { ...given, by: "timeout", answer: { decision: "approve", note: "" } };
+  api.routes["GET /api/requests"] = (response) => {
+    const isAnswered = api.requests.at(-1)?.url.includes("status=answered");
+    const done = [
+      { ...request("e3", "Third"), answered: { ...given, answer } },
+      { ...request("e4", "Fourth"), answered: late },
+    ];
+    json(200, isAnswered ? listOf(...done) : listOf(request("e1", "First")))(response, "");
+  };
+  const { router } = show();
+  await screen.findByRole("heading", { name: "First" });
+  fireEvent.click(screen.getByRole("radio", { name: "Answered" }));
+  await screen.findByRole("heading", { name: "Third" });
+  const shown = within(await detail());
+  for (const words of [
+    "Is Third right?",
+    "Dear us",
+    "Rejected: “numbers first”",
+    "Ann",
+    "30.0 s",
+  ]) {
+    expect(shown.getByText(words)).toBeTruthy();
+  }
+  expect(shown.queryByRole("button", { name: /Approve/ })).toBeNull();
+  fireEvent.keyDown(document.body, { key: "j" });
+  await screen.findByRole("heading", { name: "Fourth" });
+  expect(screen.getAllByText("Nobody answered in time, so “Approve” was taken")).toHaveLength(2);
+  expect(router.state.location.search).toBe("?tab=answered&request=e4%2Fr9");
+});
+
+test("with nothing answered, the tab says so", async () => {
+  api.routes["GET /api/requests"] = listOf();
+  show("/approvals?tab=answered");
+  await screen.findByRole("heading", { name: "Nothing was answered yet." });
+});

@@ -1,0 +1,46 @@
+import { useMemo } from "react";
+import type { GraphDocument, PendingRequest } from "@/api/types";
+import { PlanLanes } from "@/canvas/PlanLanes";
+import { forecastStats, viewOfPlan } from "@/screens/goal/planView";
+import { formatAmount } from "@/ui/format";
+import { readPlanRequest } from "./planRequestFields";
+import styles from "./RequestDetail.module.css";
+
+type PlanRequestProps = {
+  request: PendingRequest;
+  /** What runs; null where the plan was changed since. */
+  graph: GraphDocument | null;
+};
+
+/** A plan that waits for its approval: its goal, its steps, and what it will take. */
+export function PlanRequest({ request, graph }: PlanRequestProps) {
+  const { title, goal, forecast } = readPlanRequest(request);
+  const view = useMemo(() => graph && viewOfPlan(graph), [graph]);
+  return (
+    <>
+      <h3 className={styles.planTitle}>{title}</h3>
+      {goal && <p className={styles.goal}>{goal}</p>}
+      {forecast && (
+        <dl className={styles.stats}>
+          <div>
+            <dt>Steps</dt>
+            <dd>{formatAmount(forecast.nodes, "step")}</dd>
+          </div>
+          {forecastStats(forecast, false).map(({ label, value }) => (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {view ? (
+        <div className={styles.lanes}>
+          <PlanLanes steps={view.steps} edges={view.edges} />
+        </div>
+      ) : (
+        <p className={styles.goal}>The plan was changed since this was asked.</p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,47 @@
+import { statusesByWave } from "@/api/executionSummary";
+import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types";
+import { WaveGlyph } from "@/canvas/WaveGlyph";
+import { actionLabel, type RequestFields } from "@/inspector/requestFields";
+import styles from "./RequestDetail.module.css";
+import { nextSteps, standInWords } from "./requestWords";
+import { TimeLimit } from "./TimeLimit";
+
+type RequestFactsProps = {
+  request: PendingRequest;
+  fields: RequestFields;
+  digest: ExecutionDigest | undefined;
+  graph: GraphDocument | null;
+  path: string | null;
+};
+
+/** What there is to know beside the question: time, what follows, how far the run is. */
+export function RequestFacts({ request, fields, digest, graph, path }: RequestFactsProps) {
+  const steps = nextSteps(fields, path, graph);
+  return (
+    <aside className={styles.facts} aria-label="About this request">
+      <TimeLimit request={request} timeoutAction={fields.timeoutAction} />
+      {steps.length > 0 && (
+        <section>
+          <h3>What happens next</h3>
+          <dl className={styles.next}>
+            {steps.map(({ action, words }) => (
+              <div key={action}>
+                <dt>{actionLabel(action)}</dt>
+                <dd>{words}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {digest && (
+        <section>
+          <h3>Where it stands</h3>
+          <p className={styles.stand}>
+            <WaveGlyph waves={statusesByWave(digest)} />
+            <span>{standInWords(digest)}</span>
+          </p>
+        </section>
+      )}
+    </aside>
+  );
+}

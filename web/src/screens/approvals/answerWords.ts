@@ -1,0 +1,53 @@
+import type { AnswerResponse } from "@/api/types";
+import { actionLabel } from "@/inspector/requestFields";
+
+/** What an answer holds, as far as a page can show it. */
+export type AnswerFields = {
+  decision: string | null;
+  note: string;
+  /** What was passed on; undefined where the answer has none. */
+  value: unknown;
+  /** The fields of the form. */
+  form: readonly [name: string, value: unknown][];
+};
+
+/** Reads an answer; what has no decision is a value as a whole. */
+export function readAnswer({ answer }: AnswerResponse): AnswerFields {
+  const fields: Record<string, unknown> = isRecord(answer) ? answer : {};
+  if (typeof fields.decision !== "string") {
+    return { decision: null, note: "", value: answer, form: [] };
+  }
+  return {
+    decision: fields.decision,
+    note: typeof fields.note === "string" ? fields.note : "",
+    value: fields.value,
+    form: isRecord(fields.form) ? Object.entries(fields.form) : [],
+  };
+}
+
+/** The icon of an answer: a tick, but not for what ends a way. */
+export function statusOfAnswer(answered: AnswerResponse) {
+  const { decision } = readAnswer(answered);
+  return decision === "reject" || decision === "fail" ? "cancelled" : "completed";
+}
+
+const DONE: Record<string, string> = {
+  approve: "Approved",
+  reject: "Rejected",
+  edit: "Changed the plan",
+};
+
+/** "Approved", "Rejected: “numbers first”", "Nobody answered in time, so “Reject” was taken" */
+export function answerWords(answered: AnswerResponse): string {
+  const { decision, note } = readAnswer(answered);
+  if (answered.by === "timeout") {
+    const taken = decision === null ? "the default" : `“${actionLabel(decision)}”`;
+    return `Nobody answered in time, so ${taken} was taken`;
+  }
+  const said = decision === null ? "Answered" : (DONE[decision] ?? actionLabel(decision));
+  return note ? `${said}: “${note}”` : said;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

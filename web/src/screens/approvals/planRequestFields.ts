@@ -1,0 +1,23 @@
+import type { ForecastResponse, PendingRequest } from "@/api/types";
+import { readForecast } from "@/screens/goal/planView";
+
+/** What a run asks about its plan before its first step. */
+export type PlanRequestFields = {
+  planHash: string | null;
+  title: string;
+  goal: string;
+  forecast: ForecastResponse | null;
+};
+
+/** Reads the request of a run for approval of its plan; fields of an unknown form are left out. */
+export function readPlanRequest({ request }: Pick<PendingRequest, "request">): PlanRequestFields {
+  const fields: Record<string, unknown> =
+    typeof request === "object" && request !== null ? { ...request } : {};
+  const text = (value: unknown) => (typeof value === "string" ? value : "");
+  return {
+    planHash: text(fields.plan_hash) || null,
+    title: text(fields.title),
+    goal: text(fields.goal),
+    forecast: readForecast(fields.forecast),
+  };
+}

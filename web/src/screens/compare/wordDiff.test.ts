@@ -1,0 +1,69 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { diffWords, sharedPart } from "@/screens/compare/wordDiff";
+
+function words(text: string): string[] {
+  return text.split(/\s+/).filter(Boolean);
+}
+
+test("what is removed stands before what is added, with the same words around it", () => {
+  expect(diffWords("CSV files are simple.", "CSV files keep no types.")).toEqual([
+    { kind: "same", text: "CSV files " },
+    { kind: "removed", text: "are simple." },
+    { kind: "added", text: "keep no types." },
+  ]);
+});
+
+test("another white space is no change; the one of B is shown", () => {
+  expect(diffWords("one two\nthree", "one\n\ntwo three")).toEqual([
+    { kind: "same", text: "one\n\ntwo three" },
+  ]);
+});
+
+test("a text against none is all added or all removed", () => {
+  expect(diffWords("", "new words")).toEqual([{ kind: "added", text: "new words" }]);
+  expect(diffWords("old words", "")).toEqual([{ kind: "removed", text: "old words" }]);
+  expect(diffWords("", "")).toEqual([]);
+});
+
+const TEXT = fc
+  .array(fc.constantFrom("a", "b", "c", " ", "\n", "  "), { maxLength: 40 })
+  .map((pieces) => pieces.join(" "));
+
+test("same and added are B; the words of same and removed are those of A", () => {
+  fc.assert(
+    fc.property(TEXT, TEXT, (a, b) => {
+      const parts = diffWords(a, b);
+      const without = (left: string) => parts.filter(({ kind }) => kind !== left);
+      const texts = (left: string) => without(left).map(({ text }) => text);
+      expect(texts("removed").join("")).toBe(b);
+      expect(words(texts("added").join(" "))).toEqual(words(a));
+    }),
+  );
+});
+
+test("no longer common sequence exists than the one that is found", () => {
+  const parts = diffWords("a b c d e f", "b x d f a");
+  expect(parts.filter(({ kind }) => kind === "same").map(({ text }) => text.trim())).toEqual([
+    "b",
+    "d",
+    "f",
+  ]);
+});
+
+test("long texts are compared line by line, in time", () => {
+  const lines = Array.from({ length: 1500 }, (_, n) => `line ${n} of a long text that goes on`);
+  const changed = lines.with(700, "another line");
+  const parts = diffWords(["x", ...lines].join("\n"), [...changed, "y"].join("\n"));
+  expect(parts.filter(({ kind }) => kind === "added").map(({ text }) => text)).toEqual([
+    "another line\n",
+    "y",
+  ]);
+});
+
+test("the shared part is that of the letters of both texts", () => {
+  expect(sharedPart(diffWords("same words", "same words"))).toBe(1);
+  expect(sharedPart(diffWords("abcd xxxx", "abcd yyyy"))).toBe(0.5);
+  expect(sharedPart(diffWords("a", "b"))).toBe(0);
+  expect(sharedPart([])).toBe(1);
+});

@@ -1,0 +1,188 @@
+import { useMemo, useRef } from "react";
+import { flushSync } from "react-dom";
+import { useStore } from "zustand";
+import { useNodeTypes } from "@/api/queries";
+import type { CheckResponse, GraphDocument, NodeDocument } from "@/api/types";
+import { Button } from "@/ui/Button";
+import { EditorCanvas, type NodeMarks } from "./EditorCanvas";
+import type { EditorView } from "./EditorHeader";
+import styles from "./EditorScreen.module.css";
+import { EditorTools } from "./EditorTools";
+import type { EditorStore } from "./editorStore";
+import { JsonField } from "./JsonField";
+import { NodePanel } from "./NodePanel";
+import { portLookup } from "./ports";
+import { RevisionDiff } from "./RevisionDiff";
+import { readPlan } from "./readPlan";
+import { TableView } from "./TableView";
+import type { Comparison } from "./useComparison";
+import { type EnterCommand, useEditorCommands } from "./useEditorCommands";
+
+type EditorBodyProps = {
+  store: EditorStore;
+  view: EditorView;
+  onEnter: EnterCommand;
+  /** Changes the id of a step wherever it is named; without it, ids stay. */
+  onRename?: (id: string, to: string) => Promise<void>;
+  check: CheckResponse | undefined;
+  comparison: Pick<Comparison, "nodes"> & Partial<Comparison>;
+};
+
+/** The plan as a canvas, a table or JSON, and the form of the selected step beside it. */
+export function EditorBody({ store, view, onEnter, onRename, check, comparison }: EditorBodyProps) {
+  const before = comparison.nodes;
+  const { content, selection } = useStore(store);
+  const { graph } = content;
+  const types = useNodeTypes();
+  const portsOf = useMemo(() => portLookup(types.data, check), [types.data, check]);
+  const commands = useEditorCommands(store, onEnter);
+  const [selected] = graph.nodes.filter((node) => selection.has(node.id));
+  const panel = useRef<HTMLElement>(null);
+  const open = (id: string) => {
+    flushSync(() => store.select([id]));
+    panel.current?.focus();
+  };
+  const close = () => {
+    const id = selected?.id ?? "";
+    // Before the next key: a focus set later would close the list of types that N has opened.
+    flushSync(() => store.select([]));
+    stepButton(id)?.focus();
+  };
+  return (
+    <div className={styles.work} data-panel={selected !== undefined && view !== "json"}>
+      <div className={styles.stage}>
+        <Stage {...{ store, view, check, before, portsOf, commands, open }} types={types.data} />
+        {comparison.isShown && comparison.diff && (
+          <RevisionDiff diff={comparison.diff} graph={graph} onClose={() => comparison.close?.()} />
+        )}
+      </div>
+      {selected && view !== "json" && (
+        <NodePanel
+          key={selected.id}
+          ref={panel}
+          graph={graph}
+          node={selected}
+          before={before.find((node) => node.id === selected.id)}
+          type={types.data?.node_types.find((type) => type.node_type === selected.type)}
+          diagnostics={(check?.diagnostics ?? []).filter((each) => each.node === selected.id)}
+          portsOf={portsOf}
+          onChange={store.changeGraph}
+          onSelect={store.select}
+          onCorrect={store.correct}
+          onRename={onRename && ((to) => onRename(selected.id, to))}
+          onDuplicate={commands.duplicate}
+          onRemove={() => commands.remove([selected.id])}
+          onClose={close}
+        />
+      )}
+    </div>
+  );
+}
+
+type StageProps = Pick<EditorBodyProps, "store" | "view" | "check"> & {
+  before: readonly NodeDocument[];
+  types: ReturnType<typeof useNodeTypes>["data"];
+  portsOf: ReturnType<typeof portLookup>;
+  commands: ReturnType<typeof useEditorCommands>;
+  open: (id: string) => void;
+};
+
+function Stage({ store, view, check, before, types, portsOf, commands, open }: StageProps) {
+  const { content, selection, undo, redo } = useStore(store);
+  const { graph } = content;
+  const colourOf = useColours(types);
+  const marksOf = useMarks(graph, before, check);
+  if (view === "json") {
+    return (
+      <JsonField
+        label="The plan as JSON"
+        fill
+        value={graph}
+        onChange={(value) => {
+          const read = readPlan(value);
+          if ("problem" in read) return read.problem;
+          store.changeGraph(read.graph, "json");
+          return null;
+        }}
+      />
+    );
+  }
+  return (
+    <>
+      {graph.nodes.length === 0 && (
+        <div className={styles.empty}>
+          <p>No steps yet.</p>
+          <Button onClick={commands.begin}>Begin with start → agent</Button>
+        </div>
+      )}
+      {view === "canvas" && types && (
+        <EditorCanvas
+          graph={graph}
+          onChange={store.changeGraph}
+          selection={selection}
+          onSelect={store.select}
+          onOpen={open}
+          portsOf={portsOf}
+          colourOf={colourOf}
+          marksOf={marksOf}
+        />
+      )}
+      {view === "table" && (
+        <TableView
+          graph={graph}
+          diagnostics={check?.diagnostics ?? []}
+          selection={selection}
+          onOpen={open}
+          onRemove={(id) => commands.remove([id])}
+        />
+      )}
+      <EditorTools
+        graph={graph}
+        types={types?.node_types ?? []}
+        onAdd={commands.add}
+        canUndo={undo.length > 0}
+        canRedo={redo.length > 0}
+        onUndo={store.undo}
+        onRedo={store.redo}
+        onTidyUp={commands.tidyUp}
+        onFind={open}
+      />
+    </>
+  );
+}
+
+/** The button of a step, in the canvas or the table. */
+function stepButton(id: string): HTMLElement | null {
+  return document.querySelector(`button[data-step="${CSS.escape(id)}"]`);
+}
+
+function useColours(types: StageProps["types"]) {
+  return useMemo(() => {
+    const sockets = new Map(types?.socket_types.map((socket) => [socket.type, socket]));
+    return (type: string) => {
+      const socket = sockets.get(type) ?? sockets.get("any");
+      return socket ? `light-dark(${socket.color}, ${socket.dark_color})` : "var(--socket-data)";
+    };
+  }, [types]);
+}
+
+function useMarks(
+  graph: GraphDocument,
+  before: readonly NodeDocument[],
+  check: CheckResponse | undefined,
+) {
+  return useMemo(() => {
+    const text = (node: NodeDocument) => JSON.stringify({ ...node, ui: null });
+    const old = new Map(before.map((node) => [node.id, text(node)]));
+    const now = new Map(graph.nodes.map((node) => [node.id, text(node)]));
+    const worst = new Map<string, "error" | "warning">();
+    for (const { node, severity } of check?.diagnostics ?? []) {
+      if (node && severity !== "info" && worst.get(node) !== "error") worst.set(node, severity);
+    }
+    const changeOf = (id: string) => {
+      if (old.size === 0 || old.get(id) === now.get(id)) return null;
+      return old.has(id) ? "changed" : "added";
+    };
+    return (id: string): NodeMarks => ({ change: changeOf(id), problem: worst.get(id) ?? null });
+  }, [graph, before, check]);
+}

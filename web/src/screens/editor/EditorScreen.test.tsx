@@ -1,0 +1,125 @@
+import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { json, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { EditorScreen } from "./EditorScreen";
+import { FIRST_GRAPH } from "./graphEdits";
+
+const FORECAST = {
+  waves: 2,
+  nodes: 2,
+  width: 1,
+  depth: 2,
+  critical_path: ["start", "agent"],
+  calls: 1,
+  at_least: false,
+  tokens: { low: 0, high: 0 },
+  cost_usd: null,
+  effects: [],
+};
+const CHECK = {
+  valid: true,
+  diagnostics: [],
+  graph: FIRST_GRAPH,
+  ports: {},
+  forecast: FORECAST,
+};
+const BROKEN = {
+  code: "invalid-field",
+  severity: "error",
+  message: "agent: no prompt",
+  pointer: "/nodes/1/data",
+  node: "agent",
+};
+const PLAN = {
+  ...FIRST_GRAPH,
+  plan_id: "p1",
+  user_prompt: "",
+  title: "A plan",
+  status: "draft",
+  revision: 1,
+  hash: "h1",
+  created_at: "2026-01-31T12:00:00Z",
+  provider: null,
+  model: null,
+  diagnostics: [],
+  fixes: [],
+  attempts: [],
+  forecast: FORECAST,
+};
+let api: TestApi;
+
+beforeEach(async () => {
+  api = await startTestApi({
+    "GET /api/plans/p1": PLAN,
+    "GET /api/plans/p1/revisions": { plan_id: "p1", revisions: [], next_cursor: null },
+    "GET /api/plans/p1/revisions/1": PLAN,
+    "GET /api/plans/p1/revisions/1/diff": {
+      plan_id: "p1",
+      a: 1,
+      b: 2,
+      hash: ["h1", "h2"],
+      title: null,
+      nodes: [],
+      edges: [],
+      reordered: [],
+    },
+    "GET /api/node-types": { node_types: [], socket_types: [] },
+    "POST /api/check": CHECK,
+  });
+});
+
+afterEach(() => api.close());
+
+function show() {
+  renderRoutes([{ path: "/plans/:planId", Component: EditorScreen }], "/plans/p1");
+}
+
+const asked = (start: string) => api.requests.filter(({ route }) => route.startsWith(start));
+
+test("the forecast is that of the graph on the page, whatever others have stored", async () => {
+  // Somebody else has left the plan with errors: the service has no forecast of what it stores.
+  api.routes["PATCH /api/plans/p1"] = (response, body) => {
+    const stored = { ...PLAN, revision: 2, hash: "h2", diagnostics: [BROKEN], forecast: {} };
+    const [operation] = JSON.parse(body).operations;
+    json(200, { ...stored, title: operation.title })(response, body);
+  };
+  show();
+  expect(await screen.findByText("2 waves")).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Rename the plan" }));
+  const title = screen.getByRole("textbox", { name: "Title of the plan" });
+  fireEvent.change(title, { target: { value: "Another title" } });
+  fireEvent.blur(title);
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1), { timeout: 3_000 });
+  await waitFor(() => expect(asked("GET /api/plans/p1/revisions/1/diff")).toHaveLength(1));
+  expect(screen.getByText("2 waves")).toBeTruthy();
+  expect(api.requests.filter(({ url }) => url.includes("forecast"))).toEqual([]);
+});
+
+test("a problem with one way out is corrected by a button, and that is undone", async () => {
+  const wrong = { ...FIRST_GRAPH, nodes: [{ id: "a", type: "agnet", data: {} }], edges: [] };
+  const suggestion = {
+    label: "Use type agent",
+    operations: [{ op: "update_node", id: "a", set: { type: "agent" } }],
+  };
+  const misspelt = { ...BROKEN, pointer: "/nodes/0/type", node: "a", suggestion };
+  api.routes["GET /api/plans/p1"] = { ...PLAN, ...wrong };
+  api.routes["POST /api/check"] = (response, body) => {
+    const isWrong = JSON.parse(body).graph.nodes[0].type === "agnet";
+    json(200, { ...CHECK, diagnostics: isWrong ? [misspelt] : [] })(response, body);
+  };
+  api.routes["PATCH /api/plans/p1"] = (response, body) => {
+    const [operation] = JSON.parse(body).operations;
+    const nodes = [{ id: "a", ...operation.set, data: {} }];
+    json(200, { ...PLAN, ...wrong, nodes, revision: 2, hash: "h2" })(response, body);
+  };
+  show();
+  fireEvent.click(await screen.findByRole("button", { name: "Use type agent" }));
+  await screen.findByText("None");
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1), { timeout: 3_000 });
+  expect(JSON.parse(asked("PATCH ")[0]?.body ?? "").operations).toEqual(suggestion.operations);
+  await waitFor(() => expect(asked("GET /api/plans/p1/revisions/1/diff")).toHaveLength(1));
+  fireEvent.click(screen.getByRole("button", { name: "Undo" }));
+  expect(await screen.findByRole("button", { name: "Use type agent" })).toBeTruthy();
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(2), { timeout: 3_000 });
+  await screen.findByText("Saved");
+});

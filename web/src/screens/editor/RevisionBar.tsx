@@ -1,0 +1,177 @@
+import { errorText } from "@/api/errorText";
+import { useRevisions } from "@/api/queries";
+import type { RevisionDiffResponse, RevisionSummary } from "@/api/types";
+import { Button } from "@/ui/Button";
+import { formatAmount, formatMoment } from "@/ui/format";
+import { Icon } from "@/ui/icons";
+import { Menu } from "@/ui/Menu";
+import { Tag } from "@/ui/Tag";
+import styles from "./RevisionBar.module.css";
+import type { SaveState } from "./useAutosave";
+import type { Comparison } from "./useComparison";
+
+type RevisionBarProps = {
+  planId: string;
+  /** The revision that the service has. */
+  revision: number;
+  save: SaveState;
+  comparison: Comparison;
+  onRestore: (revision: number) => void;
+};
+
+/** Revisions shown in the bar; the list has all. */
+const SHOWN = 4;
+
+const AUTHOR_WORDS = { person: "you", planner: "the planner", api: "a program" } as const;
+
+/** The revisions of a plan, whether it is saved, and what changed since the one before. */
+export function RevisionBar(props: RevisionBarProps) {
+  const { planId, revision, save, comparison, onRestore } = props;
+  const { since, choose, diff, isShown, show, opener } = comparison;
+  const revisions = useRevisions(planId);
+  const all = revisions.data?.revisions ?? [];
+  return (
+    <div className={styles.bar}>
+      <div className={styles.course}>
+        {all.length > SHOWN && <EarlierRevisions revisions={all.slice(SHOWN)} onChoose={choose} />}
+        <ol aria-label="Revisions">
+          {all
+            .slice(0, SHOWN)
+            .reverse()
+            .map((each, index) => (
+              <Revision
+                key={each.revision}
+                revision={each}
+                isFirst={index === 0}
+                isCurrent={each.revision === revision}
+                isBase={each.revision === since}
+                onChoose={() => choose(each.revision)}
+              />
+            ))}
+        </ol>
+        <SaveNote save={save} />
+      </div>
+      {since > 0 && (
+        <div className={styles.since}>
+          <span>Since revision {since}</span>
+          {diff && (
+            <span className={styles.changes}>
+              <DiffTags diff={diff} />
+            </span>
+          )}
+          <Button
+            ref={opener}
+            small
+            icon="compare"
+            aria-pressed={isShown}
+            onClick={() => show(!isShown)}
+          >
+            Compare
+          </Button>
+          <Button small kind="quiet" onClick={() => onRestore(since)}>
+            Restore {since}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+type EarlierProps = { revisions: readonly RevisionSummary[]; onChoose: (revision: number) => void };
+
+/** Revisions before those in the bar, newest first. */
+function EarlierRevisions({ revisions, onChoose }: EarlierProps) {
+  return (
+    <Menu
+      align="start"
+      trigger={
+        <Button small kind="quiet" icon="history" aria-label="Earlier revisions">
+          {formatAmount(revisions.length, "earlier", "earlier")}
+        </Button>
+      }
+      items={revisions.map((each) => ({
+        label: `Revision ${wordsOf(each)}`,
+        onSelect: () => onChoose(each.revision),
+      }))}
+    />
+  );
+}
+
+/** "2, by the planner, 13:27". */
+function wordsOf({ revision, author, created_at }: RevisionSummary): string {
+  return `${revision}, by ${AUTHOR_WORDS[author]}, ${formatMoment(new Date(created_at))}`;
+}
+
+type RevisionProps = {
+  revision: RevisionSummary;
+  /** The first one says that it is a revision; so do the others to screen readers. */
+  isFirst: boolean;
+  isCurrent: boolean;
+  isBase: boolean;
+  onChoose: () => void;
+};
+
+function Revision({ revision, isFirst, isCurrent, isBase, onChoose }: RevisionProps) {
+  const { note, error_count } = revision;
+  const details = [note, error_count > 0 && formatAmount(error_count, "error")].filter(Boolean);
+  return (
+    <li>
+      <button
+        type="button"
+        aria-current={isCurrent}
+        aria-pressed={isBase}
+        aria-label={`Revision ${wordsOf(revision)}`}
+        title={details.join(", ") || undefined}
+        onClick={onChoose}
+      >
+        {isFirst && "Revision "}
+        {wordsOf(revision)}
+      </button>
+    </li>
+  );
+}
+
+function SaveNote({ save }: { save: SaveState }) {
+  if (save.kind === "saving") return <span role="status">Saving …</span>;
+  if (save.kind === "saved") {
+    return (
+      <span className={styles.saved} role="status">
+        <Icon name="tick" small />
+        Saved
+      </span>
+    );
+  }
+  return (
+    <span className={styles.unsaved} role="alert" title={errorText(save.error)}>
+      <Icon name="error" small />
+      Not saved: {save.error.message}
+    </span>
+  );
+}
+
+function DiffTags({ diff }: { diff: RevisionDiffResponse }) {
+  const count = (list: { change: string }[], change: string) =>
+    list.filter((each) => each.change === change).length;
+  const parts = [
+    ["add", count(diff.nodes, "added"), "step", "+"],
+    ["remove", count(diff.nodes, "removed"), "step", "−"],
+    ["add", count(diff.edges, "added"), "edge", "+"],
+    ["remove", count(diff.edges, "removed"), "edge", "−"],
+  ] as const;
+  const changed =
+    count(diff.nodes, "changed") + count(diff.edges, "changed") + Number(diff.title !== null);
+  return (
+    <>
+      {parts.map(
+        ([kind, number, word, sign]) =>
+          number > 0 && (
+            <Tag kind={kind} key={kind + word}>
+              {sign}
+              {formatAmount(number, word)}
+            </Tag>
+          ),
+      )}
+      {changed > 0 && <Tag kind="change">{changed} changed</Tag>}
+    </>
+  );
+}

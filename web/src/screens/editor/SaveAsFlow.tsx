@@ -1,0 +1,65 @@
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { errorText } from "@/api/errorText";
+import { useCreateFlow } from "@/api/mutations";
+import type { GraphDocument } from "@/api/types";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
+import { TextArea, TextField } from "@/ui/Field";
+import { Note } from "@/ui/Note";
+import { showToast } from "@/ui/Toast";
+import styles from "./SaveAsFlow.module.css";
+
+type SaveAsFlowProps = { graph: GraphDocument; title: string; onClose: () => void };
+
+/** Keeps the plan under a name, to be run again with other inputs. */
+export function SaveAsFlow({ graph, title, onClose }: SaveAsFlowProps) {
+  const [name, setName] = useState(title);
+  const [description, setDescription] = useState("");
+  const create = useCreateFlow();
+  const navigate = useNavigate();
+  const save = () =>
+    create.mutate(
+      { name, description, graph },
+      {
+        onSuccess: (flow) => {
+          showToast({
+            text: `Saved as the flow “${flow.name}”.`,
+            action: { label: "Open it", onSelect: () => navigate(`/flows/${flow.flow_id}`) },
+          });
+          onClose();
+        },
+      },
+    );
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Save as flow"
+      description="A flow is a plan under a name, to be run again with other inputs."
+      footer={
+        <Button
+          kind="primary"
+          onClick={save}
+          disabledReason={create.isPending ? "Saving …" : undefined}
+        >
+          Save the flow
+        </Button>
+      }
+    >
+      <div className={styles.form}>
+        <TextField label="Name" value={name} onChange={(event) => setName(event.target.value)} />
+        <TextArea
+          label="What it is for"
+          value={description}
+          onChange={(event) => setDescription(event.target.value)}
+        />
+        {create.error && (
+          <Note kind="error" alert>
+            {errorText(create.error)}
+          </Note>
+        )}
+      </div>
+    </Dialog>
+  );
+}

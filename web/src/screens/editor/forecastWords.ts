@@ -1,0 +1,17 @@
+import type { ForecastResponse } from "@/api/types";
+import { formatAmount, formatRange, formatUsd } from "@/ui/format";
+
+/** Returns what a plan will take, in words. */
+export function forecastWords(forecast: ForecastResponse | null | undefined): string[] {
+  if (!forecast) return [];
+  const { waves, calls, tokens, cost_usd, critical_path: path } = forecast;
+  return [
+    formatAmount(waves, "wave"),
+    `longest path ${formatAmount(path.length, "step")}`,
+    formatAmount(calls, "model call") + (forecast.at_least ? " or more" : ""),
+    ...(tokens.high > 0 ? [`${formatRange(tokens.low, tokens.high)} tokens`] : []),
+    ...(cost_usd && cost_usd.high > 0
+      ? [`${formatUsd(cost_usd.low)} to ${formatUsd(cost_usd.high)}`]
+      : []),
+  ];
+}

@@ -1,0 +1,30 @@
+import { saveJsonFile } from "@/ui/saveFile";
+import type { PlanContent } from "./operations";
+import { type ReadPlan, readPlan } from "./readPlan";
+
+/** Has the browser keep a plan as a JSON file. */
+export function downloadPlan({ title, graph }: PlanContent): void {
+  saveJsonFile(JSON.stringify({ title, ...graph }, null, 2), title);
+}
+
+/** Lets a person choose a file, and reads the plan in it; null if none is chosen. */
+export async function choosePlanFile(): Promise<ReadPlan | null> {
+  const file = await chooseFile();
+  if (!file) return null;
+  try {
+    return readPlan(JSON.parse(await file.text()));
+  } catch (fault) {
+    return { problem: `It is not JSON: ${fault instanceof Error ? fault.message : fault}` };
+  }
+}
+
+function chooseFile(): Promise<File | null> {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.accept = "application/json,.json";
+  return new Promise((resolve) => {
+    input.onchange = () => resolve(input.files?.[0] ?? null);
+    input.oncancel = () => resolve(null);
+    input.click();
+  });
+}

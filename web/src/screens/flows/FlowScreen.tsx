@@ -1,0 +1,153 @@
+import { useMemo, useState } from "react";
+import { Link, useNavigate, useParams } from "react-router";
+import { errorText } from "@/api/errorText";
+import { useUpdateFlow } from "@/api/mutations";
+import { useFlow } from "@/api/queries";
+import type { FlowResponse } from "@/api/types";
+import { PlanLanes } from "@/canvas/PlanLanes";
+import { ErrorNote } from "@/screens/ErrorNote";
+import { viewOfPlan } from "@/screens/goal/planView";
+import { Button, ButtonLink } from "@/ui/Button";
+import { formatAmount, formatMoment } from "@/ui/format";
+import { IconButton } from "@/ui/IconButton";
+import { Menu } from "@/ui/Menu";
+import { Note } from "@/ui/Note";
+import { usePageTitle } from "@/ui/pageTitle";
+import { Skeleton } from "@/ui/Skeleton";
+import { saveJsonFile } from "@/ui/saveFile";
+import { showToast } from "@/ui/Toast";
+import { DeleteFlow } from "./DeleteFlow";
+import styles from "./FlowScreen.module.css";
+import { FlowVersions } from "./FlowVersions";
+import { flowFile } from "./flowInputs";
+import { RenameFlow } from "./RenameFlow";
+import { RunFlow } from "./RunFlow";
+
+/** One flow: its steps, a form to run it, and its versions. */
+export function FlowScreen() {
+  const { flowId = "" } = useParams();
+  const flow = useFlow(flowId);
+  usePageTitle(flow.data?.name ?? "Flow");
+  if (flow.data) return <Flow key={flowId} flow={flow.data} />;
+  return (
+    <div className={styles.page}>
+      <h1>Flow</h1>
+      {flow.error ? (
+        <ErrorNote error={flow.error} />
+      ) : (
+        <Skeleton label="Loading the flow" lines={6} />
+      )}
+      <Link to="/flows">All flows</Link>
+    </div>
+  );
+}
+
+function Flow({ flow }: { flow: FlowResponse }) {
+  const [version, setVersion] = useState<string | null>(null);
+  const isOld = version !== null && version !== flow.version;
+  const old = useFlow(isOld ? flow.flow_id : null, version);
+  const shown = isOld ? old.data : flow;
+  const view = useMemo(() => shown && viewOfPlan(shown.graph), [shown]);
+  return (
+    <div className={styles.page}>
+      <Header flow={flow} />
+      {isOld && old.data && (
+        <OldVersion flow={flow} old={old.data} onPresent={() => setVersion(null)} />
+      )}
+      {old.error && <ErrorNote error={old.error} />}
+      <div className={styles.columns}>
+        <section className={styles.lanes} aria-label="Steps">
+          {view ? (
+            <PlanLanes steps={view.steps} edges={view.edges} />
+          ) : (
+            <Skeleton label="Loading the version" lines={4} />
+          )}
+        </section>
+        <aside className={styles.side} aria-label="Run and versions">
+          <section className={styles.card}>
+            <h2>{isOld ? `Run revision ${old.data?.revision ?? ""}` : "Run it"}</h2>
+            {shown && <RunFlow key={shown.version} flow={shown} />}
+          </section>
+          <section className={styles.card}>
+            <h2>Versions</h2>
+            <FlowVersions
+              flowId={flow.flow_id}
+              current={flow.version}
+              shown={shown?.version ?? ""}
+              onShow={setVersion}
+            />
+          </section>
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function Header({ flow }: { flow: FlowResponse }) {
+  const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
+  const navigate = useNavigate();
+  const close = () => setDialog(null);
+  return (
+    <header className={styles.header}>
+      <div className={styles.words}>
+        <h1>{flow.name}</h1>
+        {flow.description && <p>{flow.description}</p>}
+        <p className={styles.faint}>
+          {formatAmount(flow.graph.nodes.length, "step")}, revision {flow.revision}, saved{" "}
+          {formatMoment(new Date(flow.updated_at))}
+        </p>
+      </div>
+      <div className={styles.actions}>
+        <ButtonLink icon="edit" to={`/flows/${flow.flow_id}/edit`}>
+          Edit
+        </ButtonLink>
+        <Menu
+          trigger={<IconButton icon="more" label="More" bordered />}
+          items={[
+            { label: "Name and purpose", icon: "text", onSelect: () => setDialog("rename") },
+            {
+              label: "Export as a file",
+              icon: "download",
+              onSelect: () => saveJsonFile(flowFile(flow), flow.name),
+            },
+            "line",
+            { label: "Delete", icon: "trash", danger: true, onSelect: () => setDialog("delete") },
+          ]}
+        />
+      </div>
+      {dialog === "rename" && <RenameFlow flow={flow} onClose={close} />}
+      {dialog === "delete" && (
+        <DeleteFlow flow={flow} onClose={close} onDeleted={() => navigate("/flows")} />
+      )}
+    </header>
+  );
+}
+
+type OldVersionProps = { flow: FlowResponse; old: FlowResponse; onPresent: () => void };
+
+/** Says that another version is shown, and offers to bring it back. */
+function OldVersion({ flow, old, onPresent }: OldVersionProps) {
+  const update = useUpdateFlow(flow.flow_id);
+  const restore = () =>
+    update.mutate(
+      { version: flow.version, body: { graph: old.graph } },
+      {
+        onSuccess: (restored) => {
+          showToast({ text: `Restored as revision ${restored.revision}` });
+          onPresent();
+        },
+        onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+      },
+    );
+  return (
+    <Note>
+      This is revision {old.revision}, not the present one.{" "}
+      <Button small onClick={restore}>
+        Restore it
+      </Button>{" "}
+      <Button small kind="quiet" onClick={onPresent}>
+        Show the present one
+      </Button>
+    </Note>
+  );
+}

@@ -1,0 +1,137 @@
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { FIRST_GRAPH } from "@/screens/editor/graphEdits";
+import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { FlowScreen } from "./FlowScreen";
+import { FlowsScreen } from "./FlowsScreen";
+
+const SUMMARY = {
+  flow_id: "f1",
+  name: "Note",
+  description: "Writes a note",
+  version: "v2",
+  revision: 2,
+  created_at: "2026-01-31T12:00:00Z",
+  updated_at: "2026-01-31T12:00:00Z",
+  node_count: 2,
+};
+const FLOW = { ...SUMMARY, graph: FIRST_GRAPH };
+const VERSIONS = ["v2", "v1"].map((version, index) => ({
+  version,
+  revision: 2 - index,
+  created_at: SUMMARY.created_at,
+  node_count: 2,
+}));
+const START = {
+  node_type: "start",
+  entry: true,
+  outputs: [{ name: "output", type: "any", label: "Data" }],
+};
+let api: TestApi;
+
+beforeEach(async () => {
+  api = await startTestApi({
+    "GET /api/flows": { flows: [SUMMARY], next_cursor: null },
+    "GET /api/flows/f1": FLOW,
+    "PUT /api/flows/f1": { ...FLOW, revision: 3 },
+    "GET /api/flows/f1/versions": { flow_id: "f1", versions: VERSIONS, next_cursor: null },
+    "GET /api/node-types": { node_types: [START], socket_types: [] },
+    "GET /api/plans": { plans: [], next_cursor: null },
+    "POST /api/flows": FLOW,
+    "POST /api/execute": { execution_id: "e1" },
+  });
+});
+
+afterEach(() => api.close());
+
+function show(at: string) {
+  return renderRoutes(
+    [
+      { path: "/flows", Component: FlowsScreen },
+      { path: "/flows/:flowId", Component: FlowScreen },
+      { path: "*", element: null },
+    ],
+    at,
+  ).router;
+}
+
+const sent = (route: string) =>
+  api.requests.filter((each) => each.route === route).map(({ body }) => JSON.parse(body || "null"));
+
+test("without flows it is said what one is; a new one begins with a start and an agent", async () => {
+  api.routes["GET /api/flows"] = { flows: [], next_cursor: null };
+  const router = show("/flows");
+  fireEvent.click(await screen.findByRole("button", { name: "Save a plan as a flow" }));
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Note" } });
+  fireEvent.click(screen.getByRole("button", { name: "Save the flow" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1/edit"));
+  expect(sent("POST /api/flows")).toEqual([{ name: "Note", graph: FIRST_GRAPH, description: "" }]);
+});
+
+test("a flow is deleted after a question", async () => {
+  api.routes["DELETE /api/flows/f1"] = (response) => response.writeHead(204).end();
+  show("/flows");
+  fireEvent.click(await screen.findByRole("button", { name: "Delete Note" }));
+  const dialog = within(screen.getByRole("dialog", { name: "Delete Note?" }));
+  expect(sent("DELETE /api/flows/f1")).toHaveLength(0);
+  fireEvent.click(dialog.getByRole("button", { name: "Delete the flow" }));
+  await waitFor(() => expect(sent("DELETE /api/flows/f1")).toHaveLength(1));
+});
+
+test("a flow is run with its input", async () => {
+  const router = show("/flows/f1");
+  const form = within(await screen.findByRole("form", { name: "Run the flow" }));
+  fireEvent.change(await form.findByLabelText("Start"), { target: { value: "water" } });
+  fireEvent.click(form.getByRole("button", { name: /Run/ }));
+  await waitFor(() => expect(router.state.location.pathname).toBe("/runs/e1"));
+  expect(sent("POST /api/execute")).toEqual([
+    { flow_id: "f1", version: "v2", inputs: { start: { output: "water" } }, start: true },
+  ]);
+});
+
+test("an old version is looked at and restored as a new one", async () => {
+  show("/flows/f1");
+  fireEvent.click(await screen.findByRole("button", { name: /Revision 1/ }));
+  await waitFor(() =>
+    expect(api.requests.some(({ url }) => url === "/api/flows/f1?version=v1")).toBe(true),
+  );
+  api.routes["GET /api/flows/f1"] = { ...FLOW, revision: 3 };
+  fireEvent.click(await screen.findByRole("button", { name: "Restore it" }));
+  await waitFor(() => expect(sent("PUT /api/flows/f1")).toEqual([{ graph: FIRST_GRAPH }]));
+});
+
+test("a file is imported", async () => {
+  const router = show("/flows");
+  const file = new File([JSON.stringify(FIRST_GRAPH)], "notes.json");
+  fireEvent.change(await screen.findByLabelText("File to import"), { target: { files: [file] } });
+  await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1"));
+  expect(sent("POST /api/flows")).toEqual([{ name: "notes", description: "", graph: FIRST_GRAPH }]);
+});
+
+test("an input has the form of its type", async () => {
+  const outputs = [
+    { name: "count", type: "integer", label: "How many" },
+    { name: "sure", type: "boolean", label: "Sure" },
+  ];
+  api.routes["GET /api/node-types"] = {
+    node_types: [{ ...START, outputs }],
+    socket_types: [],
+  };
+  const edges = ["count", "sure"].map((sourceHandle) => ({
+    id: sourceHandle,
+    source: "start",
+    sourceHandle,
+    target: "agent",
+    targetHandle: sourceHandle,
+    data: { channel: "flow" },
+  }));
+  api.routes["GET /api/flows/f1"] = { ...FLOW, graph: { ...FIRST_GRAPH, edges } };
+  show("/flows/f1");
+  const count = await screen.findByRole("spinbutton", { name: "Start, How many" });
+  fireEvent.change(count, { target: { value: "3" } });
+  const sure = screen.getByRole("combobox", { name: "Start, Sure" });
+  fireEvent.change(sure, { target: { value: "true" } });
+  fireEvent.click(screen.getByRole("button", { name: /Run/ }));
+  await waitFor(() => expect(sent("POST /api/execute")).toHaveLength(1));
+  expect(sent("POST /api/execute")[0].inputs).toEqual({ start: { count: 3, sure: true } });
+});

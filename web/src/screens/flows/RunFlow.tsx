@@ -1,0 +1,88 @@
+import { type FormEvent, useState } from "react";
+import { useNavigate } from "react-router";
+import { useExecute } from "@/api/mutations";
+import { useNodeTypes } from "@/api/queries";
+import type { FlowResponse } from "@/api/types";
+import { ErrorNote } from "@/screens/ErrorNote";
+import { Button } from "@/ui/Button";
+import { SelectField, TextArea, TextField } from "@/ui/Field";
+import { useShortcuts } from "@/ui/shortcuts";
+import styles from "./FlowScreen.module.css";
+import { executionInputs, type FlowInput, inputKey, inputsOf } from "./flowInputs";
+
+/** Runs a flow with the inputs that its entry nodes take. */
+export function RunFlow({ flow }: { flow: FlowResponse }) {
+  const types = useNodeTypes();
+  const inputs = inputsOf(flow.graph, types.data?.node_types ?? []);
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
+  const execute = useExecute();
+  const navigate = useNavigate();
+  const run = (event?: FormEvent) => {
+    event?.preventDefault();
+    if (execute.isPending) return;
+    execute.mutate(
+      {
+        flow_id: flow.flow_id,
+        version: flow.version,
+        inputs: executionInputs(inputs, texts),
+        start: true,
+      },
+      { onSuccess: (made) => navigate(`/runs/${made.execution_id}`) },
+    );
+  };
+  useShortcuts("This flow", [{ keys: "mod+enter", does: "Run the flow", run: () => run() }]);
+  return (
+    <form className={styles.form} onSubmit={run} aria-label="Run the flow">
+      {inputs.map((input) => (
+        <InputField
+          key={inputKey(input)}
+          input={input}
+          text={texts[inputKey(input)] ?? ""}
+          onText={(text) => setTexts({ ...texts, [inputKey(input)]: text })}
+        />
+      ))}
+      {types.data && inputs.length === 0 && (
+        <p className={styles.faint}>It takes no input: no step is an entry, such as a start.</p>
+      )}
+      {execute.error && <ErrorNote error={execute.error} />}
+      <div>
+        <Button
+          kind="primary"
+          type="submit"
+          icon="play"
+          keys="Ctrl ↵"
+          disabledReason={execute.isPending ? "Starting" : undefined}
+        >
+          Run
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+type InputFieldProps = { input: FlowInput; text: string; onText: (text: string) => void };
+
+function InputField({ input, text, onText }: InputFieldProps) {
+  const field = {
+    label: input.label,
+    value: text,
+    placeholder: input.usual,
+    onChange: (event: { target: { value: string } }) => onText(event.target.value),
+  };
+  if (input.type === "boolean") {
+    return (
+      <SelectField label={field.label} value={text} onChange={field.onChange}>
+        <option value="">
+          {input.usual ? `As in the flow: ${input.usual}` : "As in the flow"}
+        </option>
+        <option value="true">true</option>
+        <option value="false">false</option>
+      </SelectField>
+    );
+  }
+  if (input.type === "number" || input.type === "integer") {
+    return <TextField {...field} type="number" step={input.type === "number" ? "any" : 1} />;
+  }
+  const hint = input.type === "json" ? "JSON is passed on as JSON, anything else as text." : null;
+  return <TextArea {...field} rows={4} hint={hint} />;
+}

@@ -1,0 +1,85 @@
+import type { FlowResponse, GraphDocument, NodeTypeResponse } from "@/api/types";
+import { jsonOrText } from "@/inspector/answerDraft";
+
+/** A value that a run of a flow can be given. */
+export type FlowInput = {
+  node: string;
+  handle: string;
+  label: string;
+  /** The socket type of the value: "text", "json", "number", "any". */
+  type: string;
+  /** What the node gives without it. */
+  usual: string;
+};
+
+const DEFAULT_HANDLE = "output";
+
+/** Returns what a run can be given: the outputs of the entry nodes that other nodes read. */
+export function inputsOf(graph: GraphDocument, types: readonly NodeTypeResponse[]): FlowInput[] {
+  return graph.nodes.flatMap((node) => {
+    const type = types.find((each) => each.node_type === node.type);
+    if (!type?.entry) return [];
+    const read = graph.edges
+      .filter((edge) => edge.source === node.id && edge.data.channel !== "link")
+      .map((edge) => edge.sourceHandle ?? DEFAULT_HANDLE);
+    const handles = read.length > 0 ? [...new Set(read)] : [DEFAULT_HANDLE];
+    return handles.map((handle) => {
+      const port = type.outputs.find((each) => each.name === handle);
+      const name = node.name || node.id;
+      const usual = node.data?.initialInput ?? node.data?.[handle];
+      return {
+        node: node.id,
+        handle,
+        label: handles.length > 1 ? `${name}, ${port?.label ?? handle}` : name,
+        type: port?.type ?? "any",
+        usual: typeof usual === "string" ? usual : usual == null ? "" : JSON.stringify(usual),
+      };
+    });
+  });
+}
+
+export function inputKey({ node, handle }: FlowInput): string {
+  return JSON.stringify([node, handle]);
+}
+
+/** Returns the inputs of an execution; what is empty is left to the node. */
+export function executionInputs(
+  inputs: readonly FlowInput[],
+  texts: Readonly<Record<string, string>>,
+): Record<string, Record<string, unknown>> {
+  const given: Record<string, Record<string, unknown>> = {};
+  for (const input of inputs) {
+    const text = texts[inputKey(input)] ?? "";
+    if (text === "") continue;
+    const isText = input.type === "text" || input.type === "any";
+    const values = given[input.node] ?? {};
+    values[input.handle] = isText ? text : jsonOrText(text);
+    given[input.node] = values;
+  }
+  return given;
+}
+
+export type FlowFile = { name: string; description: string; graph: GraphDocument };
+
+/** Returns a flow as the text of a file. */
+export function flowFile({ name, description, graph }: FlowResponse): string {
+  return `${JSON.stringify({ name, description, graph }, null, 2)}\n`;
+}
+
+/**
+ * Returns the flow that a file has: one that was exported, or a graph or plan alone.
+ *
+ * @throws {Error} It is no JSON, or has no graph.
+ */
+export function readFlowFile(text: string, fileName: string): FlowFile {
+  const value = JSON.parse(text) as Partial<FlowFile> & Partial<GraphDocument> & { title?: string };
+  const graph = value?.graph ?? value;
+  if (!Array.isArray(graph?.nodes) || !Array.isArray(graph.edges)) {
+    throw new Error(`${fileName} has no flow: it needs "graph" with "nodes" and "edges"`);
+  }
+  return {
+    name: value.name || value.title || fileName.replace(/\.json$/i, ""),
+    description: value.description ?? "",
+    graph: { nodes: graph.nodes, edges: graph.edges },
+  };
+}

@@ -1,0 +1,35 @@
+import { useNavigate } from "react-router";
+import { useExecute } from "@/api/mutations";
+import type { PlanRequest, PlanResponse } from "@/api/types";
+import { executeRequest, useGoalDraft } from "@/screens/goal/goalDraft";
+import { usePlanWriting, writePlan } from "@/screens/goal/planWriting";
+import { announce } from "@/ui/announcer";
+import { formatAmount } from "@/ui/format";
+import { showToast } from "@/ui/Toast";
+
+/** Returns a function that starts planning; planning continues while another page is open. */
+export function useMakePlan(): (request: PlanRequest) => Promise<void> {
+  const navigate = useNavigate();
+  const execute = useExecute();
+  const run = async (plan: PlanResponse) => {
+    try {
+      const made = await execute.mutateAsync(executeRequest(plan.plan_id));
+      navigate(`/runs/${made.execution_id}`);
+    } catch {
+      navigate(`/?plan=${plan.plan_id}`); // the page of the plan says why it cannot run
+    }
+  };
+  return async (request) => {
+    const plan = await writePlan(request);
+    if (!plan) return;
+    const { runWhenWritten, change } = useGoalDraft.getState();
+    change({ prompt: "", runWhenWritten: false });
+    announce(`The plan is written: ${formatAmount(plan.nodes.length, "step")}`);
+    if (runWhenWritten) return run(plan);
+    if (usePlanWriting.getState().isShown) return;
+    showToast({
+      text: `The plan is written: ${plan.title}`,
+      action: { label: "Show it", onSelect: () => navigate("/") },
+    });
+  };
+}

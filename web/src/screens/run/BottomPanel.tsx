@@ -1,0 +1,102 @@
+import type { ReactNode } from "react";
+import type { RunState } from "@/stream/runState";
+import { Button } from "@/ui/Button";
+import { Segmented } from "@/ui/Segmented";
+import { useStoredState } from "@/ui/useStoredState";
+import styles from "./BottomPanel.module.css";
+import type { Folding } from "./folding";
+import { LogView } from "./LogView";
+import { elapsedSeconds } from "./runSummary";
+import { StepTable } from "./StepTable";
+import { Timeline } from "./Timeline";
+import { presentOf, timelineRows } from "./timelineRows";
+import { useEarlierTimes } from "./useEarlierTimes";
+
+export type RunView = "steps" | "timeline" | "log" | "table";
+
+type BottomPanelProps = Folding & {
+  run: RunState;
+  now: number;
+  selectedPath: string | null;
+  onSelect: (path: string) => void;
+  /** The steps by wave, where there is no room for them above. */
+  steps?: ReactNode;
+};
+
+/** The run as timeline, log or table; on a phone as its steps too. */
+export function BottomPanel(props: BottomPanelProps) {
+  const { run, steps } = props;
+  const [wide, setWide] = useStoredState<RunView>("run.view", "timeline");
+  const [narrow, setNarrow] = useStoredState<RunView>("run.phone", "steps");
+  const [view, setView] = steps ? [narrow, setNarrow] : [wide, setWide];
+  const [squeeze, setSqueeze] = useStoredState<boolean>("run.squeeze", true);
+  const options: { value: RunView; label: string; count?: number }[] = [
+    ...(steps ? [{ value: "steps" as const, label: "Steps" }] : []),
+    { value: "timeline", label: "Timeline" },
+    { value: "log", label: "Log", count: run.log.length },
+    { value: "table", label: "Table" },
+  ];
+  return (
+    <section className={styles.panel} aria-label="What ran when">
+      <header className={styles.head}>
+        <div className={styles.views}>
+          <Segmented label="Show the run as" value={view} options={options} onChange={setView} />
+        </div>
+        <span className={styles.space} />
+        {view === "timeline" && (
+          <>
+            <Key />
+            <Button small kind="quiet" aria-pressed={squeeze} onClick={() => setSqueeze(!squeeze)}>
+              Squeeze idle
+            </Button>
+          </>
+        )}
+      </header>
+      <div className={styles.body} data-scroller>
+        {view === "steps" && steps}
+        {view === "timeline" && <TimelineView {...props} squeeze={squeeze} />}
+        {view === "log" && (
+          <LogView
+            entries={run.log}
+            nameOf={(path) => run.nodes.get(path)?.name ?? path}
+            selectedPath={props.selectedPath}
+            onSelect={props.onSelect}
+          />
+        )}
+        {view === "table" && <StepTable {...props} />}
+      </div>
+    </section>
+  );
+}
+
+function TimelineView(props: BottomPanelProps & { squeeze: boolean }) {
+  const { run, folds, now: clock, ...choice } = props;
+  const now = presentOf(run, clock);
+  const earlier = useEarlierTimes(run);
+  return (
+    <Timeline
+      rows={timelineRows(run, folds, now, earlier)}
+      now={run.endedAt ? null : elapsedSeconds(run, now)}
+      {...choice}
+    />
+  );
+}
+
+function Key() {
+  return (
+    <span className={styles.key} aria-hidden="true">
+      <span>
+        <i className={styles.queue} />
+        queue
+      </span>
+      <span>
+        <i className={styles.work} />
+        work
+      </span>
+      <span>
+        <i className={styles.critical} />
+        longest path
+      </span>
+    </span>
+  );
+}

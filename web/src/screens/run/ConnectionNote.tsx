@@ -1,0 +1,24 @@
+import { useRunConnection } from "@/stream/RunProvider";
+import { Button } from "@/ui/Button";
+import { Connection } from "@/ui/Connection";
+import { formatTime } from "@/ui/format";
+
+/** Says when the run that is shown may not be the run as it is now. */
+export function ConnectionNote() {
+  const { connection, retry } = useRunConnection();
+  switch (connection.kind) {
+    case "reconnecting":
+      return <Connection state="reconnecting" asOf={`as of event ${connection.seq}`} />;
+    case "lost":
+      return (
+        <>
+          <Connection state="lost" asOf={`as of ${formatTime(new Date(connection.since), true)}`} />
+          <Button small onClick={retry}>
+            Connect again
+          </Button>
+        </>
+      );
+    default:
+      return null;
+  }
+}

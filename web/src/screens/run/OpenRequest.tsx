@@ -1,0 +1,51 @@
+import { useAnswer } from "@/api/mutations";
+import type { OpenRequestResponse } from "@/api/types";
+import { answerProblem, formErrors } from "@/inspector/answerProblem";
+import { RequestForm } from "@/inspector/RequestForm";
+import { actionLabel, readRequest } from "@/inspector/requestFields";
+import { formatClock } from "@/ui/format";
+import styles from "./OpenRequest.module.css";
+
+type OpenRequestProps = {
+  executionId: string;
+  request: OpenRequestResponse;
+  now: number;
+  /** Decisions that are made elsewhere. */
+  without?: string;
+  onAnswered?: () => void;
+};
+
+/** The question of a waiting step, to be answered here; the first answer counts. */
+export function OpenRequest(props: OpenRequestProps) {
+  const { executionId, request, now, without, onAnswered } = props;
+  const answer = useAnswer();
+  const asked = readRequest(request);
+  const fields = { ...asked, actions: asked.actions.filter((action) => action !== without) };
+  const left = fields.deadline === null ? null : (fields.deadline - now) / 1000;
+  return (
+    <section aria-label="Waiting for you">
+      {left !== null && (
+        <p className={styles.left}>
+          {left > 0 ? `${formatClock(left)} left` : "The time is over"}
+          {fields.timeoutAction && `, then it counts as “${actionLabel(fields.timeoutAction)}”`}
+        </p>
+      )}
+      <RequestForm
+        request={fields}
+        isSending={answer.isPending}
+        errors={formErrors(answer.error)}
+        problem={answer.error && answerProblem(answer.error)}
+        onAnswer={(given) =>
+          // The run's events may take this form off the page before the response is there.
+          void answer
+            .mutateAsync({
+              executionId,
+              requestId: request.request_id,
+              answer: "answer" in given ? given.answer : given,
+            })
+            .then(onAnswered, () => undefined)
+        }
+      />
+    </section>
+  );
+}

@@ -1,0 +1,126 @@
+import { useNavigate } from "react-router";
+import { errorText } from "@/api/errorText";
+import { retryLabel } from "@/api/executionSummary";
+import { useCancel, useFork, usePause, useResume, useRetry } from "@/api/mutations";
+import type { RunState } from "@/stream/runState";
+import { Button, ButtonLink } from "@/ui/Button";
+import { copyText } from "@/ui/copyText";
+import { IconButton } from "@/ui/IconButton";
+import { Menu, type MenuItem } from "@/ui/Menu";
+import { showToast } from "@/ui/Toast";
+
+type RunActionsProps = {
+  run: RunState;
+  onFork: () => void;
+  /** Shows the run's stored JSON. */
+  onJson: () => void;
+};
+
+/** What can be done with a run: other things while it runs than when it has ended. */
+export function RunActions(props: RunActionsProps) {
+  return props.run.endedAt ? <EndedActions {...props} /> : <LiveActions {...props} />;
+}
+
+function LiveActions({ run, onFork, onJson }: RunActionsProps) {
+  const pause = usePause(run.executionId);
+  const resume = useResume(run.executionId);
+  const cancel = useCancel(run.executionId);
+  const isPaused = run.status === "paused";
+  const isRequested = isPaused && run.pause !== "waiting";
+  return (
+    <>
+      {isRequested ? (
+        <Button icon="play" onClick={() => resume.mutate(undefined, { onError: showError })}>
+          Resume
+        </Button>
+      ) : (
+        !isPaused && (
+          <Button icon="pause" onClick={() => pause.mutate(undefined, { onError: showError })}>
+            Pause
+          </Button>
+        )
+      )}
+      {isPaused && (
+        <Button icon="fork" onClick={onFork}>
+          Fork
+        </Button>
+      )}
+      <Button icon="stop" kind="danger" onClick={() => cancel.mutate({}, { onError: showError })}>
+        Cancel
+      </Button>
+      <MoreMenu items={moreItems(run, onJson)} />
+    </>
+  );
+}
+
+function EndedActions({ run, onFork, onJson }: RunActionsProps) {
+  const retry = useRetry(run.executionId);
+  const navigate = useNavigate();
+  const fork = useFork(run.executionId);
+  const hasFailed = run.status !== "completed";
+  const then = {
+    onSuccess: (made: { execution_id: string }) => navigate(`/runs/${made.execution_id}`),
+    onError: showError,
+  };
+  return (
+    <>
+      {run.planId && (
+        <ButtonLink icon="edit" to={`/plans/${run.planId}`}>
+          Edit the plan
+        </ButtonLink>
+      )}
+      <ButtonLink icon="compare" to={`/runs/compare?a=${run.executionId}`}>
+        Compare
+      </ButtonLink>
+      <Button icon="fork" onClick={onFork}>
+        Fork
+      </Button>
+      {hasFailed ? (
+        <Button
+          icon="retry"
+          kind="primary"
+          onClick={() => retry.mutate({ start: true }, then)}
+          disabledReason={retry.isPending ? "Starting …" : undefined}
+        >
+          {retryLabel(run.status)}
+        </Button>
+      ) : (
+        <Button
+          icon="retry"
+          kind="primary"
+          onClick={() => fork.mutate({ rerun: stepsThatRan(run), start: true }, then)}
+          disabledReason={fork.isPending ? "Starting …" : undefined}
+        >
+          Run again
+        </Button>
+      )}
+      <MoreMenu items={moreItems(run, onJson)} />
+    </>
+  );
+}
+
+/** All steps of the plan that can run again; what was given stays given. */
+function stepsThatRan(run: RunState): string[] {
+  return [...run.nodes.values()]
+    .filter((node) => node.prefix === "" && node.origin !== "given" && node.status !== "linked")
+    .map((node) => node.id);
+}
+
+function MoreMenu({ items }: { items: MenuItem[] }) {
+  return <Menu trigger={<IconButton icon="more" label="More" />} items={items} />;
+}
+
+function moreItems(run: RunState, onJson: () => void): MenuItem[] {
+  return [
+    { label: "Stored JSON", icon: "braces", onSelect: onJson },
+    {
+      label: "Copy the run's id",
+      icon: "copy",
+      onSelect: () => void copyText(run.executionId, "the id"),
+    },
+  ];
+}
+
+function showError(error: unknown) {
+  showToast({ kind: "error", text: errorText(error) });
+}

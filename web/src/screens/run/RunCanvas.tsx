@@ -1,0 +1,99 @@
+import { memo, useCallback, useMemo } from "react";
+import type { GraphDocument } from "@/api/types";
+import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
+import type { EdgeStatus } from "@/canvas/WaveEdge";
+import { useRun } from "@/stream/RunProvider";
+import type { RunState } from "@/stream/runState";
+import { edgeId, edgeStatus } from "./edgeStatus";
+import type { Folding, Folds } from "./folding";
+import { innerHeight } from "./innerSteps";
+import { LaneWords } from "./LaneWords";
+import { RunStep } from "./RunStep";
+
+type RunCanvasProps = Folding & {
+  graph: GraphDocument;
+  selectedPath: string | null;
+  onSelect: (path: string | null) => void;
+  isFollowing: boolean;
+  onFollow: ((isFollowing: boolean) => void) | undefined;
+};
+
+const CARD_HEIGHT = 82;
+/** Around what is inside a card. */
+const FRAME_HEIGHT = 11;
+
+/** The steps of a run as waves; each card and edge follows its own part of the run's state. */
+export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
+  const { graph, selectedPath, onSelect, folds, onFold, ...following } = props;
+  const waves = useRun((run) => run.waves);
+  const activeWave = useRun(waveAtWork);
+  const heights = useRun((run) => heightsOf(graph, run, folds));
+  const steps = useMemo(() => toSteps(graph, waves, heights), [graph, waves, heights]);
+  const edges = useMemo(() => toEdges(graph), [graph]);
+  const selectedCard = selectedPath?.split("[")[0] ?? null;
+  const tabStop = selectedCard ?? graph.nodes[0]?.id;
+  const renderStep = useCallback(
+    (id: string, detail: CardDetail) => (
+      <RunStep
+        path={id}
+        detail={detail}
+        isTabStop={id === tabStop}
+        {...{ selectedPath, onSelect, folds, onFold }}
+      />
+    ),
+    [selectedPath, tabStop, onSelect, folds, onFold],
+  );
+  return (
+    <LaneCanvas
+      label="Steps by wave"
+      steps={steps}
+      edges={edges}
+      renderStep={renderStep}
+      useEdgeStatus={useEdgeStatus}
+      laneHeader={(lane) => <LaneWords wave={lane.wave} />}
+      activeWave={activeWave}
+      selectedId={selectedCard}
+      onSelect={onSelect}
+      {...following}
+    />
+  );
+});
+
+/** Returns the wave that runs or, in a paused run, the first one in which a step asks something. */
+function waveAtWork(run: RunState): number | undefined {
+  if (run.status === "executing") return run.wave.current;
+  const asking = new Set([...run.requests.values()].map(({ path }) => path?.split("[")[0]));
+  return run.waves.find((wave) => wave.nodes.some((id) => asking.has(id)))?.number;
+}
+
+/** Returns the heights of the cards that are unfolded: a text, which is equal where they are. */
+function heightsOf(graph: GraphDocument, run: RunState, folds: Folds): string {
+  const heights = graph.nodes.flatMap(({ id }) => {
+    const inside = innerHeight(run, id, folds);
+    return inside > 0 ? [[id, CARD_HEIGHT + FRAME_HEIGHT + inside]] : [];
+  });
+  return JSON.stringify(Object.fromEntries(heights));
+}
+
+function toSteps(graph: GraphDocument, waves: RunState["waves"], heights: string): CanvasStep[] {
+  const unfolded: Record<string, number> = JSON.parse(heights);
+  const waveOf = new Map(waves.flatMap((wave) => wave.nodes.map((id) => [id, wave.number])));
+  return graph.nodes.map(({ id }) => ({
+    id,
+    wave: waveOf.get(id) ?? null,
+    height: unfolded[id] ?? CARD_HEIGHT,
+  }));
+}
+
+function toEdges(graph: GraphDocument): CanvasEdge[] {
+  return graph.edges.map((edge, index) => ({
+    id: edgeId(edge, index),
+    source: edge.source,
+    target: edge.target,
+    isLink: edge.data.channel === "link",
+  }));
+}
+
+function useEdgeStatus(id: string): EdgeStatus {
+  return useRun((run) => edgeStatus(run, id));
+}

@@ -1,0 +1,82 @@
+import type { ReactNode } from "react";
+import { WaveGlyph } from "@/canvas/WaveGlyph";
+import type { RunState } from "@/stream/runState";
+import { formatAmount, formatDuration, formatMoment, formatTime, formatUsd } from "@/ui/format";
+import { Status } from "@/ui/Status";
+import styles from "./RunHeader.module.css";
+import {
+  budgetWords,
+  countStatuses,
+  elapsedSeconds,
+  savedSeconds,
+  statusesByWave,
+  statusWords,
+} from "./runSummary";
+
+type RunHeaderProps = {
+  run: RunState;
+  /** In ms since 1970. */
+  now: number;
+  /** The buttons of the run. */
+  actions: ReactNode;
+};
+
+/** What a run is and how far it has come, in two rows. */
+export function RunHeader({ run, now, actions }: RunHeaderProps) {
+  const words = statusWords(run);
+  return (
+    <header className={styles.header}>
+      <span className={styles.glyph}>
+        <WaveGlyph waves={statusesByWave(run)} size="header" />
+      </span>
+      <div className={styles.title}>
+        <Status status={run.status} pill>
+          {words}
+        </Status>
+        <h1 title={run.goal}>{run.title || run.goal || "A run"}</h1>
+        <div className={styles.actions}>{actions}</div>
+      </div>
+      <div className={styles.facts}>
+        <Counts run={run} />
+        <Facts run={run} now={now} />
+      </div>
+    </header>
+  );
+}
+
+function Counts({ run }: { run: RunState }) {
+  return (
+    <span className={styles.counts}>
+      {countStatuses(run).map(({ status, count }) => (
+        <Status key={status} status={status}>
+          {count} {status.replace("_", " ")}
+        </Status>
+      ))}
+    </span>
+  );
+}
+
+function Facts({ run, now }: { run: RunState; now: number }) {
+  const { input_tokens, output_tokens, calls, cost_usd } = run.usage;
+  const saved = run.endedAt ? savedSeconds(run) : 0;
+  const budget = budgetWords(run);
+  const started = run.startedAt ?? run.createdAt;
+  return (
+    <>
+      <span>
+        <b>{formatDuration(elapsedSeconds(run, now))}</b>
+        {run.endedAt ? ` in ${formatAmount(run.waves.length, "wave")}` : " elapsed"}
+      </span>
+      {calls > 0 && <span>{formatAmount(input_tokens + output_tokens, "token")}</span>}
+      {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
+      {calls > 0 && budget && <span>{budget}</span>}
+      {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
+      {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
+    </>
+  );
+}
+
+function startWords(time: Date): string {
+  const moment = formatMoment(time);
+  return moment === formatTime(time) ? formatTime(time, true) : `${moment}, ${formatTime(time)}`;
+}

@@ -1,0 +1,309 @@
+import {
+  type CSSProperties,
+  type ReactNode,
+  useCallback,
+  useDeferredValue,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
+import { useNavigate, useParams, useSearchParams } from "react-router";
+import { errorText } from "@/api/errorText";
+import { useFork } from "@/api/mutations";
+import { RunInspector, type RunTab } from "@/inspector/RunInspector";
+import { openQuestions } from "@/inspector/requestFields";
+import { StepInspector, type StepTab } from "@/inspector/StepInspector";
+import { RunProvider, useRun, useRunConnection } from "@/stream/RunProvider";
+import type { NodeState, RunState } from "@/stream/runState";
+import { announce } from "@/ui/announcer";
+import { Button } from "@/ui/Button";
+import { Note } from "@/ui/Note";
+import { usePageTitle } from "@/ui/pageTitle";
+import { Skeleton } from "@/ui/Skeleton";
+import { Splitter } from "@/ui/Splitter";
+import { useShortcuts } from "@/ui/shortcuts";
+import { showToast } from "@/ui/Toast";
+import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useNow } from "@/ui/useNow";
+import { useStoredState } from "@/ui/useStoredState";
+import { announcementOf } from "./announcements";
+import { BottomPanel } from "./BottomPanel";
+import { ConnectionNote } from "./ConnectionNote";
+import { ForkDialog } from "./ForkDialog";
+import { useFolding } from "./folding";
+import { forkObstacle, outerStep } from "./forkObstacle";
+import { OpenRequest } from "./OpenRequest";
+import { PlanApproval, planRequestOf } from "./PlanApproval";
+import { RunActions } from "./RunActions";
+import { RunCanvas } from "./RunCanvas";
+import { RunHeader } from "./RunHeader";
+import styles from "./RunScreen.module.css";
+import { StepLanes } from "./StepLanes";
+import { durationOf } from "./stepSummary";
+
+/** One run, while it happens and afterwards. */
+export function RunScreen() {
+  const { executionId = "" } = useParams();
+  return (
+    <RunProvider key={executionId} executionId={executionId} waiting={<Loading />}>
+      <FollowedRun />
+    </RunProvider>
+  );
+}
+
+function FollowedRun() {
+  const { connection, retry } = useRunConnection();
+  const isLoaded = useRun((run) => run.graph !== null);
+  if (isLoaded) return <LoadedRun />;
+  if (connection.kind !== "refused" && connection.kind !== "lost") return <Loading />;
+  return (
+    <div className={styles.message}>
+      <Note kind="error">
+        {connection.kind === "refused"
+          ? errorText(connection.error)
+          : "The service does not answer."}{" "}
+        <Button small onClick={retry}>
+          Try again
+        </Button>
+      </Note>
+    </div>
+  );
+}
+
+function Loading() {
+  return (
+    <div className={styles.message}>
+      <Skeleton label="Loading the run" lines={6} />
+    </div>
+  );
+}
+
+function LoadedRun() {
+  const run = useRun((state) => state);
+  const now = useNow(run.endedAt === null);
+  const [selected, select] = useSelectedStep(run);
+  const [forking, setForking] = useState<{ path: string | null } | null>(null);
+  const [runTab, setRunTab] = useState<RunTab>("result");
+  useAnnouncements(run);
+  const [screen, moveOn] = useMoveOn(selected?.path ?? null, select);
+  usePageTitle(run.title || "Run");
+  const showJson = () => {
+    select(null);
+    setRunTab("json");
+  };
+  const actions = (
+    <>
+      <ConnectionNote />
+      <RunActions
+        run={run}
+        onFork={() => setForking({ path: selected ? outerStep(selected.path) : null })}
+        onJson={showJson}
+      />
+    </>
+  );
+  return (
+    <div className={styles.screen} ref={screen}>
+      <RunHeader run={run} now={now} actions={actions} />
+      <Panels run={run} now={now} selectedPath={selected?.path ?? null} onSelect={select}>
+        {selected ? (
+          <SelectedStep
+            run={run}
+            node={selected}
+            now={now}
+            onSelect={select}
+            onAnswered={moveOn}
+            onFork={(path) => setForking({ path })}
+          />
+        ) : (
+          <RunInspector
+            run={run}
+            request={planRequestOf(run) && <PlanApproval run={run} now={now} />}
+            tab={runTab}
+            onTab={setRunTab}
+            onSelect={select}
+          />
+        )}
+      </Panels>
+      {forking && <ForkDialog run={run} path={forking.path} onClose={() => setForking(null)} />}
+    </div>
+  );
+}
+
+type PanelsProps = {
+  run: RunState;
+  now: number;
+  selectedPath: string | null;
+  onSelect: (path: string | null) => void;
+  /** The panel at the right. */
+  children: ReactNode;
+};
+
+/** Canvas, timeline and inspector, with lines between them that can be dragged. */
+function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
+  const isPhone = useMediaQuery(PHONE);
+  const [isFollowing, setFollowing] = useState(run.endedAt === null);
+  const [width, setWidth] = useStoredState<number>("run.inspector", 408);
+  const [height, setHeight] = useStoredState<number>("run.timeline", 224);
+  const folding = useFolding();
+  // The timeline may come a frame later than the cards.
+  const shown = useDeferredValue(run);
+  const sizes = { "--inspector": `${width}px`, "--timeline": `${height}px` } as CSSProperties;
+  return (
+    <div className={styles.work} style={sizes} data-step-open={selectedPath !== null}>
+      <div className={styles.stage}>
+        {!isPhone && run.graph && (
+          <RunCanvas
+            graph={run.graph}
+            {...{ selectedPath, onSelect }}
+            {...folding}
+            isFollowing={isFollowing}
+            onFollow={run.endedAt === null ? setFollowing : undefined}
+          />
+        )}
+        <Splitter
+          label="Timeline"
+          orientation="horizontal"
+          size={height}
+          smallest={96}
+          largest={560}
+          onChange={setHeight}
+        />
+        <BottomPanel
+          run={shown}
+          {...{ now, selectedPath, onSelect }}
+          {...folding}
+          {...(isPhone && { steps: <StepLanes {...{ selectedPath, onSelect }} {...folding} /> })}
+        />
+      </div>
+      <Splitter
+        label="Step panel"
+        orientation="vertical"
+        size={width}
+        smallest={320}
+        largest={760}
+        onChange={setWidth}
+      />
+      {children}
+    </div>
+  );
+}
+
+/** Returns a ref for the screen, and a function that selects a step and takes the focus to its panel:
+ * the form that had the focus is gone then. */
+function useMoveOn(path: string | null, select: (path: string | null) => void) {
+  const screen = useRef<HTMLDivElement>(null);
+  const isMoving = useRef(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another step has another panel
+  useEffect(() => {
+    if (isMoving.current) screen.current?.querySelector("aside")?.focus({ preventScroll: true });
+    isMoving.current = false;
+  }, [path]);
+  const moveOn = (next: string | null) => {
+    isMoving.current = true;
+    select(next);
+  };
+  return [screen, moveOn] as const;
+}
+
+type SelectedStepProps = {
+  run: RunState;
+  node: NodeState;
+  now: number;
+  onSelect: (path: string | null) => void;
+  /** With the step that asks next. */
+  onAnswered: (next: string | null) => void;
+  onFork: (path: string) => void;
+};
+
+const STEP_TABS: readonly StepTab[] = ["input", "prompt", "output", "timing", "json"];
+
+function SelectedStep(props: SelectedStepProps) {
+  const { run, node, now, onSelect, onAnswered, onFork } = props;
+  const [tab, setTab] = useStoredState<StepTab>("run.tab", "output");
+  const fork = useFork(run.executionId);
+  const navigate = useNavigate();
+  const request = [...run.requests.values()].find((each) => each.path === node.path);
+  const move = (by: 1 | -1) => {
+    const paths = [...run.nodes.keys()];
+    onSelect(paths[paths.indexOf(node.path) + by] ?? node.path);
+  };
+  useShortcuts("A step", [
+    { keys: "escape", does: "Close the step", run: () => onSelect(null) },
+    { keys: "j", does: "Next step", run: () => move(1) },
+    { keys: "k", does: "Previous step", run: () => move(-1) },
+    ...STEP_TABS.map((each, index) => ({
+      keys: String(index + 1),
+      does: `Show its ${each === "json" ? "JSON" : each}`,
+      run: () => setTab(each),
+    })),
+  ]);
+  const runFromHere = () =>
+    fork.mutate(
+      { rerun: [node.id], start: true },
+      {
+        onSuccess: (made) => navigate(`/runs/${made.execution_id}`),
+        onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+      },
+    );
+  return (
+    <StepInspector
+      executionId={run.executionId}
+      node={node}
+      tab={tab}
+      onTab={setTab}
+      request={
+        request && (
+          <OpenRequest
+            executionId={run.executionId}
+            request={request}
+            now={now}
+            onAnswered={() => onAnswered(nextAsking(run, request.request_id))}
+          />
+        )
+      }
+      duration={durationOf(node, now)}
+      onSelect={onSelect}
+      onMove={move}
+      onClose={() => onSelect(null)}
+      onRunFromHere={runFromHere}
+      onFork={() => onFork(node.path)}
+      forkObstacle={forkObstacle(run, node)}
+    />
+  );
+}
+
+/** Returns the step of the oldest other question to a person; null, the run itself, without one. */
+function nextAsking(run: RunState, answered: string): string | null {
+  return openQuestions(run).find((each) => each.request_id !== answered)?.path ?? null;
+}
+
+/** The step that the address names, and a function that changes it. */
+function useSelectedStep(run: RunState): [NodeState | undefined, (path: string | null) => void] {
+  const [search, setSearch] = useSearchParams();
+  const path = search.get("step");
+  const select = useCallback(
+    (next: string | null) => {
+      setSearch(
+        (current) => {
+          const changed = new URLSearchParams(current);
+          if (next === null) changed.delete("step");
+          else changed.set("step", next);
+          return changed;
+        },
+        { replace: true },
+      );
+    },
+    [setSearch],
+  );
+  return [path === null ? undefined : run.nodes.get(path), select];
+}
+
+/** Reads out the end of waves, failures, approvals and the end of the run; nothing else. */
+function useAnnouncements(run: RunState) {
+  const before = useRef(run);
+  useEffect(() => {
+    const words = announcementOf(before.current, run);
+    before.current = run;
+    if (words) announce(words);
+  }, [run]);
+}

@@ -1,0 +1,81 @@
+import type { NodeState, RunState } from "@/stream/runState";
+import { formatCount, formatUsdShort } from "@/ui/format";
+import { Status } from "@/ui/Status";
+import { numericCell, Row, Table } from "@/ui/Table";
+import styles from "./StepTable.module.css";
+import { durationOf } from "./stepSummary";
+
+type StepTableProps = {
+  run: RunState;
+  now: number;
+  selectedPath: string | null;
+  onSelect: (path: string) => void;
+};
+
+const COLUMNS = [
+  { label: "Step" },
+  { label: "Status", width: "128px" },
+  { label: "Wave", width: "64px", numeric: true },
+  { label: "Model", width: "176px" },
+  { label: "Attempts", width: "84px", numeric: true },
+  { label: "Tokens", width: "84px", numeric: true },
+  { label: "Cost", width: "84px", numeric: true },
+  { label: "Time", width: "84px", numeric: true },
+] as const;
+
+/** Every step as a row: the canvas for people who read tables. */
+export function StepTable({ run, now, selectedPath, onSelect }: StepTableProps) {
+  return (
+    <div className={styles.table}>
+      <Table label="Steps" columns={COLUMNS}>
+        {[...run.nodes.values()].map((node) => (
+          <Row key={node.path} chosen={node.path === selectedPath}>
+            <Cells
+              node={node}
+              now={now}
+              isSelected={node.path === selectedPath}
+              onSelect={onSelect}
+            />
+          </Row>
+        ))}
+      </Table>
+    </div>
+  );
+}
+
+type CellsProps = Pick<StepTableProps, "now" | "onSelect"> & {
+  node: NodeState;
+  isSelected: boolean;
+};
+
+function Cells({ node, now, isSelected, onSelect }: CellsProps) {
+  const { usage } = node;
+  const depth = node.path.split("/").length - 1;
+  return (
+    <>
+      <td>
+        <button
+          type="button"
+          className={styles.name}
+          style={{ paddingLeft: depth * 14 }}
+          title={node.path}
+          aria-pressed={isSelected}
+          onClick={() => onSelect(node.path)}
+        >
+          {node.name}
+        </button>
+      </td>
+      <td>
+        <Status status={node.status} />
+      </td>
+      <td className={numericCell}>{node.wave}</td>
+      <td title={node.model ?? undefined}>{node.model}</td>
+      <td className={numericCell}>{node.attempt > 1 ? node.attempt : ""}</td>
+      <td className={numericCell}>
+        {usage.calls > 0 && formatCount(usage.input_tokens + usage.output_tokens)}
+      </td>
+      <td className={numericCell}>{usage.cost_usd ? formatUsdShort(usage.cost_usd) : ""}</td>
+      <td className={numericCell}>{durationOf(node, now)}</td>
+    </>
+  );
+}

@@ -1,0 +1,162 @@
+import { useMemo } from "react";
+import { classes } from "@/ui/classes";
+import { formatDuration } from "@/ui/format";
+import { StatusIcon, type StatusName } from "@/ui/Status";
+import styles from "./Timeline.module.css";
+import { createTimeScale, type Span, type TimeScale } from "./timeScale";
+
+/** A piece of a step's time: waiting for a slot, one attempt's work, waiting for a person, to come. */
+export type Bar = Span & {
+  kind: "queue" | "work" | "wait" | "forecast";
+  status: StatusName;
+  /** It still grows. */
+  isOpen?: boolean;
+};
+
+export type TimelineRow = {
+  path: string;
+  name: string;
+  status: StatusName;
+  /** Nesting, 0 for steps of the plan itself. */
+  depth: number;
+  /** Undefined where nothing is nested below the step. */
+  isFolded?: boolean;
+  bars: Bar[];
+  /** What stands behind the last bar: "6.5 s", "2 attempts, 7.6 s". */
+  label: string;
+  /** On the longest path through the run. */
+  isCritical: boolean;
+};
+
+type TimelineProps = {
+  rows: readonly TimelineRow[];
+  /** Seconds since the start while it runs, null when it has ended. */
+  now: number | null;
+  squeeze: boolean;
+  selectedPath: string | null;
+  onSelect: (path: string) => void;
+  onFold: (path: string, isOpen: boolean) => void;
+};
+
+/** What ran when: a row per step, queue and work apart, one bar per attempt. */
+export function Timeline({ rows, now, squeeze, ...choice }: TimelineProps) {
+  const scale = useMemo(() => {
+    const bars = rows.flatMap((row) => row.bars);
+    return createTimeScale(now === null ? bars : [...bars, untilForecast(bars, now)], squeeze);
+  }, [rows, now, squeeze]);
+  return (
+    <div className={styles.timeline}>
+      <Axis scale={scale} />
+      <div className={styles.body}>
+        <Overlay scale={scale} now={now} />
+        <ol className={styles.rows} aria-label="Steps by time">
+          {rows.map((row) => (
+            <Row key={row.path} row={row} scale={scale} {...choice} />
+          ))}
+        </ol>
+      </div>
+    </div>
+  );
+}
+
+/** From now until the last step that is expected begins: something runs then, so it is not idle. */
+function untilForecast(bars: readonly Bar[], now: number): Span {
+  const begins = bars.filter((bar) => bar.kind === "forecast").map((bar) => bar.from);
+  return { from: now, to: Math.max(now, ...begins) };
+}
+
+function Axis({ scale }: { scale: TimeScale }) {
+  return (
+    <div className={styles.axis} aria-hidden="true">
+      <div className={styles.plot}>
+        {scale.ticks.map((tick) => (
+          <span key={tick.at} style={{ left: percent(tick.position) }}>
+            {tick.at === 0 ? "0 s" : formatTick(tick.at)}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Overlay({ scale, now }: { scale: TimeScale; now: number | null }) {
+  return (
+    <div className={styles.overlay} aria-hidden="true">
+      {scale.ticks.slice(1).map((tick) => (
+        <i key={tick.at} className={styles.gridline} style={{ left: percent(tick.position) }} />
+      ))}
+      {scale.squeezed.map((gap) => (
+        <i
+          key={gap.from}
+          className={styles.squeezed}
+          style={extent(scale, gap)}
+          title={`Nothing ran for ${formatDuration(gap.to - gap.from)}`}
+        />
+      ))}
+      {now !== null && <i className={styles.now} style={{ left: percent(scale.position(now)) }} />}
+    </div>
+  );
+}
+
+type RowProps = Pick<TimelineProps, "selectedPath" | "onSelect" | "onFold"> & {
+  row: TimelineRow;
+  scale: TimeScale;
+};
+
+function Row({ row, scale, selectedPath, onSelect, onFold }: RowProps) {
+  const last = Math.max(0, ...row.bars.map((bar) => bar.to));
+  return (
+    <li className={classes(styles.row, row.path === selectedPath && styles.selected)}>
+      <span className={styles.name} style={{ paddingLeft: row.depth * 14 }}>
+        {row.isFolded !== undefined && (
+          <button
+            type="button"
+            className={styles.fold}
+            aria-expanded={!row.isFolded}
+            aria-label={`Steps of ${row.name}`}
+            onClick={() => onFold(row.path, row.isFolded === true)}
+          />
+        )}
+        <StatusIcon status={row.status} />
+        <button
+          type="button"
+          className={styles.choose}
+          aria-pressed={row.path === selectedPath}
+          aria-label={`${row.name}, ${row.status.replace("_", " ")}, ${row.label}`}
+          title={row.name}
+          onClick={() => onSelect(row.path)}
+        >
+          {row.name}
+        </button>
+      </span>
+      <span className={styles.plot} aria-hidden="true">
+        {row.bars.map((bar) => (
+          <i
+            key={`${bar.kind}${bar.from}`}
+            className={classes(styles.bar, styles[bar.kind], bar.isOpen && styles.open)}
+            data-status={bar.status}
+            data-critical={row.isCritical && bar.kind === "work"}
+            style={extent(scale, bar)}
+            title={bar.kind === "forecast" ? "As long as in the last run of this plan" : undefined}
+          />
+        ))}
+        <span className={styles.label} style={{ left: percent(scale.position(last)) }}>
+          {row.label}
+        </span>
+      </span>
+    </li>
+  );
+}
+
+function extent(scale: TimeScale, { from, to }: Span) {
+  const left = scale.position(from);
+  return { left: percent(left), width: percent(scale.position(to) - left) };
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(2)}%`;
+}
+
+function formatTick(seconds: number): string {
+  return seconds < 60 ? `${Number(seconds.toFixed(1))} s` : formatDuration(seconds);
+}

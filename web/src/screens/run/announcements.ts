@@ -1,0 +1,29 @@
+import type { RunState } from "@/stream/runState";
+
+const END_WORDS = {
+  completed: "The run is done.",
+  failed: "The run failed.",
+  cancelled: "The run was cancelled.",
+};
+
+/** Returns what a screen reader says when a run has gone from one state to the next, or null.
+ *
+ * Only what somebody waits for: the end of a wave, a failure, a question and the end of the run. */
+export function announcementOf(before: RunState, after: RunState): string | null {
+  if (before.executionId !== after.executionId) return null;
+  if (after.endedAt && !before.endedAt) {
+    return END_WORDS[after.status as keyof typeof END_WORDS] ?? "The run has ended.";
+  }
+  for (const [id, request] of after.requests) {
+    if (before.requests.has(id)) continue;
+    const name = request.path === null ? "The run" : after.nodes.get(request.path)?.name;
+    return `${name ?? "A step"} waits for your answer.`;
+  }
+  for (const node of after.nodes.values()) {
+    if (node.status === "failed" && before.nodes.get(node.path)?.status !== "failed") {
+      return `${node.name} failed.`;
+    }
+  }
+  const wave = after.waves.findLast((each, index) => each.endedAt && !before.waves[index]?.endedAt);
+  return wave ? `Wave ${wave.number} of ${after.waves.length} is done.` : null;
+}

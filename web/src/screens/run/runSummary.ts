@@ -1,0 +1,98 @@
+import type { NodeStatus } from "@/api/types";
+import type { RunState, WaveState } from "@/stream/runState";
+import { amountWords, formatDuration } from "@/ui/format";
+
+/** The order in which statuses are counted in the header. */
+const COUNTED: readonly NodeStatus[] = [
+  "completed",
+  "running",
+  "retrying",
+  "waiting",
+  "failed",
+  "skipped",
+  "blocked",
+  "cancelled",
+  "pending",
+];
+
+export type StatusCount = { status: NodeStatus; count: number };
+
+/** Returns how many steps of the plan itself have each status; statuses of none are left out. */
+export function countStatuses(run: RunState): StatusCount[] {
+  const counts = new Map<NodeStatus, number>();
+  for (const node of run.nodes.values()) {
+    if (node.prefix === "") counts.set(node.status, (counts.get(node.status) ?? 0) + 1);
+  }
+  return COUNTED.flatMap((status) => {
+    const count = counts.get(status);
+    return count ? [{ status, count }] : [];
+  });
+}
+
+/** Returns the statuses of the steps of each wave, for the wave glyph. */
+export function statusesByWave(run: RunState): NodeStatus[][] {
+  return run.waves.map((wave) => wave.nodes.map((id) => run.nodes.get(id)?.status ?? "pending"));
+}
+
+/** Returns what the pill says: "Running, wave 2 of 3", "Waiting for you". */
+export function statusWords(run: RunState): string | undefined {
+  const { current, total } = run.wave;
+  if (run.status === "executing" && total > 1) return `Running, wave ${current} of ${total}`;
+  if (run.status !== "paused") return undefined;
+  return run.pause === "waiting" && run.requests.size > 0 ? "Waiting for you" : "Paused";
+}
+
+/** Returns what is used of the budget: of its limit that is the nearest; null where none is set. */
+export function budgetWords({ budget, usage }: RunState): string | null {
+  const used: Record<string, number> = {
+    usd: usage.cost_usd ?? 0,
+    tokens: usage.input_tokens + usage.output_tokens,
+    calls: usage.calls,
+  };
+  const known = Object.entries(budget ?? {}).flatMap(([name, most]) => {
+    const amount = used[name];
+    return amount === undefined ? [] : [{ name, most, amount }];
+  });
+  const [first] = known.sort((one, other) => other.amount / other.most - one.amount / one.most);
+  if (first === undefined) return null;
+  const { name, most, amount } = first;
+  return `budget ${amountWords(name, amount)} of ${amountWords(name, most)}`;
+}
+
+export type WaveSummary = { words: string; time: string };
+
+/** Returns what stands in the header of a lane; `now` is in ms. */
+export function summariseWave(wave: WaveState, run: RunState, now: number): WaveSummary {
+  const nodes = wave.nodes.flatMap((id) => run.nodes.get(id) ?? []);
+  const running = nodes.filter((node) => node.status === "running" || node.status === "retrying");
+  const waiting = nodes.filter((node) => node.status === "waiting").length;
+  const failed = nodes.filter((node) => node.status === "failed").length;
+  const end = wave.endedAt ? Date.parse(wave.endedAt) : now;
+  const isOver = run.endedAt !== null;
+  const time =
+    wave.startedAt && (wave.endedAt || !isOver)
+      ? formatDuration((end - Date.parse(wave.startedAt)) / 1000)
+      : "";
+  if (running.length > 0) return { words: `${running.length} of ${nodes.length} running`, time };
+  if (waiting > 0)
+    return { words: waiting === 1 ? "1 waits for you" : `${waiting} wait for you`, time };
+  if (wave.endedAt) return { words: failed > 0 ? `done, ${failed} failed` : "done", time };
+  const count = nodes.length === 1 ? "1 step" : `${nodes.length} steps`;
+  return { words: isOver ? "" : count, time: "" };
+}
+
+/** Returns how long a run has taken, in seconds; 0 before it starts. */
+export function elapsedSeconds(run: RunState, now: number): number {
+  if (!run.startedAt) return 0;
+  const end = run.endedAt ? Date.parse(run.endedAt) : now;
+  return Math.max(0, (end - Date.parse(run.startedAt)) / 1000);
+}
+
+/** Returns the seconds that running side by side saved: own times together less the time taken. */
+export function savedSeconds(run: RunState): number {
+  let own = 0;
+  for (const node of run.nodes.values()) {
+    if (node.prefix === "" && node.origin === "run") own += node.durationS ?? 0;
+  }
+  return own - elapsedSeconds(run, 0);
+}

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { createTimeScale } from "./timeScale";
+
+test("without squeezing, time is even", () => {
+  const scale = createTimeScale(
+    [
+      { from: 0, to: 10 },
+      { from: 90, to: 100 },
+    ],
+    false,
+  );
+  expect(scale.position(50)).toBeCloseTo(0.5);
+  expect(scale.ticks.map((tick) => tick.at)).toEqual([0, 30, 60, 90]);
+});
+
+test("a long idle time is squeezed to a few per cent", () => {
+  const scale = createTimeScale(
+    [
+      { from: 0, to: 10 },
+      { from: 90, to: 100 },
+    ],
+    true,
+  );
+  expect(scale.squeezed).toEqual([{ from: 10, to: 90 }]);
+  expect(scale.position(0)).toBe(0);
+  expect(scale.position(100)).toBeCloseTo(1);
+  expect(scale.position(90) - scale.position(10)).toBeCloseTo(0.04 / 1.04);
+  expect(scale.ticks.map((tick) => tick.at)).toEqual([0, 5, 10, 90, 95, 100]);
+});
+
+test("overlapping spans leave no idle time, and short ones are kept as they are", () => {
+  const scale = createTimeScale(
+    [
+      { from: 0, to: 6 },
+      { from: 2, to: 9 },
+      { from: 10, to: 12 },
+    ],
+    true,
+  );
+  expect(scale.squeezed).toEqual([]);
+});
+
+test("a run that has not started has a scale too", () => {
+  expect(createTimeScale([], true).ticks).toHaveLength(2);
+});

@@ -1,0 +1,142 @@
+import type { NodeState, RunState, Span as StateSpan } from "@/stream/runState";
+import { formatAmount, formatClock, formatDuration } from "@/ui/format";
+import { criticalPath } from "./criticalPath";
+import type { Folds } from "./folding";
+import { type EarlierTimes, forecastSpans, NO_TIMES } from "./forecast";
+import { durationOf } from "./stepSummary";
+import type { Bar, TimelineRow } from "./Timeline";
+import type { Span } from "./timeScale";
+
+/** Returns the rows of the timeline: steps by their start, nested ones below their parent.
+ *
+ * Steps below a folded one are left out. `earlier` gives the forecast of steps that have not started;
+ * `now` is in ms. */
+export function timelineRows(
+  run: RunState,
+  folds: Folds,
+  now: number,
+  earlier: EarlierTimes = NO_TIMES,
+): TimelineRow[] {
+  const zero = Date.parse(run.startedAt ?? run.createdAt ?? new Date(now).toISOString());
+  const critical = longestPath(run, now);
+  const expected = forecastSpans(run, earlier, zero, now);
+  const children = nestedBelow(run);
+  const rows: TimelineRow[] = [];
+  const add = (node: NodeState, depth: number) => {
+    const nested = children.get(node.path) ?? [];
+    const isFolded = nested.length > 0 ? folds.get(node.path) === false : undefined;
+    const ahead = expected.get(node.path);
+    rows.push({
+      path: node.path,
+      name: `${node.name}${roundLabel(node)}`,
+      status: node.status,
+      depth,
+      ...(isFolded !== undefined && { isFolded }),
+      bars: [...barsOf(node, zero, now), ...(ahead ? [forecastBar(ahead)] : [])],
+      label: ahead ? `about ${formatDuration(ahead.to - ahead.from)}` : labelOf(node, now),
+      isCritical: critical.has(node.path),
+    });
+    if (!isFolded) for (const child of byRound(nested)) add(child, depth + 1);
+  };
+  const top = [...run.nodes.values()].filter((node) => node.prefix === "" && hasTime(node));
+  for (const node of byStart(top)) add(node, 0);
+  return rows;
+}
+
+/** Returns the time in ms: `now` may be a second old, and a step has ended since. */
+export function presentOf(run: RunState, now: number): number {
+  let present = now;
+  for (const { endedAt } of run.nodes.values()) {
+    if (endedAt) present = Math.max(present, Date.parse(endedAt));
+  }
+  return present;
+}
+
+function hasTime(node: NodeState): boolean {
+  return node.spans.length > 0 || node.status === "pending";
+}
+
+function byStart(nodes: readonly NodeState[]): NodeState[] {
+  const key = (node: NodeState) => node.startedAt ?? "9999";
+  return [...nodes].sort((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
+}
+
+/** Steps of the same round stand together. */
+function byRound(nodes: readonly NodeState[]): NodeState[] {
+  return byStart(nodes).sort((a, b) => roundOf(a) - roundOf(b));
+}
+
+function nestedBelow(run: RunState): Map<string, NodeState[]> {
+  const children = new Map<string, NodeState[]>();
+  for (const node of run.nodes.values()) {
+    const parent = run.runs.get(node.prefix)?.parent;
+    if (parent === undefined) continue;
+    const group = children.get(parent);
+    if (group) group.push(node);
+    else children.set(parent, [node]);
+  }
+  return children;
+}
+
+/** Returns 2 of a step in `loop[2]/`, -1 where there are no rounds. */
+function roundOf({ prefix }: NodeState): number {
+  return Number(prefix.match(/\[(\d+)\]\/$/)?.[1] ?? -1);
+}
+
+/** Returns " 3" of a step in `loop[2]/`: people count from 1. */
+function roundLabel(node: NodeState): string {
+  const round = roundOf(node);
+  return round < 0 ? "" : ` ${round + 1}`;
+}
+
+const KINDS = { queued: "queue", working: "work", waiting: "wait", backoff: "queue" } as const;
+
+function barsOf(node: NodeState, zero: number, now: number): Bar[] {
+  const last = node.spans.at(-1);
+  return node.spans.map((span) => {
+    const isLast = span === last;
+    return {
+      kind: KINDS[span.kind],
+      status: barStatus(node, span, isLast),
+      from: Math.max(0, (Date.parse(span.from) - zero) / 1000),
+      to: Math.max(0, ((span.to ? Date.parse(span.to) : now) - zero) / 1000),
+      ...(span.to === null && { isOpen: true }),
+    };
+  });
+}
+
+function forecastBar(span: Span): Bar {
+  return { kind: "forecast", status: "pending", ...span };
+}
+
+/** An attempt that another one follows has failed. */
+function barStatus(node: NodeState, span: StateSpan, isLast: boolean) {
+  if (span.kind === "working" && span.attempt < node.attempt) return "failed";
+  return isLast || span.kind === "working" ? node.status : "pending";
+}
+
+function labelOf(node: NodeState, now: number): string {
+  const duration = durationOf(node, now);
+  if (node.status === "waiting") {
+    const since = node.spans.at(-1)?.from;
+    return since ? `waits ${formatClock((now - Date.parse(since)) / 1000)}` : "waits";
+  }
+  if (!duration) return "";
+  return node.attempt > 1 ? `${formatAmount(node.attempt, "attempt")}, ${duration}` : duration;
+}
+
+function longestPath(run: RunState, now: number): Set<string> {
+  const timed = [...run.nodes.values()].flatMap(({ path, prefix, startedAt, endedAt }) =>
+    prefix === "" && startedAt
+      ? [
+          {
+            id: path,
+            startedAt: Date.parse(startedAt),
+            endedAt: endedAt ? Date.parse(endedAt) : now,
+          },
+        ]
+      : [],
+  );
+  const flow = (run.graph?.edges ?? []).filter((edge) => edge.data.channel === "flow");
+  return criticalPath(timed, flow);
+}

@@ -1,0 +1,68 @@
+import { useNavigate } from "react-router";
+import { errorText } from "@/api/errorText";
+import { isEnded, retryLabel, titleOf } from "@/api/executionSummary";
+import { call } from "@/api/http";
+import { useRetry } from "@/api/mutations";
+import type { ExecutionSummary } from "@/api/types";
+import { IconButton } from "@/ui/IconButton";
+import { Menu } from "@/ui/Menu";
+import { saveJsonFile } from "@/ui/saveFile";
+import { showToast } from "@/ui/Toast";
+
+/** What can be done with a run of the list. */
+export function RunMenu({ run, onDelete }: { run: ExecutionSummary; onDelete: () => void }) {
+  const navigate = useNavigate();
+  const retry = useRetry(run.execution_id);
+  const again = () =>
+    retry.mutate(
+      { start: true },
+      { onSuccess: (made) => navigate(`/runs/${made.execution_id}`), onError: showError },
+    );
+  return (
+    <Menu
+      trigger={<IconButton icon="more" label={`More for ${titleOf(run)}`} small />}
+      items={[
+        { label: "Open", icon: "right", onSelect: () => navigate(`/runs/${run.execution_id}`) },
+        {
+          label: "Load the plan into the editor",
+          icon: "edit",
+          disabledReason: run.plan_id ? undefined : "It has no plan",
+          onSelect: () => navigate(`/plans/${run.plan_id}`),
+        },
+        {
+          label: "Stored JSON",
+          icon: "download",
+          onSelect: () => void saveDocument(run.execution_id).catch(showError),
+        },
+        {
+          label: retryLabel(run.status),
+          icon: "retry",
+          disabledReason: retryObstacle(run),
+          onSelect: again,
+        },
+        "line",
+        {
+          label: "Delete",
+          icon: "trash",
+          danger: true,
+          disabledReason: isEnded(run) ? undefined : "It has not ended",
+          onSelect: onDelete,
+        },
+      ]}
+    />
+  );
+}
+
+function retryObstacle(run: ExecutionSummary): string | undefined {
+  if (!isEnded(run)) return "It has not ended";
+  return run.status === "completed" ? "Nothing failed" : undefined;
+}
+
+async function saveDocument(executionId: string): Promise<void> {
+  const document = await call("getDocument", { path: { execution_id: executionId } });
+  saveJsonFile(JSON.stringify(document, null, 2), executionId);
+}
+
+function showError(error: unknown): void {
+  showToast({ kind: "error", text: errorText(error) });
+}

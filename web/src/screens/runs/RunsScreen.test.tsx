@@ -1,0 +1,164 @@
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { RunsScreen } from "@/screens/runs/RunsScreen";
+import { problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { listenToKeys } from "@/ui/shortcuts";
+
+const USAGE = {
+  calls: 1,
+  input_tokens: 1000,
+  output_tokens: 204,
+  cost_usd: 0.0004,
+  estimated: false,
+};
+
+function execution(id: string, more: object = {}) {
+  return {
+    execution_id: id,
+    plan_id: "p1",
+    flow_id: null,
+    title: `Run ${id}`,
+    user_prompt: "goal",
+    status: "completed",
+    timestamp: "2026-11-20T12:00:00+00:00",
+    created_at: "2026-11-20T12:00:00+00:00",
+    started_at: "2026-11-20T12:00:00+00:00",
+    completed_at: "2026-11-20T12:00:24.900+00:00",
+    digest: {
+      steps: 2,
+      waves: [{ completed: 2 }],
+      models: ["small", "large"],
+      usage: USAGE,
+      parent: null,
+      waitingForInput: false,
+    },
+    ...more,
+  };
+}
+
+let api: TestApi;
+let stopKeys: () => void;
+const ROUTES = [
+  { path: "/runs", Component: RunsScreen },
+  { path: "/runs/compare", element: <p>the comparison</p> },
+  { path: "/", element: <p>the goal</p> },
+];
+
+beforeEach(async () => {
+  api = await startTestApi({
+    "GET /api/executions": {
+      executions: ["1", "2", "3"].map((id) => execution(id)),
+      next_cursor: null,
+    },
+  });
+  stopKeys = listenToKeys();
+});
+
+afterEach(async () => {
+  stopKeys();
+  await api.close();
+});
+
+function row(name: string): HTMLElement {
+  return screen.getByRole("link", { name }).closest("tr") as HTMLElement;
+}
+
+function checked(): string[] {
+  return screen
+    .getAllByRole<HTMLInputElement>("checkbox")
+    .filter((box) => box.checked)
+    .map((box) => box.labels?.[0]?.textContent ?? "");
+}
+
+test("a row says how the run went, how long it took and what it used", async () => {
+  renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  const cells = within(row("Run 1")).getAllByRole("cell");
+  const words = cells.map((cell) => cell.textContent);
+  expect(words.slice(1, 3)).toEqual(["Completed", "Run 1"]);
+  expect(words.slice(5, 10)).toEqual(["24.9 s", "2", "1,204", "$0.0004", "small, large"]);
+});
+
+test("a run that asks a person waits for you, whatever else goes on in it", async () => {
+  const digest = { ...execution("1").digest, waitingForInput: true };
+  const asks = execution("1", { status: "executing", completed_at: null, digest });
+  const paused = execution("2", { status: "paused", completed_at: null, digest: null });
+  api.routes["GET /api/executions"] = { executions: [asks, paused], next_cursor: null };
+  renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  expect(within(row("Run 1")).getByText("Waiting for you")).toBeTruthy();
+  expect(within(row("Run 2")).getByText("Paused")).toBeTruthy();
+});
+
+test("without runs the way to the first one is shown", async () => {
+  api.routes["GET /api/executions"] = { executions: [], next_cursor: null };
+  const { router } = renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("heading", { name: "No runs yet." });
+  fireEvent.click(screen.getAllByRole("link", { name: "New goal" })[1] as HTMLElement);
+  await waitFor(() => expect(router.state.location.pathname).toBe("/"));
+});
+
+test("how many runs there are is said, in all and of each status", async () => {
+  const counts = { total: 1128, waiting: 3, executing: 1, completed: 1103, failed: 24 };
+  api.routes["GET /api/executions"] = { executions: [], next_cursor: null, counts };
+  renderRoutes(ROUTES, "/runs?status=cancelled");
+  await screen.findByText("1,128 runs");
+  const names = screen.getAllByRole("radio").map(({ textContent }) => textContent);
+  expect(names).toEqual([
+    "All",
+    "Running1",
+    "Waiting for you3",
+    "Completed1,103",
+    "Failed24",
+    "Cancelled0",
+  ]);
+  expect(screen.getByText("1,128 runs of another status fit.")).toBeTruthy();
+});
+
+test("a filter without runs can be cleared", async () => {
+  api.routes["GET /api/executions"] = { executions: [], next_cursor: null };
+  const { router } = renderRoutes(ROUTES, "/runs?status=failed&q=stores&a=9");
+  await screen.findByRole("heading", { name: "No run fits." });
+  expect(api.requests.at(-1)?.url).toBe(
+    "/api/executions?digest=true&status=failed&q=stores&counts=true",
+  );
+  fireEvent.click(screen.getByRole("button", { name: "Clear filter" }));
+  await waitFor(() => expect(router.state.location.search).toBe("?a=9"));
+});
+
+test("J, K and X walk and tick; a third tick replaces B; C compares", async () => {
+  const { router } = renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  const press = (...keys: string[]) => {
+    for (const key of keys) fireEvent.keyDown(document.activeElement ?? document.body, { key });
+  };
+  press("j", "x");
+  await waitFor(() => expect(checked()).toEqual(["Compare Run 1"]));
+  press("j", "x");
+  await waitFor(() => expect(checked()).toEqual(["Compare Run 1", "Compare Run 2"]));
+  press("j", "j", "x");
+  await waitFor(() => expect(checked()).toEqual(["Compare Run 1", "Compare Run 3"]));
+  press("k");
+  expect(document.activeElement).toBe(screen.getByRole("link", { name: "Run 2" }));
+  press("c");
+  await screen.findByText("the comparison");
+  expect(router.state.location.search).toBe("?a=1&b=3");
+});
+
+test("the API's error is said", async () => {
+  api.routes["GET /api/executions"] = problem(500, "broken", "The store cannot be read");
+  renderRoutes(ROUTES, "/runs");
+  expect(await screen.findByText("The store cannot be read.")).toBeTruthy();
+});
+
+test("a run that cannot be deleted keeps the question open with the reason", async () => {
+  api.routes["DELETE /api/executions/2"] = problem(409, "execution-running", "It is retried");
+  renderRoutes(ROUTES, "/runs");
+  const more = await screen.findByRole("button", { name: "More for Run 2" });
+  more.focus();
+  fireEvent.keyDown(more, { key: "Enter" });
+  fireEvent.click(await screen.findByRole("menuitem", { name: "Delete" }));
+  const dialog = await screen.findByRole("dialog");
+  fireEvent.click(within(dialog).getByRole("button", { name: "Delete" }));
+  expect(await within(dialog).findByText("It is retried.")).toBeTruthy();
+});

@@ -1,0 +1,177 @@
+import type { ExecutionEvent, NodeEventEvent } from "@/api/types";
+import { indexOfGraph } from "@/stream/graphIndex";
+import { fieldOf, isObject, isTimer, toText } from "@/stream/json";
+import type { LogEntry, RunState } from "@/stream/runState";
+
+const SYSTEM = "system";
+const LOGGED_EVENTS: ReadonlySet<string> = new Set([
+  "logic_check",
+  "subagent_call_start",
+  "subagent_call_end",
+  "subagent_call_error",
+]);
+
+type Line = readonly [type: LogEntry["type"], text: string];
+
+/**
+ * Return the log entry of an event, null for an event that is not logged.
+ *
+ * The entries are those of the service's typed log, and the lines that nodes log.
+ *
+ * @param before The state before the event.
+ */
+export function logEntry(before: RunState, event: ExecutionEvent): LogEntry | null {
+  const line = lineOf(before, event);
+  if (line === null) return null;
+  const [type, text] = line;
+  return { seq: event.seq, at: event.at, path: event.path ?? SYSTEM, type, text };
+}
+
+function lineOf(before: RunState, event: ExecutionEvent): Line | null {
+  switch (event.type) {
+    case "node.started":
+      return startedLine(before, event.path, event.data);
+    case "node.event":
+      return nodeEventLine(event);
+    case "node.log":
+      return ["log", event.data.message ?? ""];
+    case "node.waiting": {
+      const request = event.data.request;
+      return [isTimer(request) ? "timer" : "wait_input", requestText(request)];
+    }
+    case "node.answered":
+      return answeredLine(before, event.data);
+    case "node.completed":
+      return wasPrompted(before, event.path)
+        ? ["llm_response", resultText(event.data.outputs)]
+        : null;
+    case "node.failed":
+    case "node.retrying": {
+      const type = wasPrompted(before, event.path) ? "llm_error" : "error";
+      return [type, errorMessage(event.data.error)];
+    }
+    case "node.cancelled":
+      // Without an attempt the node never ran.
+      return event.attempt === undefined ? null : cancelledLine(event.data.cause);
+    default:
+      return executionLine(event);
+  }
+}
+
+function executionLine(event: ExecutionEvent): Line | null {
+  switch (event.type) {
+    case "execution.paused":
+      if (event.data.request_id !== undefined) {
+        return ["wait_input", requestText(event.data.request)];
+      }
+      return pauseKind(event.data) === "waiting"
+        ? null // the request has an entry
+        : ["wait_input", `Execution paused: ${event.data.reason}`];
+    case "execution.resumed":
+      if (event.data.request_id !== undefined) {
+        const { answer, reason } = event.data;
+        return ["input_received", answer === undefined ? String(reason) : answerText(answer)];
+      }
+      return resumedLine(event.data.reason);
+    case "execution.warned":
+      return ["logic_check", event.data.message];
+    case "execution.cancelled":
+      return cancelledLine(event.data.cause);
+    case "execution.failed": {
+      const { error } = event.data;
+      return error && "node" in error ? null : ["error", errorMessage(error)];
+    }
+    default:
+      return null;
+  }
+}
+
+function startedLine(
+  before: RunState,
+  path: string,
+  data: { name?: string; reentry?: number },
+): Line {
+  const node = before.graph ? indexOfGraph(before.graph).nodes.get(path) : undefined;
+  const named = node?.name && node.name !== node.id ? `${node.name} ` : "";
+  const title = node ? `${named}${node.type} node` : (data.name ?? path);
+  return ["step_start", data.reentry ? `${title}, again: it was cut off` : title];
+}
+
+function nodeEventLine(event: NodeEventEvent): Line | null {
+  const { event_type: type, data } = event.data;
+  if (type === "prompt") return ["start_prompt", toText(fieldOf(data, "prompt"))];
+  if (type === "message") return ["message", messageText(data)];
+  if (typeof type !== "string" || !LOGGED_EVENTS.has(type)) return null;
+  return [type as LogEntry["type"], toText(fieldOf(data, "message") ?? data)];
+}
+
+function answeredLine(
+  before: RunState,
+  data: { request_id: string; answer: unknown; by?: string },
+): Line {
+  const isLate = data.by === "timeout";
+  if (isLate && isTimer(before.requests.get(data.request_id)?.request)) {
+    return ["timer", "The time has come."];
+  }
+  const late = isLate ? "Nobody answered in time: " : "";
+  return ["input_received", `${late}${answerText(data.answer)}`];
+}
+
+function resumedLine(reason: string | undefined): Line | null {
+  if (reason === "answered") return null; // the answer has an entry
+  if (reason === "recovery") {
+    return ["step_start", "Execution resumed: the service was started again"];
+  }
+  return ["input_received", `Execution resumed: ${reason}`];
+}
+
+function cancelledLine(cause: unknown): Line {
+  return ["error", `Cancelled: ${toText(cause)}`];
+}
+
+function wasPrompted(before: RunState, path: string): boolean {
+  return before.nodes.get(path)?.prompted ?? false;
+}
+
+/** Return the kind of a pause; older events have only its reason. */
+export function pauseKind(data: { kind?: string; reason?: string }): RunState["pause"] {
+  const { kind, reason } = data;
+  if (kind === "waiting" || (kind === undefined && reason === "waiting for an answer")) {
+    return "waiting";
+  }
+  const isRequested =
+    kind === "requested" || (kind === undefined && reason === "paused by request");
+  return isRequested ? "requested" : "set-aside";
+}
+
+/** Return a node's result as text: its `output`, else its first output. */
+export function resultText(outputs: Record<string, { value: unknown }> | null | undefined): string {
+  const chosen = outputs?.output ?? Object.values(outputs ?? {})[0];
+  return chosen === undefined ? "" : toText(chosen.value);
+}
+
+/** Return a request as text: its question where it has one, else the whole request. */
+function requestText(request: unknown): string {
+  for (const name of ["prompt", "message", "question"]) {
+    const text = fieldOf(request, name);
+    if (typeof text === "string" && text !== "") return text;
+  }
+  return toText(request);
+}
+
+/** Return an answer as text: the decision with its note, or any other answer. */
+function answerText(answer: unknown): string {
+  const decision = fieldOf(answer, "decision");
+  if (typeof decision !== "string") return toText(answer) || "nothing";
+  const edited = fieldOf(answer, "value") === undefined ? "" : " (with a value)";
+  const note = fieldOf(answer, "note");
+  return typeof note === "string" && note ? `${decision}${edited}: ${note}` : decision + edited;
+}
+
+function messageText(data: unknown): string {
+  return toText(isObject(data) ? data.text : data);
+}
+
+function errorMessage(error: { message?: unknown; code?: unknown } | undefined): string {
+  return String(error?.message || error?.code || "unknown error");
+}

@@ -1,0 +1,264 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { ExecutionEvent, SnapshotMessage } from "@/api/types";
+import { goldenRuns } from "@/stream/goldenRuns";
+import { applyEvents } from "@/stream/reducer";
+import { type NodeState, newRunState, type RunState } from "@/stream/runState";
+import { stateOfSnapshot } from "@/stream/snapshot";
+
+const RUNS = goldenRuns();
+
+function fold(events: readonly ExecutionEvent[]): RunState {
+  return applyEvents(newRunState("x"), events);
+}
+
+/** What both events and a snapshot say of a node. */
+function known(node: NodeState) {
+  const { spans, startedAt, endedAt, wave, prompted, type, name, origin, ...rest } = node;
+  return {
+    ...rest,
+    isStarted: startedAt !== null,
+    isEnded: endedAt !== null,
+    wave: startedAt === null ? null : wave,
+    origin: origin === "reused",
+  };
+}
+
+function comparable(state: RunState) {
+  const { nodes, waves, log, ledger, runs, graphs, closedRequests, ...rest } = state;
+  const { createdAt, startedAt, endedAt, requests, ...plain } = rest;
+  return {
+    ...plain,
+    nodes: [...nodes.values()].map(known),
+    waves: waves.map((wave) => wave.nodes),
+    requests: [...requests.values()].map(({ since, ...request }) => request),
+    isStarted: startedAt !== null,
+    isEnded: endedAt !== null,
+  };
+}
+
+describe.each(RUNS.map((run) => [run.name, run] as const))("%s", (_, run) => {
+  it("ends in the state that the service folds", () => {
+    expect(comparable(fold(run.events))).toEqual(comparable(stateOfSnapshot(run.state)));
+  });
+
+  it("has the waves that the service starts", () => {
+    const { waves } = fold(run.events);
+    for (const event of run.events) {
+      if (event.type !== "wave.started" || event.path !== undefined) continue;
+      expect(waves[event.data.wave - 1]?.nodes).toEqual(
+        expect.arrayContaining(event.data.nodes ?? []),
+      );
+    }
+  });
+
+  it("has the typed log of the service", () => {
+    const entries = fold(run.events).log.filter((entry) => entry.type !== "log");
+    expect(entries.map(({ path, type, text }) => ({ nodeId: path, type, content: text }))).toEqual(
+      run.typedLog.map(({ nodeId, type, content }) => ({ nodeId, type, content })),
+    );
+  });
+});
+
+describe("any delivery", () => {
+  const runs = fc.nat(RUNS.length - 1).map((index) => RUNS[index] as (typeof RUNS)[number]);
+
+  it("gives the same state, however often and in whatever batches events come", () => {
+    const repeats = fc.array(fc.tuple(fc.nat(300), fc.nat(40)), { maxLength: 8 });
+    fc.assert(
+      fc.property(runs, repeats, fc.integer({ min: 1, max: 50 }), (run, replays, size) => {
+        let state = newRunState("x");
+        for (let at = 0; at < run.events.length; at += size) {
+          state = applyEvents(state, run.events.slice(at, at + size));
+          for (const [from, length] of replays) {
+            const known = Math.min(from, at);
+            state = applyEvents(
+              state,
+              run.events.slice(known, Math.min(known + length, at + size)),
+            );
+          }
+        }
+        expect(state).toEqual(fold(run.events));
+      }),
+    );
+  });
+
+  it("changes nothing by stored events that it has, in any order", () => {
+    fc.assert(
+      fc.property(runs, fc.infiniteStream(fc.nat(1_000)), (run, order) => {
+        const state = fold(run.events);
+        const stored = run.events.filter((event) => event.seq !== 0);
+        const keyed = stored.map((event) => ({ event, key: order.next().value }));
+        keyed.sort((a, b) => a.key - b.key);
+        expect(
+          applyEvents(
+            state,
+            keyed.map(({ event }) => event),
+          ),
+        ).toBe(state);
+      }),
+    );
+  });
+
+  it("leaves out what follows a gap, so that it can be asked for again", () => {
+    fc.assert(
+      fc.property(runs, fc.nat(), (run, chosen) => {
+        const stored = run.events.filter((event) => event.seq !== 0);
+        const gap = chosen % stored.length;
+        const state = fold(stored.toSpliced(gap, 1));
+        expect(state.lastSeq).toBe(gap);
+        expect(applyEvents(state, stored)).toEqual(fold(stored));
+      }),
+    );
+  });
+
+  it("leaves the states before as they were", () => {
+    for (const { events } of RUNS) {
+      let state = newRunState("x");
+      const before: [RunState, string][] = [];
+      for (const event of events) {
+        before.push([state, written(state)]);
+        state = applyEvents(state, [event]);
+      }
+      for (const [old, text] of before) expect(written(old)).toBe(text);
+    }
+  });
+});
+
+function written(state: RunState): string {
+  return JSON.stringify(state, (_, value) => (value instanceof Map ? [...value] : value));
+}
+
+const TYPES = [
+  "execution.created",
+  "execution.started",
+  "execution.paused",
+  "execution.resumed",
+  "execution.warned",
+  "execution.completed",
+  "execution.failed",
+  "execution.cancelled",
+  "wave.started",
+  "wave.completed",
+  "node.started",
+  "node.completed",
+  "node.failed",
+  "node.retrying",
+  "node.skipped",
+  "node.blocked",
+  "node.cancelled",
+  "node.waiting",
+  "node.answered",
+  "node.parked",
+  "node.unparked",
+  "node.log",
+  "node.event",
+  "node.delta",
+  "usage",
+] as const satisfies readonly ExecutionEvent["type"][];
+
+it("is tested with events of every type", () => {
+  type Missing = Exclude<ExecutionEvent["type"], (typeof TYPES)[number]>;
+  const none: Missing[] = [];
+  expect(none).toEqual([]);
+  const seen = new Set(RUNS.flatMap((run) => run.events.map((event) => event.type)));
+  expect([...seen].sort()).toEqual([...TYPES].sort());
+});
+
+it("moves the cursor past events of types that it does not know", () => {
+  const [run] = RUNS;
+  const events = run?.events.slice(0, 2) ?? [];
+  const unknown = { ...events[1], seq: 3, type: "node.invented" } as unknown as ExecutionEvent;
+  const before = fold(events);
+  expect(applyEvents(before, [unknown])).toEqual({ ...before, lastSeq: 3 });
+});
+
+describe("streamed text", () => {
+  const node = (over: object) =>
+    ({ execution_id: "x", seq: 0, at: "2026-01-01", path: "a", attempt: 1, ...over }) as never;
+  const delta = (text: string, offset: number, attempt = 1) =>
+    node({ type: "node.delta", attempt, data: { kind: "text", text, offset } });
+  const started = (seq: number, attempt: number) =>
+    node({ type: "node.started", seq, attempt, data: {} });
+  const textOf = (events: ExecutionEvent[]) => fold(events).nodes.get("a")?.text.tail;
+
+  it("puts pieces at their offsets, which count characters and not UTF-16 units", () => {
+    expect(textOf([delta("🌊 wa", 0), delta("ter 🌊", 4), delta("!", 9)])).toBe("🌊 water 🌊!");
+    expect(textOf([delta("🌊 wa", 0), delta("ter", 4), delta("🌊 wa", 0)])).toBe("🌊 water");
+    expect(textOf([delta("🌊 wa", 0), delta("🌊 wave", 0)])).toBe("🌊 wave");
+    expect(textOf([delta("a", 0), delta("c", 2)])).toBe("a");
+  });
+
+  it("begins anew with each attempt, and ignores the attempt before", () => {
+    expect(textOf([started(1, 1), delta("one", 0), started(2, 2), delta("x", 3)])).toBe("");
+    expect(textOf([started(1, 2), delta("two", 0, 2), delta("one", 0, 1)])).toBe("two");
+    expect(textOf([delta("one", 0, 1), delta("two", 0, 2)])).toBe("two");
+  });
+
+  it("begins anew where the node discards it, with the reasoning", () => {
+    const discarded = node({
+      type: "node.event",
+      seq: 1,
+      data: { event_type: "text_discarded", data: {} },
+    });
+    const reasoning = node({
+      type: "node.delta",
+      data: { kind: "reasoning", text: "hm", offset: 0 },
+    });
+    expect(textOf([delta("Hello", 0), discarded])).toBe("");
+    expect(textOf([delta("Hello", 0), discarded, delta("He", 0)])).toBe("He");
+    expect(fold([reasoning, discarded]).nodes.get("a")?.reasoning.tail).toBe("");
+  });
+
+  it("keeps the end of a long text, and where it begins", () => {
+    const piece = "🌊".repeat(50_000);
+    const text = fold([0, 1, 2, 3].map((index) => delta(piece, index * 50_000))).nodes.get(
+      "a",
+    )?.text;
+    expect(text?.length).toBe(200_000);
+    expect(text?.tail.length).toBeLessThanOrEqual(128_000);
+    expect(text && text.offset + [...text.tail].length).toBe(200_000);
+  });
+});
+
+describe("the time of a node", () => {
+  const spansOf = (name: string, path: string) => {
+    const run = RUNS.find((each) => each.name === name);
+    return fold(run?.events ?? [])
+      .nodes.get(path)
+      ?.spans.map(({ kind, attempt }) => [kind, attempt]);
+  };
+
+  it("is told apart by what it did in each attempt", () => {
+    expect(spansOf("retries.json 1", "third")).toEqual([
+      ["queued", 1],
+      ["working", 1],
+      ["backoff", 1],
+      ["working", 2],
+      ["backoff", 2],
+      ["working", 3],
+    ]);
+    expect(spansOf("approvals.json 1", "ask")).toEqual([
+      ["queued", 1],
+      ["working", 1],
+      ["waiting", 1],
+      ["working", 1],
+    ]);
+  });
+
+  it("has an end once the node has ended", () => {
+    for (const { events } of RUNS) {
+      for (const node of fold(events).nodes.values()) {
+        if (node.endedAt === null) continue;
+        expect(node.spans.every((span) => span.to !== null && span.from <= span.to)).toBe(true);
+      }
+    }
+  });
+});
+
+it("has a snapshot as its beginning: later events go on from it", () => {
+  const [run] = RUNS;
+  const events = run?.events ?? [];
+  const snapshot: SnapshotMessage = run?.state as SnapshotMessage;
+  expect(applyEvents(stateOfSnapshot(snapshot), events).lastSeq).toBe(snapshot.last_seq);
+});

@@ -1,0 +1,219 @@
+import type {
+  ExecutionCancelledEvent,
+  ExecutionCompletedEvent,
+  ExecutionCreatedEvent,
+  ExecutionEvent,
+  ExecutionFailedEvent,
+  ExecutionPausedEvent,
+  ExecutionResumedEvent,
+  ExecutionStartedEvent,
+  ExecutionStatus,
+  WaveCompletedEvent,
+  WaveStartedEvent,
+} from "@/api/types";
+import { BUDGET, limitsOf, raised } from "@/stream/budget";
+import { Draft, runError } from "@/stream/draft";
+import { fieldOf, toText } from "@/stream/json";
+import { logEntry, pauseKind } from "@/stream/log";
+import * as node from "@/stream/nodeEvents";
+import type { NodeState, RunState, WaveState } from "@/stream/runState";
+import { resumeExecution } from "@/stream/usage";
+import { type WaveOptions, wavesOf } from "@/stream/waves";
+
+/**
+ * Return the state after some events. Events that the state has already change nothing, and so do
+ * those after a gap: they come again, after the cursor `lastSeq`. Events of unknown types only move
+ * the cursor.
+ */
+export function applyEvents(state: RunState, events: readonly ExecutionEvent[]): RunState {
+  const draft = new Draft(state);
+  let changes = 0;
+  for (const event of events) {
+    if (event.seq !== 0) {
+      if (event.seq !== draft.state.lastSeq + 1) continue;
+      draft.state.lastSeq = event.seq;
+      const entry = logEntry(draft.state, event);
+      if (entry !== null) draft.addLogEntry(entry);
+    }
+    const handle = HANDLERS[event.type] as ((draft: Draft, event: unknown) => void) | undefined;
+    handle?.(draft, event);
+    changes += 1;
+  }
+  return changes === 0 ? state : draft.state;
+}
+
+function resumed(draft: Draft, { data }: ExecutionResumedEvent): void {
+  draft.state.ledger = resumeExecution(draft.state.ledger, data.epoch);
+  draft.state.status = "executing";
+  draft.state.reason = draft.state.pause = null;
+  if (data.request_id === undefined) return;
+  const { state } = draft;
+  const asked = state.requests.get(data.request_id)?.request;
+  if (fieldOf(asked, "kind") === BUDGET) state.budget = raised(state.budget, data.answer);
+  const by = data.answer === undefined ? "cancelled" : "answered";
+  node.closeRequest(draft, data.request_id, by);
+}
+
+function completed(draft: Draft, { at, data }: ExecutionCompletedEvent): void {
+  draft.state.handledFailures = data.handled_failures ?? [];
+  ended(draft, "completed", at);
+}
+
+function failed(draft: Draft, { at, data }: ExecutionFailedEvent): void {
+  draft.state.error = runError(data.error);
+  draft.state.failures = data.failures ?? [];
+  ended(draft, "failed", at);
+}
+
+function cancelled(draft: Draft, { at, data }: ExecutionCancelledEvent): void {
+  draft.state.cause = toText(data.cause) || null;
+  ended(draft, "cancelled", at);
+}
+
+function created(draft: Draft, { at, data, execution_id }: ExecutionCreatedEvent): void {
+  const { state } = draft;
+  state.executionId = execution_id;
+  state.createdAt = at;
+  state.goal = data.goal ?? "";
+  state.title = data.title ?? "";
+  state.planId = data.plan_id ?? null;
+  state.planHash = data.plan_hash ?? null;
+  state.flowId = data.flow_id ?? null;
+  state.flowVersion = data.flow_version ?? null;
+  state.graph = data.graph ?? null;
+  state.options = data.options ?? null;
+  state.parent = data.parent ?? null;
+  state.budget = limitsOf(data.options?.budget);
+  for (const { id } of state.graph?.nodes ?? []) draft.node(id);
+  planWaves(draft, data.waves ?? 0);
+}
+
+function started(draft: Draft, { at, data }: ExecutionStartedEvent): void {
+  const { state } = draft;
+  state.status = "executing";
+  state.startedAt ??= at;
+  for (const id of data.linked ?? []) draft.node(id).status = "linked";
+  for (const id of data.not_reached ?? []) draft.node(id).status = "not_reached";
+  planWaves(draft, data.waves ?? 0, planOf(state));
+}
+
+/** Return which nodes are in no wave. */
+function planOf({ nodes }: RunState): WaveOptions {
+  const pathsOf = (chosen: (node: NodeState) => boolean) =>
+    [...nodes.values()].filter(chosen).map((node) => node.path);
+  return {
+    linked: pathsOf((node) => node.status === "linked"),
+    notReached: pathsOf((node) => node.status === "not_reached"),
+  };
+}
+
+function paused(draft: Draft, { at, data }: ExecutionPausedEvent): void {
+  draft.state.status = "paused";
+  draft.state.reason = data.reason ?? null;
+  draft.state.pause = pauseKind(data);
+  if (data.request_id === undefined) return;
+  // The execution itself asks: for approval of its plan, or for a higher budget.
+  draft.map("requests").set(data.request_id, {
+    request_id: data.request_id,
+    path: null,
+    request: data.request ?? null,
+    since: at,
+    timeout_s: null,
+  });
+}
+
+function ended(draft: Draft, status: ExecutionStatus, at: string): void {
+  const { state } = draft;
+  state.status = status;
+  state.endedAt = at;
+  state.reason = state.pause = null;
+  for (const requestId of state.requests.keys()) node.closeRequest(draft, requestId, "ended");
+  state.wave = currentWave(state);
+}
+
+/** Set the waves that a run will have, before any of them starts. */
+function planWaves(draft: Draft, total: number, options: WaveOptions = {}): void {
+  const { state } = draft;
+  const planned = state.graph === null ? [] : wavesOf(state.graph, options);
+  state.waves = Array.from({ length: total }, (_, index) => ({
+    startedAt: null,
+    endedAt: null,
+    ...state.waves[index],
+    number: index + 1,
+    nodes: planned[index] ?? [],
+  }));
+  planned.forEach((ids, index) => {
+    for (const id of ids) draft.node(id).wave = index + 1;
+  });
+  state.wave = currentWave({ ...state, wave: { current: 0, total } });
+}
+
+function waveChanged(draft: Draft, event: WaveStartedEvent | WaveCompletedEvent): void {
+  const { state } = draft;
+  if (event.path !== undefined) return; // of a nested run
+  if (state.waves.every((wave) => wave.startedAt === null)) {
+    planWaves(draft, state.wave.total, planOf(state));
+  }
+  const index = event.data.wave - 1;
+  const known: WaveState = state.waves[index] ?? {
+    number: index + 1,
+    nodes: (event.type === "wave.started" && event.data.nodes) || [],
+    startedAt: null,
+    endedAt: null,
+  };
+  const changed =
+    event.type === "wave.started"
+      ? { ...known, startedAt: event.at }
+      : { ...known, endedAt: event.at };
+  const waves = [...state.waves];
+  waves[index] = changed;
+  state.waves = waves;
+  state.wave = currentWave(state);
+}
+
+/** Return the lowest unfinished wave; a wave in which no node ran is passed over. */
+function currentWave({ status, wave, waves }: RunState): RunState["wave"] {
+  const { total } = wave;
+  if (status === "completed") return { current: total, total };
+  const lastBegun = waves.findLastIndex((each) => each.startedAt !== null) + 1;
+  let current = 1;
+  while (waves[current - 1]?.endedAt || (current < lastBegun && !waves[current - 1]?.startedAt)) {
+    current += 1;
+  }
+  return { current: Math.min(current, total), total };
+}
+
+type Handlers = {
+  [Type in ExecutionEvent["type"]]: (
+    draft: Draft,
+    event: Extract<ExecutionEvent, { type: Type }>,
+  ) => void;
+};
+
+const HANDLERS: Handlers = {
+  "execution.created": created,
+  "execution.started": started,
+  "execution.paused": paused,
+  "execution.resumed": resumed,
+  "execution.warned": () => {}, // only in the log
+  "execution.completed": completed,
+  "execution.failed": failed,
+  "execution.cancelled": cancelled,
+  "wave.started": waveChanged,
+  "wave.completed": waveChanged,
+  "node.started": node.nodeStarted,
+  "node.completed": node.nodeCompleted,
+  "node.failed": node.nodeFailed,
+  "node.retrying": node.nodeRetrying,
+  "node.skipped": node.nodeSkipped,
+  "node.blocked": node.nodeBlocked,
+  "node.cancelled": node.nodeCancelled,
+  "node.waiting": node.nodeWaiting,
+  "node.answered": node.nodeAnswered,
+  "node.parked": node.nodeParked,
+  "node.unparked": node.nodeUnparked,
+  "node.log": () => {}, // only in the log
+  "node.event": node.nodeEmitted,
+  "node.delta": node.nodeDelta,
+  usage: node.usage,
+};

@@ -1,0 +1,187 @@
+import { type ReactNode, useEffect, useState } from "react";
+import { SelectField, TextArea, TextField } from "@/ui/Field";
+import styles from "@/ui/SchemaForm.module.css";
+import { Switch } from "@/ui/Switch";
+import { type JsonSchema, type SchemaField, schemaFields } from "@/ui/schema";
+
+export type FormValue = Readonly<Record<string, unknown>>;
+
+type SchemaFormProps = {
+  schema: JsonSchema;
+  value: FormValue;
+  /** Called with the whole new value; fields that were emptied are left out. */
+  onChange: (value: FormValue) => void;
+  /** What is wrong, by field. */
+  errors?: Readonly<Record<string, string>>;
+  /** Beside the label of a field. */
+  tag?: (field: SchemaField) => ReactNode;
+  /** Fields that are edited elsewhere. */
+  hidden?: ReadonlySet<string>;
+  /** Other controls than those of the schema, by field. */
+  controls?: Readonly<Record<string, (props: FieldProps) => ReactNode>>;
+};
+
+export type FieldProps = {
+  field: SchemaField;
+  value: unknown;
+  /** `undefined` takes the field out. */
+  onChange: (value: unknown) => void;
+  error: string | undefined;
+  tag: ReactNode;
+};
+
+/** A form made from the JSON Schema of an object. */
+export function SchemaForm(props: SchemaFormProps) {
+  const { schema, value, onChange, errors, tag, hidden, controls } = props;
+  const change = (name: string, next: unknown) => {
+    const { [name]: _, ...others } = value;
+    onChange(next === undefined ? others : { ...value, [name]: next });
+  };
+  return (
+    <div className={styles.form}>
+      {schemaFields(schema)
+        .filter((field) => !hidden?.has(field.name))
+        .map((field) => {
+          const Control = controls?.[field.name] ?? CONTROLS[field.kind];
+          return (
+            <Control
+              key={field.name}
+              field={field}
+              value={value[field.name]}
+              onChange={(next) => change(field.name, next)}
+              error={errors?.[field.name]}
+              tag={
+                tag?.(field) ??
+                (field.required ? null : <span className={styles.optional}>optional</span>)
+              }
+            />
+          );
+        })}
+    </div>
+  );
+}
+
+const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = {
+  text: ({ field, value, onChange, error, tag }) => (
+    <TextField
+      {...look(field, error, tag)}
+      value={asText(value)}
+      placeholder={asText(field.default)}
+      onChange={(event) => onChange(event.target.value || undefined)}
+    />
+  ),
+  longText: ({ field, value, onChange, error, tag }) => (
+    <TextArea
+      {...look(field, error, tag)}
+      value={asText(value)}
+      placeholder={asText(field.default)}
+      onChange={(event) => onChange(event.target.value || undefined)}
+    />
+  ),
+  number: NumberControl,
+  integer: NumberControl,
+  boolean: ({ field, value, onChange }) => (
+    <Switch
+      label={field.label}
+      checked={(value ?? field.default) === true}
+      onChange={(checked) => onChange(checked)}
+    />
+  ),
+  choice: ({ field, value, onChange, error, tag }) => (
+    <SelectField
+      {...look(field, error, tag)}
+      value={JSON.stringify(value ?? null)}
+      onChange={(event) => onChange(JSON.parse(event.target.value) ?? undefined)}
+    >
+      {(!field.required || value === undefined) && (
+        <option value="null">{emptyChoice(field)}</option>
+      )}
+      {field.choices.map((choice) => (
+        <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
+          {asText(choice)}
+        </option>
+      ))}
+    </SelectField>
+  ),
+  json: JsonControl,
+};
+
+function NumberControl({ field, value, onChange, error, tag }: FieldProps) {
+  const [text, setText] = useState(asText(value));
+  useEffect(() => {
+    setText((current) => (Number(current) === value ? current : asText(value)));
+  }, [value]);
+  const problem = text !== "" && Number.isNaN(Number(text)) ? `"${text}" is not a number.` : error;
+  return (
+    <TextField
+      {...look(field, problem, tag)}
+      inputMode={field.kind === "integer" ? "numeric" : "decimal"}
+      value={text}
+      placeholder={asText(field.default)}
+      onChange={(event) => {
+        setText(event.target.value);
+        const number = Number(event.target.value);
+        if (event.target.value === "") onChange(undefined);
+        else if (!Number.isNaN(number)) onChange(number);
+      }}
+    />
+  );
+}
+
+function JsonControl({ field, value, onChange, error, tag }: FieldProps) {
+  const [text, setText] = useState(() => asJson(value));
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    setText((current) => (sameJson(current, value) ? current : asJson(value)));
+    setProblem(undefined);
+  }, [value]);
+  const read = (next: string) => {
+    setText(next);
+    try {
+      onChange(next.trim() === "" ? undefined : JSON.parse(next));
+      setProblem(undefined);
+    } catch (fault) {
+      setProblem(`This is not JSON: ${fault instanceof Error ? fault.message : fault}.`);
+    }
+  };
+  return (
+    <TextArea
+      {...look(field, problem ?? error, tag)}
+      className={styles.code}
+      spellCheck={false}
+      value={text}
+      placeholder={asJson(field.default)}
+      onChange={(event) => read(event.target.value)}
+    />
+  );
+}
+
+function look(field: SchemaField, error: string | undefined, tag: ReactNode) {
+  const hint =
+    field.description || (field.isTemplate ? "May hold expressions: {{ input }}." : undefined);
+  return { label: field.label, hint, error, tag };
+}
+
+function emptyChoice(field: SchemaField): string {
+  if (field.required) return "Choose one";
+  return field.default === undefined || field.default === null
+    ? "Not set"
+    : `${asText(field.default)}, as usual`;
+}
+
+function asText(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function asJson(value: unknown): string {
+  return value === undefined || value === null ? "" : JSON.stringify(value, null, 2);
+}
+
+function sameJson(text: string, value: unknown): boolean {
+  try {
+    return JSON.stringify(JSON.parse(text)) === JSON.stringify(value);
+  } catch {
+    return text.trim() !== "" && value === undefined;
+  }
+}

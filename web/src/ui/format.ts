@@ -1,0 +1,109 @@
+/** Numbers and times as the page writes them. */
+
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const CLOCK_SECONDS = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const DAY_YEAR = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+});
+
+/** 2,427 */
+export function formatCount(value: number): string {
+  return WHOLE.format(value);
+}
+
+/** "1 step", "2,427 tokens" */
+export function formatAmount(value: number, one: string, many = `${one}s`): string {
+  return `${formatCount(value)} ${Math.round(value) === 1 ? one : many}`;
+}
+
+/** "0.4 s", "24.9 s", from a minute on "1:01", from an hour on "1:02:03" */
+export function formatDuration(seconds: number): string {
+  const tenths = Math.round(Math.max(0, seconds) * 10);
+  if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
+  return formatClock(tenths / 10);
+}
+
+/** "0:24", "1:01", "1:02:03": for a time that runs, where the width must not jump. */
+export function formatClock(seconds: number): string {
+  const total = Math.floor(Math.max(0, seconds));
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
+  const rest = String(total % 60).padStart(2, "0");
+  if (hours === 0) return `${minutes}:${rest}`;
+  return `${hours}:${String(minutes).padStart(2, "0")}:${rest}`;
+}
+
+function roundTo2Digits(value: number): number {
+  if (value < 100) return Math.round(value);
+  const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Math.round(value / unit) * unit;
+}
+
+/** "1,900 to 3,400": an estimate, so it has two digits. */
+export function formatRange(low: number, high: number): string {
+  const [from, to] = [roundTo2Digits(low), roundTo2Digits(high)];
+  return from === to ? formatCount(to) : `${formatCount(from)} to ${formatCount(to)}`;
+}
+
+/** "$0.0004", "$0.12", "$14.20", "under $0.0001"; 0 is "free". */
+export function formatUsd(usd: number): string {
+  if (usd <= 0) return "free";
+  if (usd < 0.0001) return "under $0.0001";
+  if (usd < 0.01) return `$${usd.toFixed(4)}`;
+  return `$${usd.toFixed(2)}`;
+}
+
+/** "$0.0004", "<$0.0001", "$0": for the cells of a table. */
+export function formatUsdShort(usd: number): string {
+  if (usd <= 0) return "$0";
+  return usd < 0.0001 ? "<$0.0001" : formatUsd(usd);
+}
+
+/** What the limits of a budget are called. */
+export const LIMIT_NAMES: Readonly<Record<string, string>> = {
+  usd: "dollars",
+  tokens: "tokens",
+  calls: "calls of models",
+  wall_s: "seconds",
+};
+
+/** "$5.00", "200,000 tokens", "3 calls", "1:05 h" of a budget. */
+export function amountWords(name: string, amount: number): string {
+  if (name === "usd") return amount > 0 ? formatUsd(amount) : "$0";
+  if (name === "wall_s") return formatDuration(amount);
+  return formatAmount(amount, name.replace(/s$/, ""));
+}
+
+/** "980 bytes", "64 kB", "1.2 MB" */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return formatAmount(bytes, "byte");
+  if (bytes < 999_500) return `${formatCount(bytes / 1000)} kB`;
+  const [size, unit] = bytes < 999_500_000 ? [bytes / 1e6, "MB"] : [bytes / 1e9, "GB"];
+  return `${size < 10 ? size.toFixed(1) : formatCount(size)} ${unit}`;
+}
+
+/** "43 %" of a share between 0 and 1; 100 % only when it is all there. */
+export function formatShare(share: number): string {
+  return `${Math.floor(Math.min(1, Math.max(0, share)) * 100)} %`;
+}
+
+/** "13:28", with seconds "13:28:35" */
+export function formatTime(time: Date, seconds = false): string {
+  return (seconds ? CLOCK_SECONDS : CLOCK).format(time);
+}
+
+/** "13:28" today, then "Yesterday", then "21 Nov", in another year "21 Nov 2025" */
+export function formatMoment(time: Date, now: Date = new Date()): string {
+  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
+  if (time >= midnight) return formatTime(time);
+  const dayBefore = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1);
+  if (time >= dayBefore) return "Yesterday";
+  return (time.getFullYear() === now.getFullYear() ? DAY : DAY_YEAR).format(time);
+}

@@ -1,0 +1,14 @@
+/** Hands a JSON text to the browser as a file that is named after a title. */
+export function saveJsonFile(content: string, title: string): void {
+  const name = title.replaceAll(/[^\p{L}\p{N}]+/gu, "-").replaceAll(/^-|-$/g, "");
+  saveFile(content, `${name || "planwave"}.json`, "application/json");
+}
+
+/** Hands a text to the browser as a file. */
+export function saveFile(content: string, name: string, type: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,30 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+/** A running `planwave serve`; it takes no requests from pages of other origins. */
+const ADDRESS = "http://127.0.0.1:8000";
+const SERVICE = { target: ADDRESS, changeOrigin: true, headers: { origin: ADDRESS } };
+
+// Asset addresses are relative: the server writes the path prefix into <base> of index.html.
+export default defineConfig({
+  base: "./",
+  plugins: [react()],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  build: { outDir: "../planwave/api/web", emptyOutDir: true, assetsInlineLimit: 0 },
+  server: {
+    proxy: { "/api": { ...SERVICE }, "/readyz": { ...SERVICE }, "/ws": { ...SERVICE, ws: true } },
+  },
+  test: {
+    environment: "happy-dom",
+    include: ["src/**/*.test.{ts,tsx}"],
+    setupFiles: ["src/testSetup.ts"],
+    restoreMocks: true,
+    // One environment for all files: making a new one for each takes three times as long as the tests.
+    pool: "threads",
+    isolate: false,
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});

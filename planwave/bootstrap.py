@@ -67,12 +67,13 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     mcp = open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer)
+    secrets = open_secrets(settings)
     planner = open_planner(settings, models, providers, catalogue)
     services = partial(
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
         planner=planner, limits=limits, outbound=open_outbound(settings), mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
-        recorder=lending, secrets=open_secrets(settings),
+        recorder=lending, secrets=secrets,
     )  # fmt: skip
 
     async def close() -> None:
@@ -94,6 +95,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         require_approval=settings.require_approval,
         tracer=tracer,
         mcp_servers=mcp.kinds,
+        secrets=secrets,
     )
 
 

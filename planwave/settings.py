@@ -37,7 +37,7 @@ _PREFIX: Final = "PLANWAVE_"
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
 _MAX_PORT: Final = 65_535
-_SERVICE_PATHS: Final = ("/api/", "/ws/", "/assets/")
+_SERVICE_PATHS: Final = ("/api/", "/hooks/", "/ws/", "/assets/")
 """Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
 _SERVER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -84,6 +84,12 @@ class Limits(EnvFirstSettings):
     """Executions waiting to start."""
     drain_s: float = Field(default=25, ge=0, le=3_600)
     """How long running nodes may continue after the service received a signal to stop."""
+    triggers: int = Field(default=1_000, ge=0, le=10_000)
+    """Triggers of flows."""
+    webhook_bytes: int = Field(default=1024 * 1024, ge=16, le=10 * 1024 * 1024)
+    """The body of a request to a webhook."""
+    webhook_wait_s: float = Field(default=60, gt=0, le=600)
+    """How long a webhook keeps a sender waiting for an answer; then the execution's id is the answer."""
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
@@ -387,8 +393,9 @@ class SecretSettings(BaseModel):
 
     env: str
     """The environment variable that holds the value."""
-    hosts: list[Annotated[str, AfterValidator(parse_service)]] = Field(min_length=1)
-    """The services that it may be sent to: ``host`` (over https) or ``host:port``."""
+    hosts: list[Annotated[str, AfterValidator(parse_service)]] = Field(default_factory=list[str])
+    """The services that it may be sent to: ``host`` (over https) or ``host:port``; an empty list for a
+    secret that only proves who sends a webhook."""
 
 
 class Settings(EnvFirstSettings):
@@ -466,6 +473,8 @@ class Settings(EnvFirstSettings):
         default_factory=dict[SecretName, SecretSettings]
     )
     """Secrets that nodes may name, one table ``[secrets.NAME]`` each."""
+    unsigned_webhooks: bool = False
+    """Whether flows may accept webhooks that nobody signs (``auth: none``)."""
     limits: Limits = Field(default_factory=Limits)
     """The table ``[limits]``."""
 

@@ -80,7 +80,7 @@ def server() -> Iterator[RunningServer]:
     from tests.support.server.running_server import running_server
 
     before = set(threading.enumerate())
-    with running_server() as running:
+    with running_server(unsigned_webhooks=True) as running:
         own = {each.ident for each in threading.enumerate() if each not in before}
         log = logging.getLogger("planwave.service.loop_monitor")
 

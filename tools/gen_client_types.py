@@ -1,6 +1,6 @@
 """Write ``planwave/client/types.py``: TypedDicts of the responses, from the OpenAPI document.
 
-The file holds the types that ``async_client.py`` imports and those they consist of.
+The file holds the types that ``async_*.py`` imports and those they consist of.
 Usage: ``python tools/gen_client_types.py`` (or ``make generate``).
 """
 
@@ -16,7 +16,8 @@ from typing import Any
 from tools.openapi_document import ALIASES, REF, aliases, schemas, with_parts
 
 CLIENT = Path(__file__).resolve().parent.parent / "planwave" / "client"
-SOURCE, TARGET = CLIENT / "async_client.py", CLIENT / "types.py"
+SOURCES = (CLIENT / "async_client.py", CLIENT / "async_methods.py")
+TARGET = CLIENT / "types.py"
 HEADER = '''\
 # Generated from the OpenAPI document by tools/gen_client_types.py; do not edit. Run: make generate
 """Types of the service's JSON responses."""
@@ -44,9 +45,12 @@ def types_module() -> str:
 
 def imported_types() -> Iterator[str]:
     """Yield the names that the client imports from its types."""
-    for node in ast.walk(ast.parse(SOURCE.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "planwave.client.types":
-            yield from (alias.name for alias in node.names)
+    found: set[str] = set()
+    for source in SOURCES:
+        for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "planwave.client.types":
+                found.update(alias.name for alias in node.names)
+    yield from sorted(found, key=str.lower)
 
 
 def _typed_dict(name: str, schema: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Write ``planwave/client/sync_client.py`` from ``async_client.py``: the same code without async.
+"""Write ``sync_*.py`` of ``planwave/client`` from ``async_*.py``: the same code without async.
 
 Usage: ``python tools/unasync.py`` (or ``make generate``).
 """
@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "planwave" / "client"
-SOURCE, TARGET = CLIENT / "async_client.py", CLIENT / "sync_client.py"
-HEADER = "# Generated from async_client.py by tools/unasync.py; do not edit. Run: make generate\n"
+MODULES = ("client", "methods")
+HEADER = "# Generated from {} by tools/unasync.py; do not edit. Run: make generate\n"
 REPLACEMENTS = (
     (r"\bwith async methods", "with blocking methods"),
+    (r"\basync_(?=client|methods)", "sync_"),
     (r"\ban async context manager", "a context manager"),
     (r"\basync (?=def|for|with)|\bawait ", ""),
     (r"\basyncio\b", "time"),
@@ -24,16 +25,28 @@ REPLACEMENTS = (
 )
 
 
-def synchronous(code: str) -> str:
-    """Return async code as blocking code, formatted."""
+def source_of(module: str) -> Path:
+    """Return the file with the async code of a module."""
+    return CLIENT / f"async_{module}.py"
+
+
+def target_of(module: str) -> Path:
+    """Return the file with the blocking code of a module."""
+    return CLIENT / f"sync_{module}.py"
+
+
+def synchronous(module: str) -> str:
+    """Return the blocking code of a module, formatted."""
+    code, target = source_of(module).read_text("utf-8"), target_of(module)
     for pattern, replacement in REPLACEMENTS:
         code = re.sub(pattern, replacement, code)
     fix = ("check", "--fix-only", "--unsafe-fixes", "--quiet", "--select", "I,UP028")
     for command in (fix, ("format",)):
-        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(TARGET), "-"]
+        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(target), "-"]
         code = subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
-    return HEADER + code
+    return HEADER.format(source_of(module).name) + code
 
 
 if __name__ == "__main__":
-    TARGET.write_text(synchronous(SOURCE.read_text("utf-8")), "utf-8")
+    for name in MODULES:
+        target_of(name).write_text(synchronous(name), "utf-8")

@@ -38,11 +38,13 @@ from planwave.api.routes import (
     sessions,
     websocket,
 )
+from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
 from planwave.settings import Settings
+from planwave.triggers.host import TriggerHost
 
 ServiceFactory = Callable[[Settings], Service]
 
@@ -55,6 +57,8 @@ ROUTERS: Final = (
     forks.router,
     forks.diff_router,
     flows.router,
+    bindings.router,
+    hooks.router,
     legacy.router,
     catalog.router,
     events.router,
@@ -75,9 +79,10 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         metrics.attach(service)
-        async with service, retention_task(service.prune, settings.retention_days):
+        triggers = TriggerHost(service, settings)
+        async with service, triggers, retention_task(service.prune, settings.retention_days):
             authenticator.sessions.open(service.directory)
-            app.state.planwave = AppState(settings, service, authenticator, metrics)
+            app.state.planwave = AppState(settings, service, authenticator, triggers, metrics)
             with EventLoopMonitor(metrics.loop_lagged):
                 yield
 

@@ -73,6 +73,22 @@ class Authenticator:
         self._request_rate.acquire(principal)
         return principal
 
+    def count_request(self, principal: str) -> None:
+        """Count a request of a principal that was authenticated elsewhere.
+
+        Raises:
+            TooManyRequests: The principal sent too many requests.
+        """
+        self._request_rate.acquire(principal)
+
+    def count_failure(self) -> None:
+        """Count an attempt to authenticate that failed elsewhere; all of them share one limit.
+
+        Raises:
+            TooManyRequests: There were too many.
+        """
+        self._request_rate.acquire(_ANONYMOUS)
+
     def check_execution_rate(self, principal: str) -> None:
         """Count an execution that is about to be created.
 

@@ -17,6 +17,7 @@ from planwave.errors import ShuttingDown
 from planwave.graph.diagnostics import short_repr
 from planwave.service.service import Service
 from planwave.settings import Settings
+from planwave.triggers.host import TriggerHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class AppState:
     settings: Settings
     service: Service
     authenticator: Authenticator
+    triggers: TriggerHost
     metrics: PrometheusObserver = field(default_factory=PrometheusObserver)
     connection_limiter: ConnectionLimiter = field(default_factory=ConnectionLimiter)
 
@@ -44,6 +46,11 @@ async def _service(connection: HTTPConnection) -> Service:
     return app_state(connection).service
 
 
+async def _triggers(connection: HTTPConnection) -> TriggerHost:
+    return app_state(connection).triggers
+
+
+TriggersDep = Annotated[TriggerHost, Depends(_triggers)]
 ServiceDep = Annotated[Service, Depends(_service)]
 StateDep = Annotated[AppState, Depends(_state)]
 

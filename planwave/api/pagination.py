@@ -11,9 +11,11 @@ import orjson
 from fastapi import Path, Query
 
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.api.schemas.trigger_examples import TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN
+from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Limits
 from planwave.storage.records import (
     ExecutionRecord,
@@ -44,6 +46,12 @@ ExecutionId = Annotated[
     ),
 ]
 FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
+TriggerId = Annotated[
+    str, Path(description="A trigger's id.", pattern=_UUID, examples=[TRIGGER_ID])
+]
+HookId = Annotated[
+    str, Path(description="The id of a webhook's trigger.", pattern=_UUID, examples=[TRIGGER_ID])
+]
 RequestId = Annotated[
     str,
     Path(
@@ -77,7 +85,9 @@ PageSize = Annotated[
 Cursor = Annotated[
     str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
 ]
-_Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion, PlanRevision)
+_Record = TypeVar(
+    "_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion, PlanRevision, Trigger
+)
 
 
 def validate_id(value: str, what: str) -> str:
@@ -198,7 +208,7 @@ def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], st
 
 
 def _record_id(
-    record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion | PlanRevision,
+    record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion | PlanRevision | Trigger,
 ) -> str:
     match record:
         case PlanRecord():
@@ -211,3 +221,5 @@ def _record_id(
             return record.version
         case PlanRevision():
             return str(record.revision)
+        case Trigger():
+            return record.trigger_id

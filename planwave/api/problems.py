@@ -43,7 +43,7 @@ from planwave.validation import describe_error
 
 MEDIA_TYPE: Final = "application/problem+json"
 DRAINING_RETRY_S: Final = 5.0
-_LISTED: Final = ("execution", "plan", "flow")
+_LISTED: Final = ("execution", "plan", "flow", "trigger")
 """What a GET of its plural lists, by the name in a path's ``*_id``."""
 _LONGEST_REASON: Final = 123
 """Bytes of a WebSocket close reason (RFC 6455 §5.5)."""

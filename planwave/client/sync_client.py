@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Literal, Self
@@ -35,6 +34,7 @@ from planwave.client.sse import (
     is_worth_retrying,
     plan_from_message,
 )
+from planwave.client.sync_methods import FlowMethods, TriggerMethods
 from planwave.client.types import (
     CheckResponse,
     DifferenceResponse,
@@ -43,9 +43,6 @@ from planwave.client.types import (
     ExecutionResponse,
     ExecutionsResponse,
     ExplainResponse,
-    FlowResponse,
-    FlowsResponse,
-    FlowVersionsResponse,
     ForecastResponse,
     LimitsResponse,
     NodeTypesResponse,
@@ -62,133 +59,7 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class FlowMethods(ABC):
-    """The methods for flows; :class:`Client` adds the others."""
-
-    @abstractmethod
-    def _send(self, call: RequestSpec) -> Any: ...
-
-    def create_flow(
-        self,
-        name: str,
-        graph: Mapping[str, Any] | None = None,
-        *,
-        plan_id: str | None = None,
-        description: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> FlowResponse:
-        """Save a graph, or the graph of a stored plan, as a flow; durable when this returns.
-
-        Args:
-            name: The name of the flow; names need not be unique.
-            graph: ``{"nodes", "edges"}``.
-            plan_id: A stored plan whose graph is saved, instead of ``graph``.
-            description: The purpose of the flow; by default the goal of the plan.
-            idempotency_key: Repeating the call with the same key and arguments creates one flow.
-
-        Raises:
-            GraphInvalid: The graph has errors; nothing is stored.
-        """
-        body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return self._send(requests.post("api", "flows", body=body, key=idempotency_key))
-
-    def flows(
-        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
-    ) -> FlowsResponse:
-        """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
-        return self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
-
-    def flow(self, flow_id: str, version: str | None = None) -> FlowResponse:
-        """Return a flow, in its current or in the given version."""
-        return self._send(requests.get("api", "flows", flow_id, version=version))
-
-    def flow_versions(
-        self, flow_id: str, *, cursor: str | None = None, limit: int | None = None
-    ) -> FlowVersionsResponse:
-        """Return one page of versions, newest first: ``{"versions": […], "next_cursor"}``."""
-        path = ("api", "flows", flow_id, "versions")
-        return self._send(requests.get(*path, cursor=cursor, limit=limit))
-
-    def update_flow(
-        self,
-        flow_id: str,
-        *,
-        name: str | None = None,
-        graph: Mapping[str, Any] | None = None,
-        plan_id: str | None = None,
-        description: str | None = None,
-        if_match: str | None = None,
-    ) -> FlowResponse:
-        """Change a flow; arguments that are None leave their field unchanged.
-
-        Args:
-            flow_id: The flow to change.
-            name: The new name.
-            graph: The new graph; a graph the flow never had before becomes a new version.
-            plan_id: A stored plan whose graph is used, instead of ``graph``.
-            description: The new description.
-            if_match: The version the flow must have; otherwise nothing is changed.
-
-        Raises:
-            PreconditionFailed: The flow has another version than ``if_match``.
-            GraphInvalid: The graph has errors; nothing was changed.
-        """
-        body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return self._send(requests.put("api", "flows", flow_id, body=body, if_match=if_match))
-
-    def edit_flow(
-        self, flow_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
-    ) -> FlowResponse:
-        """Apply operations to the name and the graph of a flow, all or none.
-
-        Args:
-            flow_id: The flow to change.
-            operations: As those of :meth:`Client.edit_plan`; ``set_title`` changes the name.
-            if_match: The version the flow must have; ``*`` for any.
-
-        Raises:
-            PreconditionFailed: The flow has the version ``error.current``; nothing was changed.
-            InvalidOperation: An operation cannot be applied; nothing was changed.
-            GraphInvalid: The changed graph has errors; nothing was changed.
-        """
-        body = {"operations": list(operations)}
-        return self._send(requests.patch("api", "flows", flow_id, body=body, if_match=if_match))
-
-    def delete_flow(self, flow_id: str) -> None:
-        """Delete a flow with all its versions; its executions are kept."""
-        self._send(requests.delete("api", "flows", flow_id))
-
-    def execute_flow(
-        self,
-        flow_id: str,
-        *,
-        version: str | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
-        start: bool = True,
-        require_approval: bool = False,
-        idempotency_key: str | None = None,
-    ) -> ExecutionCreated:
-        """Execute a flow, or one of its versions.
-
-        Args:
-            flow_id: The flow to execute.
-            version: One of its versions; by default the current one.
-            inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
-                the graph has one entry node.
-            options: As in :meth:`Client.execute`.
-            start: Queue the execution now; if False, call :meth:`Client.start` later.
-            require_approval: Ask a person before the first node starts.
-            idempotency_key: Repeating the call with the same key and arguments creates one
-                execution.
-        """
-        call = requests.execute_flow(
-            flow_id, version, inputs, options, start, idempotency_key, require_approval
-        )
-        return self._send(call)
-
-
-class Client(FlowMethods):
+class Client(FlowMethods, TriggerMethods):
     """A connection to one service; a context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the

@@ -383,6 +383,8 @@ class DocumentResponse(TypedDict):
     flow_version: str | None
     parent: Any
     """The execution that it forks."""
+    trigger: Any
+    """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     user_prompt: str
@@ -461,6 +463,8 @@ class ExecutionResponse(TypedDict):
     inputs: dict[str, Any] | None
     options: dict[str, Any] | None
     parent: Any
+    trigger: Any
+    """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     last_seq: int
@@ -873,5 +877,49 @@ class RevisionsResponse(TypedDict):
 
     plan_id: str
     revisions: list[RevisionSummary]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
+class DeliveryResponse(TypedDict):
+    """One thing that a trigger received."""
+
+    key: str
+    """What identifies it: a repeated one has the same."""
+    received_at: str
+    outcome: str | None
+    """What became of it, such as `started` or `rejected`; null while it is processed."""
+    note: str
+    execution_id: str | None
+    """The execution that it started, or is starting."""
+
+
+class TriggerResponse(TypedDict):
+    """An entry node of a flow that is listened for."""
+
+    trigger_id: str
+    kind: str
+    """The type of its node."""
+    flow_id: str
+    flow_name: str
+    flow_version: str
+    """The version that it starts now."""
+    version: str | None
+    """The version that it is bound to; null for the newest."""
+    node_id: str
+    enabled: bool
+    problem: str | None
+    """Why it starts nothing although it may be enabled; null without a problem."""
+    created_at: str
+    details: dict[str, Any]
+    """What only its kind has, such as the path of a webhook."""
+    deliveries: list[DeliveryResponse]
+    """The last ones, newest first."""
+
+
+class TriggersResponse(TypedDict):
+    """One page of triggers, newest first."""
+
+    triggers: list[TriggerResponse]
     next_cursor: str | None
     """For the next page; null on the last one."""

@@ -68,7 +68,7 @@ class ExecutionState:
     was closed: ``answered``, ``timeout``, ``cancelled`` with its node, or ``ended`` with the execution.
     ``created_at``, ``started_at`` and ``completed_at`` are UTC. ``usage_ledger`` decides which usage was paid. ``approval`` is
     ``{"plan_hash", "approved_in"?, "answer"?}`` where the plan needs one. ``budget`` has the limits of
-    what it may use, None without one; ``last_at`` is the time of the last event.
+    what it may use, None without one; ``trigger`` is what started it, None without one; ``last_at`` is the time of the last event.
     """
 
     execution_id: str = ""
@@ -83,6 +83,7 @@ class ExecutionState:
     inputs: dict[str, dict[str, Any]] | None = None
     options: OptionsDocument | None = None
     parent: ParentDocument | None = None
+    trigger: Any = None
     approval: dict[str, Any] | None = None
     budget: Budget | None = None
     active_time: ActiveTime = field(default_factory=ActiveTime, repr=False, compare=False)
@@ -287,6 +288,8 @@ class ExecutionState:
             "currentNodeId": self.current_node_id,
             "requests": [request.as_json() for request in self.requests.values()],
         }
+        if self.trigger is not None:
+            told["trigger"] = self.trigger
         if nodes:
             told["nodes"] = [node.as_json() for node in self.nodes.values()]
         return told
@@ -320,6 +323,7 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     state.inputs = data.get("inputs")
     state.options = data.get("options")
     state.parent = data.get("parent")
+    state.trigger = data.get("trigger")
     approval = data.get("approval")
     state.approval = None if approval is None else {**approval}
     limits = (state.options or {}).get("budget") or {}

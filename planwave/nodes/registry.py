@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
 
-from planwave.errors import InputError
+from planwave.errors import InputError, PermanentError
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import DEFAULT_POLICY, Graph, Node
+from planwave.graph.model import DEFAULT_POLICY, Graph, Json, Node
 from planwave.graph.protocols import EffectByField, NodeTypeInfo
 from planwave.graph.reading.policy import policy_limit_findings
 from planwave.graph.suggestions import edge_suggestion, node_suggestion
 from planwave.nodes.agents.tool_registry import ToolRegistry, default_tools
 from planwave.nodes.authoring.data_fields import accepts
 from planwave.nodes.authoring.entry_points import broken_package, load_entry_point
-from planwave.nodes.authoring.node_type import NodeFinding
+from planwave.nodes.authoring.node_type import NodeFinding, validate_data
 from planwave.nodes.checking.data_checks import DataChecks, FoundModel, model_finding
 from planwave.nodes.checking.node_view import GraphIndex
 from planwave.nodes.checking.subgraphs import check_subgraph, inline_graphs
@@ -261,6 +261,18 @@ class Registry:
             for each in found
             if each is not None
         ]
+
+    def read_data(self, node_type: str, data: Mapping[str, Json]) -> tuple[Any, str | None]:
+        """Return validated data of a node, or what is wrong with them; templates stay as they are."""
+        spec = self._specs.get(node_type)
+        if spec is None:
+            return None, f"there is no node type {node_type!r} any more"
+        if spec.model is None:
+            return None, None
+        try:
+            return validate_data(spec.model, data), None
+        except PermanentError as error:
+            return None, error.message
 
     def socket_types(self) -> list[dict[str, Any]]:
         """Return how sockets of each type are drawn, and what they accept, as JSON."""

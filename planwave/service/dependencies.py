@@ -12,6 +12,7 @@ from planwave.events import Event, ExecutionState
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import Catalogue
+from planwave.nodes.secrets import Secret
 from planwave.providers.protocols import CallReport, Providers
 from planwave.settings import Limits
 from planwave.storage.records import Store
@@ -100,6 +101,7 @@ class NodeCatalog(Catalogue, Protocol):
     def describe(self, node_type: str) -> dict[str, Any]: ...
     def socket_types(self) -> list[dict[str, Any]]: ...
     def describe_tools(self) -> list[dict[str, Any]]: ...
+    def read_data(self, node_type: str, data: Mapping[str, Any]) -> tuple[Any, str | None]: ...
     def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]: ...
 
 
@@ -119,6 +121,7 @@ class ServiceDependencies:
         require_approval: Whether every execution waits for the approval of its plan.
         tracer: Makes spans of executions; None makes none.
         mcp_servers: How each MCP server is reached, by name.
+        secrets: The operator's secrets that have a value, by name.
     """
 
     store: Store
@@ -136,6 +139,7 @@ class ServiceDependencies:
     require_approval: bool = False
     tracer: Tracer | None = None
     mcp_servers: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

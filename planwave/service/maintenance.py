@@ -39,7 +39,7 @@ class Maintenance:
         self._live_executions.discard(execution_id)
 
     async def prune(self, before: str) -> int:
-        """Delete executions that ended before a time (ISO 8601), and idempotency keys past theirs.
+        """Delete executions that ended before a time (ISO 8601), and expired keys and deliveries.
 
         Returns:
             How many executions were deleted.
@@ -51,6 +51,7 @@ class Maintenance:
         while ids := await self._store.prune(moment, _PAGE):
             pruned += len(ids)
         await self._store.delete_expired_keys(self._expiry_time())
+        await self._store.triggers.delete_expired(self._expiry_time())
         return pruned
 
     async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:

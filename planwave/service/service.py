@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
 from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
+from planwave.nodes.secrets import Secret
 from planwave.providers.protocols import Providers
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
@@ -31,6 +33,8 @@ from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
 from planwave.service.streaming.subscriptions import StreamingService
+from planwave.service.triggers.payloads import check_payload, read_payload
+from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
 from planwave.storage.records import StoreStats
 
@@ -83,6 +87,7 @@ class Service:
         self.update_flow = flows.update_flow
         self.edit_flow = flows.edit_flow
         self.delete_flow = flows.delete_flow
+        self.flow_changes = flows.changes
 
     def _bind_executions(self) -> None:
         commands, streaming = self._commands, self._streaming
@@ -94,6 +99,7 @@ class Service:
         self.execute = executions.execute
         self.retry = executions.retry
         self.fork = executions.fork
+        self._bind_triggers(executions)
         self.position = commands.runner.position
         self.wait = commands.wait
         self.recover = commands.recover
@@ -109,6 +115,22 @@ class Service:
         self.watch = streaming.watch
         self.status_updates = streaming.status_updates
         self.state = streaming.state
+
+    def _bind_triggers(self, executions: ExecutionService) -> None:
+        triggers = TriggerService(self._dependencies, self._flows, executions)
+        self.create_trigger = triggers.create_trigger
+        self.trigger = triggers.trigger
+        self.triggers = triggers.triggers
+        self.set_trigger_enabled = triggers.set_trigger_enabled
+        self.set_trigger_position = triggers.set_trigger_position
+        self.delete_trigger = triggers.delete_trigger
+        self.claim_delivery = triggers.claim_delivery
+        self.settle_delivery = triggers.settle_delivery
+        self.release_delivery = triggers.release_delivery
+        self.deliveries = triggers.deliveries
+        self.start_triggered = triggers.start_triggered
+        self.read_payload = read_payload
+        self.check_payload = check_payload
 
     def _bind_queries(self) -> None:
         live = self._streaming.live_executions
@@ -160,6 +182,15 @@ class Service:
     def mcp_servers(self) -> Mapping[str, str]:
         """How each MCP server is reached (``stdio``, ``http``), by name."""
         return self._dependencies.mcp_servers
+
+    @property
+    def secrets(self) -> Mapping[str, Secret]:
+        """The operator's secrets that have a value, by name."""
+        return self._dependencies.secrets
+
+    def now(self) -> datetime:
+        """Return the present UTC time."""
+        return self._dependencies.now().astimezone(UTC)
 
     @property
     def limits(self) -> Limits:

@@ -51,6 +51,7 @@ def build_document(
         "flow_id": state.flow_id,
         "flow_version": state.flow_version,
         "parent": state.parent,
+        "trigger": state.trigger,
         "approval": state.approval,
         "user_prompt": state.goal or record.user_prompt,
         "title": state.title or record.title,

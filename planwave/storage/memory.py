@@ -36,6 +36,7 @@ from planwave.storage.event_codec import (
     search_key,
     storable_text,
 )
+from planwave.storage.memory_triggers import MemoryTriggers
 from planwave.storage.records import (
     AnsweredRequest,
     ExecutionRecord,
@@ -93,12 +94,12 @@ class MemoryFlows:
 
     Args:
         check_open: Refuses writes to a store that was closed.
-        check_unused: Refuses to have a flow deleted that is in use.
+        release: Refuses to have a flow deleted that is in use; deletes its triggers.
     """
 
-    def __init__(self, check_open: Callable[[], None], check_unused: Callable[[str], None]) -> None:
+    def __init__(self, check_open: Callable[[], None], release: Callable[[str], None]) -> None:
         self._check_open = check_open
-        self._check_unused = check_unused
+        self._release = release
         self._flows: dict[str, _StoredFlow] = {}
 
     async def save(
@@ -124,6 +125,10 @@ class MemoryFlows:
                 ),
             )
         return True
+
+    def has(self, flow_id: str) -> bool:
+        """Return whether a flow exists."""
+        return flow_id in self._flows
 
     async def get(self, flow_id: str) -> FlowRecord | None:
         kept = self._flows.get(flow_id)
@@ -151,7 +156,7 @@ class MemoryFlows:
 
     async def delete(self, flow_id: str) -> None:
         self._check_open()
-        self._check_unused(flow_id)
+        self._release(flow_id)
         if self._flows.pop(flow_id, None) is None:
             raise not_found("flow", flow_id)
 
@@ -254,7 +259,8 @@ class MemoryStore:
         self._calls = RecordedCalls[str]()
         self._idempotency_records: dict[str, IdempotencyRecord] = {}
         self._revisions = MemoryRevisions(self._plans, self._check_open)
-        self._flows = MemoryFlows(self._check_open, partial(self._require_unused, "flow"))
+        self._flows = MemoryFlows(self._check_open, self._release_flow)
+        self._triggers = MemoryTriggers(self._check_open, self._flows.has)
         self._closed = False
 
     @property
@@ -268,6 +274,10 @@ class MemoryStore:
     @property
     def revisions(self) -> MemoryRevisions:
         return self._revisions
+
+    @property
+    def triggers(self) -> MemoryTriggers:
+        return self._triggers
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
@@ -520,6 +530,10 @@ class MemoryStore:
             used = record.plan_id if kind == "plan" else record.flow_id
             if used == own_id and record.status not in ENDED_STATUSES:
                 raise in_use(kind, own_id, record.execution_id)
+
+    def _release_flow(self, flow_id: str) -> None:
+        self._require_unused("flow", flow_id)
+        self._triggers.delete_of_flow(flow_id)
 
     def _require_execution(self, execution_id: str) -> _StoredExecution:
         kept = self._executions.get(execution_id)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
+
+if TYPE_CHECKING:
+    from planwave.storage.triggers import TriggerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class FlowStore(Protocol):
         ...
 
     async def delete(self, flow_id: str) -> None:
-        """Delete a flow with all its versions; its executions are kept, with their graphs.
+        """Delete a flow with its versions and triggers; its executions are kept, with their graphs.
 
         Raises:
             NotFound: No flow has this id.
@@ -343,6 +346,8 @@ class Store(Protocol):
     def flows(self) -> FlowStore: ...
     @property
     def revisions(self) -> RevisionStore: ...
+    @property
+    def triggers(self) -> TriggerStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...

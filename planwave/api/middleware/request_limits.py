@@ -19,6 +19,7 @@ from planwave.api.problems import ProblemError, send_problem
 from planwave.errors import LimitExceeded, PlanwaveError
 from planwave.settings import Limits
 
+_HOOKS: Final = "/hooks/"
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 256 * 1024 * 1024
 """How much of a body that was refused is still taken off the wire. A connection that is closed on
@@ -28,7 +29,7 @@ _HEADER_OVERHEAD: Final = len(": \r\n")
 
 
 class RequestLimitsMiddleware:
-    """Middleware that enforces ``header_bytes``, ``body_bytes`` and ``body_read_s``."""
+    """Middleware that enforces ``header_bytes``, ``body_bytes`` or ``webhook_bytes``, and ``body_read_s``."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app = app
@@ -43,7 +44,7 @@ class RequestLimitsMiddleware:
             return self._reject(scope, receive, send, error)
         if scope["type"] == "websocket":
             return self._app(scope, receive, send)
-        body = _LimitedBody(self._limits, scope, receive, send)
+        body = _LimitedBody(self._limits, _body_limit(scope), scope, receive, send)
         return self._app(scope, body.receive, body.send)
 
     def _check_head(self, scope: Scope) -> None:
@@ -52,8 +53,10 @@ class RequestLimitsMiddleware:
         if head > limits.header_bytes:
             raise head_exceeded(limits.header_bytes, head)
         declared = HTTPConnection(scope).headers.get("content-length", "")
-        if declared.isdecimal() and int(declared) > limits.body_bytes:
-            raise LimitExceeded("body_bytes", limits.body_bytes, int(declared), what="the body")
+        name = _body_limit(scope)
+        most: int = getattr(limits, name)
+        if declared.isdecimal() and int(declared) > most:
+            raise LimitExceeded(name, most, int(declared), what="the body")
 
     async def _reject(
         self, scope: Scope, receive: Receive, send: Send, error: PlanwaveError
@@ -61,7 +64,7 @@ class RequestLimitsMiddleware:
         if scope["type"] == "websocket":
             await send_problem(WebSocket(scope, receive, send), error)
             return
-        body = _LimitedBody(self._limits, scope, receive, send)
+        body = _LimitedBody(self._limits, _body_limit(scope), scope, receive, send)
         body.is_rejected = True
         answer = await send_problem(Request(scope), error)
         if answer is not None:
@@ -71,8 +74,12 @@ class RequestLimitsMiddleware:
 class _LimitedBody:
     """The body of one request, counted and timed, and the answer, which may have to close."""
 
-    def __init__(self, limits: Limits, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, limits: Limits, limit_name: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         self._limits = limits
+        self._limit_name = limit_name
+        self._most: int = getattr(limits, limit_name)
         self._receive = receive
         self._send = send
         self._deadline = asyncio.get_running_loop().time() + limits.body_read_s
@@ -99,9 +106,9 @@ class _LimitedBody:
         self._awaits_continue = False
         self._bytes += len(message.get("body", b""))
         self._is_complete = not message.get("more_body", False)
-        if self._bytes > (most := self._limits.body_bytes):
+        if self._bytes > self._most:
             self.is_rejected = True
-            raise LimitExceeded("body_bytes", most, self._bytes, what="the body")
+            raise LimitExceeded(self._limit_name, self._most, self._bytes, what="the body")
         return message
 
     async def send(self, message: Message) -> None:
@@ -127,6 +134,11 @@ class _LimitedBody:
                         return
         except TimeoutError:
             return
+
+
+def _body_limit(scope: Scope) -> str:
+    """Return the name of the limit for the body of a request."""
+    return "webhook_bytes" if str(scope["path"]).startswith(_HOOKS) else "body_bytes"
 
 
 def size_of_head(scope: Scope) -> int:

@@ -352,6 +352,7 @@ def _state_json(events: Sequence[Event]) -> dict[str, Any]:
         "inputs": state.inputs,
         "options": state.options,
         "parent": state.parent,
+        "trigger": state.trigger,
         "approval": state.approval,
         "last_seq": state.last_seq,
         "created_at": state.created_at,

@@ -241,6 +241,8 @@ class ExecutionResponse(ResponseModel):
     inputs: dict[str, Any] | None
     options: dict[str, Any] | None
     parent: Any
+    trigger: Any
+    """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     last_seq: int
@@ -353,6 +355,8 @@ class DocumentResponse(ResponseModel):
     flow_version: str | None
     parent: Any
     """The execution that it forks."""
+    trigger: Any
+    """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     user_prompt: str

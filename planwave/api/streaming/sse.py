@@ -58,7 +58,8 @@ def format_event(name: str, data: bytes, event_id: int = 0) -> bytes:
     return b"id: %d\n%s" % (event_id, event) if event_id else event
 
 
-async def _wait_for_disconnect(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Return once the client has left; the body of its request was read before."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -67,10 +68,29 @@ class ExecutionEventStream(EventStream):
     """The events of an execution; the stream counts as an open connection of its principal.
 
     An error before the first event is raised, and answered as any other.
+
+    Args:
+        state: Of the application.
+        principal: Who watches.
+        execution_id: The execution.
+        after: The last event already known.
+        render: Returns a batch as server-sent events; called once for all that use the same.
+        on_leave: Called where the client leaves before the end.
     """
 
-    def __init__(self, state: AppState, principal: str, execution_id: str, after: int) -> None:
+    def __init__(
+        self,
+        state: AppState,
+        principal: str,
+        execution_id: str,
+        after: int,
+        *,
+        render: Callable[[EventBatch], bytes] | None = None,
+        on_leave: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         super().__init__()
+        self._render = render or _format_batch
+        self._on_leave = on_leave
         self._state = state
         self._principal = principal
         self._execution_id = execution_id
@@ -91,15 +111,18 @@ class ExecutionEventStream(EventStream):
             return
         async with asyncio.TaskGroup() as tasks:
             sending = tasks.create_task(self._send_events(subscription, send))
-            leaving = tasks.create_task(_wait_for_disconnect(receive))
+            leaving = tasks.create_task(wait_for_disconnect(receive))
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            has_left = not sending.done()
             sending.cancel()
             leaving.cancel()
+        if has_left and self._on_leave is not None:
+            await self._on_leave()
 
     async def _send_events(self, subscription: ExecutionSubscription, send: Send) -> None:
         await self._start(send)
         try:
-            while (chunk := await _next_chunk(subscription)) is not None:
+            while (chunk := await _next_chunk(subscription, self._render)) is not None:
                 await self._send_chunk(send, chunk)
             last = b""
         except PlanwaveError as error:
@@ -107,14 +130,16 @@ class ExecutionEventStream(EventStream):
         await self._send_chunk(send, last, is_last=True)
 
 
-async def _next_chunk(subscription: ExecutionSubscription) -> bytes | None:
+async def _next_chunk(
+    subscription: ExecutionSubscription, render: Callable[[EventBatch], bytes]
+) -> bytes | None:
     """Return the next events, or a ping; None after the last event."""
     try:
         async with asyncio.timeout(PING_INTERVAL_S):
             batch = await subscription.next()
     except TimeoutError:
         return _PING
-    return None if batch is None else batch.render_once(_format_batch)
+    return None if batch is None else batch.render_once(render)
 
 
 def _format_batch(batch: EventBatch) -> bytes:
@@ -206,7 +231,7 @@ class PlanStream(EventStream):
             self._items.put_nowait(_PlanStreamItem("plan", plan.as_json(), plan))
 
     async def _watch_disconnect(self, receive: Receive) -> None:
-        await _wait_for_disconnect(receive)
+        await wait_for_disconnect(receive)
         self._fail(ClientDisconnect())
 
     def _fail(self, error: Exception) -> None:

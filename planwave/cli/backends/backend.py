@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.triggers import TriggerBackend
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.plans.revisions import Editor
+    from planwave.settings import Settings
     from planwave.storage.records import (
         ExecutionRecord,
         FlowRecord,
@@ -136,6 +138,10 @@ class Backend(Protocol):
     @property
     def queries(self) -> Queries:
         """The stored plans, flows and executions of this backend."""
+        ...
+
+    def triggers(self, settings: Settings) -> TriggerBackend:
+        """Return the triggers of this backend."""
         ...
 
     def planner_name(self) -> str:

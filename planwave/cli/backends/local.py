@@ -12,6 +12,7 @@ from planwave.errors import GraphInvalid
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.triggers import LocalTriggers
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
     from planwave.graph.model import Json
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
+    from planwave.settings import Settings
 
 
 class LocalBackend:
@@ -37,6 +39,13 @@ class LocalBackend:
         self.delete_flow, self.delete_plan = service.delete_flow, service.delete_plan
         self.delete_execution = service.delete_execution
         self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
+
+    def triggers(self, settings: Settings) -> LocalTriggers:
+        """See :meth:`Backend.triggers`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.triggers import LocalTriggers
+
+        return LocalTriggers(self._service, settings)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

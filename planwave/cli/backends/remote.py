@@ -33,6 +33,7 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
+    from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
     from planwave.executor.options import RunOptions
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.plans.revisions import Editor
+    from planwave.settings import Settings
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -81,6 +83,13 @@ class RemoteBackend:
 
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
+
+    def triggers(self, settings: Settings) -> RemoteTriggers:
+        """See :meth:`Backend.triggers`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.triggers import RemoteTriggers
+
+        return RemoteTriggers(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 

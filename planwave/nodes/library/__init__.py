@@ -34,11 +34,15 @@ from planwave.nodes.library.transform import Transform
 from planwave.nodes.library.user_input import UserInput
 from planwave.nodes.library.void import Void
 from planwave.nodes.library.wait import Wait
+from planwave.nodes.library.webhook import Webhook
+from planwave.nodes.library.webhook_reply import WebhookReply
 from planwave.nodes.library.while_ import While
 
 LIBRARY: tuple[type[BaseNode], ...] = (
     Start,
     UserInput,
+    Webhook,
+    WebhookReply,
     Chat,
     Agent,
     Llm,

@@ -42,7 +42,11 @@ class _Content(NamedTuple):
 
 
 class FlowService:
-    """The use cases that change flows: create, update, edit and delete them."""
+    """The use cases that change flows: create, update, edit and delete them.
+
+    Attributes:
+        changes: Called with the id of a flow after it was changed or deleted.
+    """
 
     def __init__(
         self, dependencies: ServiceDependencies, plans: PlannerService, queries: FlowQueries
@@ -51,6 +55,7 @@ class FlowService:
         self._store = dependencies.store
         self._plans = plans
         self._queries = queries
+        self.changes: list[Callable[[str], object]] = []
 
     async def create_flow(
         self,
@@ -184,6 +189,7 @@ class FlowService:
             Conflict: ``flow-in-use``: an execution of it has not ended.
         """
         await self._store.flows.delete(flow_id)
+        self._report_change(flow_id)
 
     async def _save(
         self, flow_id: str, change: Callable[[Flow], Flow], expected: Collection[str] | None
@@ -197,7 +203,12 @@ class FlowService:
             if canonical_json(wanted.as_json()) == canonical_json(present.as_json()):
                 return present
             if await self._save_next(present, wanted):
+                self._report_change(flow_id)
                 return await self._queries.flow(flow_id)
+
+    def _report_change(self, flow_id: str) -> None:
+        for call in self.changes:
+            call(flow_id)
 
     async def _save_next(self, present: Flow, wanted: Flow) -> bool:
         """Save the next revision, unless another caller saved it first."""

@@ -23,12 +23,14 @@ from planwave.storage.sqlite.schema import (
     artifact_uses,
     batches,
     calls,
+    deliveries,
     execution_texts,
     executions,
     flow_versions,
     flows,
     plan_revisions,
     plans,
+    triggers,
 )
 
 _ROWS: Final = 200
@@ -60,15 +62,22 @@ def delete_plan(connection: Connection, plan_id: str) -> None:
 
 
 def delete_flow(connection: Connection, flow_id: str) -> None:
-    """Delete a flow with its versions; all its executions must have ended.
+    """Delete a flow with its versions and triggers; all its executions must have ended.
 
     Raises:
         NotFound, Conflict: See ``FlowStore.delete``.
     """
     _require_unused(connection, "flow", executions.c.flow_id, flow_id)
+    _delete_triggers(connection, flow_id)
     connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
     if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
         raise not_found("flow", flow_id)
+
+
+def _delete_triggers(connection: Connection, flow_id: str) -> None:
+    own = select(triggers.c.trigger_id).where(triggers.c.flow_id == flow_id)
+    connection.execute(delete(deliveries).where(deliveries.c.trigger_id.in_(own)))
+    connection.execute(delete(triggers).where(triggers.c.flow_id == flow_id))
 
 
 def _require_unused(connection: Connection, kind: str, column: Column[str], own_id: str) -> None:

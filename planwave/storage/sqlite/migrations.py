@@ -17,11 +17,13 @@ from planwave.storage.sqlite.schema import (
     answers,
     artifact_uses,
     batches,
+    deliveries,
     executions,
     flow_versions,
     flows,
     metadata,
     plan_revisions,
+    triggers,
 )
 
 
@@ -100,8 +102,15 @@ def _index_answers(connection: Connection) -> None:
         add_answers(raw, execution, answers_of(stored_rows(text), first))
 
 
+def _add_triggers(connection: Connection) -> None:
+    """Up to version 7 there were no triggers."""
+    triggers.create(connection)
+    deliveries.create(connection)
+
+
 MIGRATIONS: Final = (
     _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
+    _add_triggers,
 )  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 

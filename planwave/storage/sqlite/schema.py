@@ -71,6 +71,39 @@ flow_versions = Table(
 )
 """Every content a flow ever had, once; ``flows.version`` is the present one."""
 
+triggers = Table(
+    "triggers",
+    metadata,
+    Column("trigger_id", Text, primary_key=True),
+    Column("flow_id", Text, ForeignKey("flows.flow_id"), nullable=False),
+    Column("node_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("version", Text),
+    Column("enabled", Integer, nullable=False),
+    Column("position", Text, nullable=False),
+    Index("triggers_by_entry", "flow_id", "node_id", unique=True),
+    Index("triggers_by_age", "created_at", "trigger_id"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("trigger_id", Text, ForeignKey("triggers.trigger_id"), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("received_at", Text, nullable=False),
+    Column("execution_id", Text, nullable=False),
+    Column("outcome", Text),
+    Column("note", Text, nullable=False),
+    Column("reply", Text),
+    Column("holder", Text, nullable=False),
+    Index("deliveries_once", "trigger_id", "key", unique=True),
+    Index("deliveries_by_age", "trigger_id", "received_at"),
+)
+"""What triggers received. The unique index is what keeps a delivery, or a slot of a schedule, from
+being processed twice. ``holder`` is the opening of the store that works, or worked, on it."""
+
 executions = Table(
     "executions",
     metadata,

@@ -63,6 +63,7 @@ from planwave.storage.sqlite.lists import (
 )
 from planwave.storage.sqlite.readers import ReaderPool
 from planwave.storage.sqlite.revisions import SqliteRevisions
+from planwave.storage.sqlite.triggers import SqliteTriggers
 from planwave.storage.sqlite.writer import GroupCommitWriter, WriteJob
 
 _T = TypeVar("_T")
@@ -99,6 +100,7 @@ class SqliteStore:
         self._instance_id = new_id()
         self._flows = SqliteFlows(self._read, self._write)
         self._revisions = SqliteRevisions(self._read, self._write)
+        self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
 
     @classmethod
     def open(
@@ -162,6 +164,10 @@ class SqliteStore:
     @property
     def revisions(self) -> SqliteRevisions:
         return self._revisions
+
+    @property
+    def triggers(self) -> SqliteTriggers:
+        return self._triggers
 
     async def save_plan(self, plan: PlanRecord) -> None:
         row = queries.plan_row(plan)

@@ -139,6 +139,16 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "toolset": {"clerk.output": "[m t=None] The order 1042 is on its way."},
     "tool_approval": {"create_ticket.output": {"decision": "approve", "note": ""}},
     "transform": {"order.output": {"who": "ADA", "total": 12}},
+    "webhook": {
+        "hook.output": {"body": {"order": "A-17"}},
+        "note.output": "Order A-17 has arrived.",
+    },
+    "webhook_reply": {
+        "hook.output": {"body": "A-17"},
+        "thanks.output": "Order A-17 is accepted.",
+        "reply.output": {"body": "Order A-17 is accepted.", "status": 201, "headers": {}},
+        "shipping.output": "Ship A-17.",
+    },
     "user_input": {"ask.message": "What is a monad?", "said.output": "What is a monad?"},
     "void": {"said.output": "Nobody has to read this."},
     "wait": {"cool_down.output": "Dear all", "sent.output": "Dear all"},
@@ -326,7 +336,7 @@ def test_every_type_has_an_example_with_expected_outputs() -> None:
 
 
 WIRED_VALUES: Sequence[Json] = (
-    "wired", "", 1, 0.5, True, None, [], ["wired"], {}, {"wired": "text"},
+    "wired", "", 1, 404, 0.5, True, None, [], ["wired"], {}, {"wired": "text"},
     [{"role": "user", "content": "wired"}], [{"operator": "exists"}],
     [{"name": "f", "mime": "text/plain", "url": "https://example.org/f"}],
     {"id": "wired"}, {"nodes": [], "edges": []}, {"web_search": True},

@@ -30,6 +30,7 @@ from planwave.settings import Settings
 from tests.support.server.in_process_client import asgi_client
 from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer
 from tests.support.service.dependencies import dependencies
+from tests.support.triggers.hook_sender import SECRETS, hook_flow, signed
 
 NO_SERVICE: Final = cast("Any", None)
 DOCUMENT: Final = schemathesis.openapi.from_dict(create_app(Settings(), NO_SERVICE).openapi())
@@ -44,6 +45,7 @@ ASKING: Final = {
     "nodes": [{"id": "a", "type": "approval", "data": {"prompt": "May I?"}}],
     "edges": [],
 }
+UNSIGNED_HOOK: Final = hook_flow(auth="none", secrets=[])
 MADE_UP: Final = settings(
     max_examples=8,
     derandomize=True,
@@ -62,6 +64,7 @@ class Stock:
         self._session = requests.Session()
         self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
         self._flow = self._another_flow()
+        self._trigger = self._another_trigger()
         self._ended = self._execution(start=True)
         self._session.get(f"{base_url}/api/executions/{self._ended}/events", timeout=PATIENCE_S)
         self._waiting = self._made("/api/execute", {"graph": ASKING, "start": True})["execution_id"]
@@ -78,20 +81,27 @@ class Stock:
                 path["revision"] = 1
         if _is_chosen(path.get("flow_id")):
             path["flow_id"] = self._another_flow() if changes else self._flow
+        for name in ("trigger_id", "hook_id"):
+            if _is_chosen(path.get(name)):
+                path[name] = self._another_trigger() if changes else self._trigger
         if _is_chosen(path.get("execution_id")):
-            path["execution_id"] = self._subject(case.path, changes)
-            if "other_id" in path:
-                path["other_id"] = self._ended
-            if "request_id" in path:
-                path["request_id"] = "r5"  # four events come before it
-            if "path" in path:
-                path["path"] = "a"
+            self._put_execution(case.path, path, changes=changes)
         if isinstance(case.body, dict):
             self._put_into_body(case.body, case)
 
+    def _put_execution(self, route: str, path: dict[str, Any], *, changes: bool) -> None:
+        path["execution_id"] = self._subject(route, changes)
+        if "other_id" in path:
+            path["other_id"] = self._ended
+        if "request_id" in path:
+            path["request_id"] = "r5"  # four events come before it
+        if "path" in path:
+            path["path"] = "a"
+
     def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
         wrong = case.meta is not None and case.meta.generation.mode.is_negative
-        for name, own in (("plan_id", self._plan), ("flow_id", self._flow)):
+        flow = self._hook_flow() if case.path == "/api/triggers" else self._flow
+        for name, own in (("plan_id", self._plan), ("flow_id", flow)):
             if isinstance(body.get(name), str) and not wrong:  # it may be all that is wrong with it
                 body[name] = own
 
@@ -106,6 +116,12 @@ class Stock:
 
     def _another_flow(self) -> str:
         return self._made("/api/flows", {"name": "F", "plan_id": self._plan})["flow_id"]
+
+    def _hook_flow(self) -> str:
+        return self._made("/api/flows", {"name": "H", "graph": UNSIGNED_HOOK})["flow_id"]
+
+    def _another_trigger(self) -> str:
+        return self._made("/api/triggers", {"flow_id": self._hook_flow()})["trigger_id"]
 
     def _execution(self, *, start: bool = False) -> str:
         body = {"plan_id": self._plan, "start": start}
@@ -161,8 +177,13 @@ def test_responses_match_the_openapi_document_extended(
 
 # -- access ---------------------------------------------------------------------------------------
 
-OPEN: Final = {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/session")}
-"""What is answered without a token; the last one asks for it in its body."""
+OPEN: Final = {
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("POST", "/api/session"),
+    ("POST", "/hooks/{hook_id}"),
+}
+"""What is answered without a token: one asks for it in its body, one for what its webhook asks for."""
 LOCKED: Final = Settings(token=SecretStr("the token"), limits=NO_RATE_LIMITS)
 SOME_ID: Final = "019a0000-0000-7000-8000-00000000000f"
 
@@ -204,6 +225,22 @@ async def test_request_without_token_is_rejected() -> None:
                 assert answer.headers["www-authenticate"] == "Bearer"
         answer = await client.post("/api/session", json={"token": "no"})
         assert answer.status_code == 401
+
+
+async def test_token_of_the_service_opens_no_webhook() -> None:
+    app = create_app(LOCKED, lambda _: Service(dependencies(secrets=SECRETS)))
+    async with asgi_client(app) as client:
+        own = {"Authorization": "Bearer the token"}
+        body = {"name": "F", "graph": hook_flow()}
+        flow = (await client.post("/api/flows", json=body, headers=own)).json()
+        bound = {"flow_id": flow["flow_id"]}
+        hook = (await client.post("/api/triggers", json=bound, headers=own)).json()["trigger_id"]
+        refused = await client.post(f"/hooks/{hook}", content="1", headers=own)
+        assert refused.status_code == 401
+        assert (
+            await client.post(f"/hooks/{hook}", content="1", headers=signed("1"))
+        ).status_code == 202
+        assert (await client.get("/api/triggers", headers=signed("1"))).status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,15 @@ async def revisions_of(store: SqliteStore) -> list[dict[str, Any]]:
     return found
 
 
+async def triggers_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all triggers, with their deliveries."""
+    found = [asdict(each) for each in await store.triggers.page()]
+    for each in found:
+        own = await store.triggers.deliveries([each["trigger_id"]])
+        each["deliveries"] = [asdict(d) for d in own.get(each["trigger_id"], ())]
+    return found
+
+
 def test_every_schema_version_has_its_golden_database() -> None:
     assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
 
@@ -141,6 +150,7 @@ async def test_f30_data_of_every_version_is_read(
     assert {record.status for record in executions} >= {"completed", "failed", "executing"}
     assert differs(written.get("flows", []), await flows_of(store)) == []
     assert differs(written.get("revisions", []), await revisions_of(store)) == []
+    assert differs(written.get("triggers", []), await triggers_of(store)) == []
     for record in executions:
         events = await store.events(record.execution_id)
         received = [event._asdict() for event in events]
@@ -199,7 +209,8 @@ async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Pat
     await store.close()
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
         raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
-        raw.execute("DROP TABLE answered_requests")
+        for table in ("answered_requests", "deliveries", "triggers"):
+            raw.execute(f"DROP TABLE {table}")
         raw.execute("PRAGMA user_version = 6")
         raw.commit()
     store = SqliteStore.open(tmp_path)

@@ -2,7 +2,8 @@
 
 A point is written ``before:append:2`` or ``after:record:1``: what is called, and which call of it,
 from 1. ``before:append:3:node.parked`` is the call with the third such event: how many of them one
-call takes along depends on how busy the machine is. What is wrapped does not know; see :func:`crash_at`.
+call takes along depends on how busy the machine is. ``before:triggers.claim:1`` is a call of a part of what is
+called. What is wrapped does not know; see :func:`crash_at`.
 """
 
 from __future__ import annotations
@@ -45,8 +46,14 @@ class CrashingProxy:
         self._inner = inner
         self._point = point
         self._counts = 0
+        part, _, method = point.method.partition(".")
+        self._part = part if method else None
+        if method:
+            self._proxy = CrashingProxy(getattr(inner, part), point._replace(method=method))
 
     def __getattr__(self, name: str) -> Any:
+        if name == self._part:
+            return self._proxy
         found = getattr(self._inner, name)
         return self._with_crash(found) if name == self._point.method else found
 
@@ -74,6 +81,6 @@ def _events_of(kind: str, events: Sequence[Event]) -> int:
 
 def crash_at(inner: Any, point: CrashPoint | None) -> Any:
     """Give something that ends the process at a point, where there is one in it."""
-    return (
-        inner if point is None or not hasattr(inner, point.method) else CrashingProxy(inner, point)
-    )
+    if point is None or not hasattr(inner, point.method.partition(".")[0]):
+        return inner
+    return CrashingProxy(inner, point)

@@ -27,6 +27,7 @@ from tests.support.recovery.crash_points import CrashPoint, crash_at
 from tests.support.server.running_server import NO_RATE_LIMITS, PlannerByGoal
 from tests.support.server.server_process import RELEASE_FILE, ServerProcess
 from tests.support.service.dependencies import dependencies
+from tests.support.triggers.hook_sender import SECRETS
 
 PROGRAM = """
 import sys
@@ -80,6 +81,7 @@ def main(directory: str, point: str | None = None) -> int:
         directory=place,
         limits=NO_RATE_LIMITS,
         planner=planner,
+        secrets=SECRETS,
     )
 
     def report_url(url: str) -> None:

@@ -57,7 +57,7 @@ async def in_process_client(
 ) -> AsyncGenerator[InProcessClient]:
     """Open an application over these rooms; nobody's requests are counted."""
     wide = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)
-    chosen = Settings(limits=wide, **settings)
+    chosen = Settings(**{"limits": wide, **settings})
     app = create_app(chosen, lambda _: Service(parts))
     async with (
         app.router.lifespan_context(app),

@@ -12,6 +12,7 @@ from planwave.api.json_body import json_body
 from planwave.api.problems import register_handlers
 from planwave.service.service import Service
 from planwave.settings import Settings
+from planwave.triggers.host import TriggerHost
 from tests.support.service.dependencies import dependencies
 
 JSON = {"content-type": "application/json"}
@@ -44,7 +45,10 @@ def echo() -> FastAPI:
     app = FastAPI()
     register_handlers(app)
     settings = Settings()
-    app.state.planwave = AppState(settings, Service(dependencies()), Authenticator(settings))
+    service = Service(dependencies())
+    app.state.planwave = AppState(
+        settings, service, Authenticator(settings), TriggerHost(service, settings)
+    )
 
     @app.post("/echo")
     async def answer(body: Annotated[Body, json_body(Body)]) -> Body:

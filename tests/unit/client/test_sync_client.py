@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-from tools.unasync import SOURCE, TARGET, synchronous
+import pytest
+
+from tools.unasync import MODULES, synchronous, target_of
 
 
-def test_generated_client_is_current() -> None:
-    code = synchronous(SOURCE.read_text("utf-8"))
-    assert TARGET.read_text("utf-8") == code, "bring it up to date: make generate"
+@pytest.mark.parametrize("module", MODULES)
+def test_generated_client_is_current(module: str) -> None:
+    assert target_of(module).read_text("utf-8") == synchronous(module), (
+        "bring it up to date: make generate"
+    )

@@ -184,6 +184,18 @@ export type CheckResponse = {
   forecast: ForecastResponse | null;
 };
 
+/** One thing that a trigger received. */
+export type DeliveryResponse = {
+  /** What identifies it: a repeated one has the same. */
+  key: string;
+  received_at: string;
+  /** What became of it, such as `started` or `rejected`; null while it is processed. */
+  outcome: string | null;
+  note: string;
+  /** The execution that it started, or is starting. */
+  execution_id: string | null;
+};
+
 /** The number of nodes, by the kind of difference. */
 export type DifferenceCounts = {
   same: number;
@@ -356,6 +368,8 @@ export type DocumentResponse = {
   flow_version: string | null;
   /** The execution that it forks. */
   parent: unknown;
+  /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
+  trigger: unknown;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
   user_prompt: string;
@@ -485,6 +499,8 @@ export type ExecutionResponse = {
   inputs: Record<string, unknown> | null;
   options: Record<string, unknown> | null;
   parent: unknown;
+  /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
+  trigger: unknown;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
   /** The last event this shows. */
@@ -951,6 +967,35 @@ export type ToolResponse = {
 /** The tools that the operator made available. */
 export type ToolsResponse = {
   tools: ToolResponse[];
+};
+
+/** An entry node of a flow that is listened for. */
+export type TriggerResponse = {
+  trigger_id: string;
+  /** The type of its node. */
+  kind: string;
+  flow_id: string;
+  flow_name: string;
+  /** The version that it starts now. */
+  flow_version: string;
+  /** The version that it is bound to; null for the newest. */
+  version: string | null;
+  node_id: string;
+  enabled: boolean;
+  /** Why it starts nothing although it may be enabled; null without a problem. */
+  problem: string | null;
+  created_at: string;
+  /** What only its kind has, such as the path of a webhook. */
+  details: Record<string, unknown>;
+  /** The last ones, newest first. */
+  deliveries: DeliveryResponse[];
+};
+
+/** One page of triggers, newest first. */
+export type TriggersResponse = {
+  triggers: TriggerResponse[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
 };
 
 /** One thing that is wrong. */
@@ -1613,6 +1658,8 @@ export type SnapshotMessage = {
   inputs: Record<string, Record<string, unknown>> | null;
   options: OptionsDocument | null;
   parent: ParentDocument | null;
+  /** What started it; only where something did. */
+  trigger?: unknown;
   approval: PlanApprovalResponse | null;
   created_at: string | null;
   started_at: string | null;
@@ -1927,6 +1974,22 @@ export type FlowUpdateRequest = {
 export type FlowEditRequest = {
   /** Applied in order; see the limit `plan_operations`. */
   operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
+};
+
+/** What to listen for. */
+export type TriggerCreateRequest = {
+  /** The flow. */
+  flow_id: string;
+  /** Its entry node; not needed where only one can be listened for. */
+  node_id?: string | null;
+  /** The version of the flow that it starts; without one the newest, whatever it is then. */
+  version?: string | null;
+};
+
+/** A test delivery. */
+export type TriggerFireRequest = {
+  /** What it is to have received, such as the body of a request; without one, what is typical. */
+  value?: unknown;
 };
 
 /** The token that opens a session. */
@@ -2365,6 +2428,94 @@ export type Operations = {
     body: undefined;
     answer: FlowVersionsResponse;
   };
+  /** Listen for an entry node of a flow: `POST /api/triggers`. */
+  createTrigger: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: TriggerCreateRequest;
+    answer: TriggerResponse;
+  };
+  /** List triggers: `GET /api/triggers`. */
+  listTriggers: {
+    path: Record<string, never>;
+    query: {
+      /** Only those of this flow. */
+      flow_id?: string | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: TriggersResponse;
+  };
+  /** Look at a trigger: `GET /api/triggers/{trigger_id}`. */
+  getTrigger: {
+    path: {
+      /** A trigger's id. */
+      trigger_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: TriggerResponse;
+  };
+  /** Delete a trigger: `DELETE /api/triggers/{trigger_id}`. */
+  deleteTrigger: {
+    path: {
+      /** A trigger's id. */
+      trigger_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Enable a trigger: `POST /api/triggers/{trigger_id}/enable`. */
+  enableTrigger: {
+    path: {
+      /** A trigger's id. */
+      trigger_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: TriggerResponse;
+  };
+  /** Disable a trigger: `POST /api/triggers/{trigger_id}/disable`. */
+  disableTrigger: {
+    path: {
+      /** A trigger's id. */
+      trigger_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: TriggerResponse;
+  };
+  /** Fire a test delivery: `POST /api/triggers/{trigger_id}/fire`. */
+  fireTrigger: {
+    path: {
+      /** A trigger's id. */
+      trigger_id: string;
+    };
+    query: Record<string, never>;
+    body: TriggerFireRequest | undefined;
+    answer: ExecutionCreated;
+  };
+  /** Send a request to a flow: `POST /hooks/{hook_id}`. */
+  receiveWebhook: {
+    path: {
+      /** The id of a webhook's trigger. */
+      hook_id: string;
+    };
+    query: {
+      /** Seconds to wait for the result, up to the limit `webhook_wait_s`. */
+      wait?: number;
+      /** `1` to watch the execution; so does `Accept: text/event-stream`. */
+      stream?: string;
+    };
+    body: unknown | undefined;
+    answer: {
+  execution_id: string;
+};
+  };
   /** The state of an execution, in a compact shape: `GET /api/execution/{execution_id}/status`. */
   getFirstStatus: {
     path: {
@@ -2522,6 +2673,14 @@ export const ADDRESSES = {
   editFlow: ["PATCH", "/api/flows/{flow_id}"],
   deleteFlow: ["DELETE", "/api/flows/{flow_id}"],
   listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
+  createTrigger: ["POST", "/api/triggers"],
+  listTriggers: ["GET", "/api/triggers"],
+  getTrigger: ["GET", "/api/triggers/{trigger_id}"],
+  deleteTrigger: ["DELETE", "/api/triggers/{trigger_id}"],
+  enableTrigger: ["POST", "/api/triggers/{trigger_id}/enable"],
+  disableTrigger: ["POST", "/api/triggers/{trigger_id}/disable"],
+  fireTrigger: ["POST", "/api/triggers/{trigger_id}/fire"],
+  receiveWebhook: ["POST", "/hooks/{hook_id}"],
   getFirstStatus: ["GET", "/api/execution/{execution_id}/status"],
   getFirstResult: ["GET", "/api/execution/{execution_id}/result"],
   loadExecution: ["GET", "/api/execution/{execution_id}/load"],

@@ -19,6 +19,7 @@ from tests.contract.http.limit_cases.registry import (
     refusal_in_response,
 )
 from tests.support.service.dependencies import dependencies
+from tests.support.triggers.hook_sender import hook_flow, hook_service, listening, send, signed
 
 
 @case("body_bytes", 1024)
@@ -28,6 +29,36 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         headers = {"Content-Type": "application/json"}
         padded = body + b" " * (amount - len(body))
         return refusal_in_response(await client.post("/api/check", content=padded, headers=headers))
+
+
+@case("webhook_bytes", 64)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with hook_service({"limits": limits}, limits=limits) as calls:
+        hook, body = await listening(calls, hook_flow()), "1" + " " * (amount - 1)
+        return refusal_in_response(
+            await calls.post(f"/hooks/{hook}", content=body, headers=signed(body))
+        )
+
+
+@case("webhook_wait_s", 5, code="invalid-parameter", mentions=["webhook_wait_s", "5"])
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    async with hook_service({"limits": limits}, limits=limits) as calls:
+        hook = await listening(calls, hook_flow())
+        answer = await send(calls, hook, 1, f"?wait={amount}")
+        if answer.status_code == 200:
+            return None
+        issue = answer.json()["issues"][0]
+        return Refusal(issue["code"], issue["message"])
+
+
+@case("triggers", 1)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with hook_service({"limits": limits}, limits=limits) as calls:
+        for number in range(amount):
+            body = {"name": str(number), "graph": hook_flow()}
+            flow = await calls.post_json("/api/flows", body, 201)
+            made = await calls.post("/api/triggers", json={"flow_id": flow["flow_id"]})
+        return refusal_in_response(made)
 
 
 @case(

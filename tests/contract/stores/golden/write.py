@@ -38,6 +38,7 @@ from tests.support.service.dependencies import FixedPlanner, dependencies
 AT = "2026-01-02T03:04:05.000000Z"
 LATER = "2026-01-02T03:04:06.000000Z"
 FLOW_ID = "01900000-0000-7000-8000-0000000000f1"
+TRIGGER_ID = "01900000-0000-7000-8000-0000000000a1"
 PLAN_ID = "01900000-0000-7000-8000-00000000000{}"
 LARGE = "x" * 2_000
 CALL = CallKey("paid", "a", 1, 0, "hash")
@@ -109,6 +110,8 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await fill_flows(store)
     if hasattr(store, "revisions"):
         await fill_revisions(store)
+    if hasattr(store, "triggers"):
+        await fill_triggers(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
     if hasattr(store, "remember"):
         await store.claim_idempotency_key("key", "digest", AT, expired="")
@@ -148,6 +151,32 @@ async def fill_revisions(store: SqliteStore) -> None:
     await store.revisions.save(moved, after=1)
 
 
+async def fill_triggers(store: SqliteStore) -> None:
+    """Keep two triggers of the flow: one that was used and is in use, and one that is disabled."""
+    from planwave.storage.triggers import TriggerRecord
+
+    hook = TriggerRecord(TRIGGER_ID, FLOW_ID, "a", "webhook", AT, position="later")
+    await store.triggers.create(hook)
+    other = replace(
+        hook, trigger_id="other", node_id="b", created_at=LATER, version="older", enabled=False
+    )
+    await store.triggers.create(other)
+    await store.triggers.claim(TRIGGER_ID, "under way", AT, expired="")
+    await store.triggers.claim(TRIGGER_ID, "settled", LATER, expired="")
+    await store.triggers.settle(
+        TRIGGER_ID, "settled", "answered", note="Grüße", reply='{"status":202}'
+    )
+
+
+async def read_triggers(store: SqliteStore) -> dict[str, Any]:
+    """Give all triggers, with their deliveries."""
+    found = [asdict(each) for each in await store.triggers.page()]
+    for each in found:
+        own = await store.triggers.deliveries([each["trigger_id"]])
+        each["deliveries"] = [asdict(d) for d in own.get(each["trigger_id"], ())]
+    return {"triggers": found}
+
+
 async def read_revisions(store: SqliteStore) -> dict[str, Any]:
     """Give the revisions of all plans before the current ones."""
     found: list[dict[str, Any]] = []
@@ -182,6 +211,8 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         found |= await read_flows(store)
     if hasattr(store, "revisions"):
         found |= await read_revisions(store)
+    if hasattr(store, "triggers"):
+        found |= await read_triggers(store)
     for record in await store.executions():
         events = await store.events(record.execution_id)
         found["events"][record.execution_id] = [event._asdict() for event in events]

@@ -1,0 +1,166 @@
+"""Routes: triggers, the entry nodes of flows that are listened for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from planwave.api.dependencies import (
+    AUTHENTICATED,
+    PreassignedExecutionIdDep,
+    PreassignedIdDep,
+    ServiceDep,
+    TriggersDep,
+)
+from planwave.api.json_body import json_body
+from planwave.api.pagination import (
+    Cursor,
+    FlowIdFilter,
+    PageSize,
+    TriggerId,
+    decode_cursor,
+    page_size,
+    paginate,
+    validate_id,
+)
+from planwave.api.problems import problems
+from planwave.api.responses import json_response
+from planwave.api.routes.executions import STARTED_RESPONSES, created_response
+from planwave.api.schemas.examples import example_response
+from planwave.api.schemas.executions import ExecutionCreated
+from planwave.api.schemas.trigger_examples import TRIGGER, TRIGGERS
+from planwave.api.schemas.triggers import (
+    TriggerCreateRequest,
+    TriggerFireRequest,
+    TriggerResponse,
+    TriggersResponse,
+)
+from planwave.service.triggers.trigger_service import Trigger
+from planwave.triggers.host import TriggerHost
+
+router = APIRouter(tags=["triggers"], dependencies=AUTHENTICATED)
+_RESPONSES = {**example_response("The trigger.", TRIGGER), **problems(404)}
+
+
+@router.post(
+    "/api/triggers",
+    operation_id="createTrigger",
+    summary="Listen for an entry node of a flow",
+    status_code=201,
+    response_model=TriggerResponse,
+    responses={**example_response("The trigger.", TRIGGER, 201), **problems(404, 409)},
+)
+async def create_trigger(
+    triggers: TriggersDep,
+    preassigned_id: PreassignedIdDep,
+    body: Annotated[TriggerCreateRequest, json_body(TriggerCreateRequest)],
+) -> Response:
+    """Bind an entry node of a flow; from then on, what it receives starts executions."""
+    made = await triggers.create(
+        validate_id(body.flow_id, "flow"),
+        node_id=body.node_id,
+        version=body.version,
+        trigger_id=preassigned_id,
+    )
+    return await _trigger_response(triggers, made, 201)
+
+
+@router.get(
+    "/api/triggers",
+    operation_id="listTriggers",
+    summary="List triggers",
+    response_model=TriggersResponse,
+    responses={**example_response("One page.", TRIGGERS), **problems(422)},
+)
+async def list_triggers(
+    service: ServiceDep,
+    triggers: TriggersDep,
+    flow_id: FlowIdFilter = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
+) -> Response:
+    """Return what is listened for, newest first, each with its last 20 deliveries."""
+    size = page_size(limit, service.limits)
+    found = await triggers.page(flow_id=flow_id, before=decode_cursor(cursor), limit=size + 1)
+    page, next_cursor = paginate(found, size)
+    return json_response({"triggers": await triggers.as_json(page), "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/triggers/{trigger_id}",
+    operation_id="getTrigger",
+    summary="Look at a trigger",
+    response_model=TriggerResponse,
+    responses=_RESPONSES,
+)
+async def get_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
+    """Return a trigger with its last 20 deliveries."""
+    return await _trigger_response(triggers, await triggers.get(trigger_id))
+
+
+@router.post(
+    "/api/triggers/{trigger_id}/enable",
+    operation_id="enableTrigger",
+    summary="Enable a trigger",
+    response_model=TriggerResponse,
+    responses=_RESPONSES,
+)
+async def enable_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
+    """Have a trigger start executions again."""
+    changed = await triggers.set_enabled(trigger_id, enabled=True)
+    return await _trigger_response(triggers, changed)
+
+
+@router.post(
+    "/api/triggers/{trigger_id}/disable",
+    operation_id="disableTrigger",
+    summary="Disable a trigger",
+    response_model=TriggerResponse,
+    responses=_RESPONSES,
+)
+async def disable_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
+    """Have a trigger start nothing until it is enabled; what runs goes on."""
+    changed = await triggers.set_enabled(trigger_id, enabled=False)
+    return await _trigger_response(triggers, changed)
+
+
+@router.post(
+    "/api/triggers/{trigger_id}/fire",
+    operation_id="fireTrigger",
+    summary="Fire a test delivery",
+    status_code=202,
+    response_model=ExecutionCreated,
+    responses={**STARTED_RESPONSES, **problems(404, 409)},
+)
+async def fire_trigger(
+    service: ServiceDep,
+    triggers: TriggersDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    trigger_id: TriggerId,
+    body: Annotated[TriggerFireRequest, json_body(TriggerFireRequest, may_be_empty=True)],
+) -> Response:
+    """Start an execution as if the trigger had received something; it may be disabled."""
+    record = await triggers.fire(trigger_id, body.value, delivery_id=preassigned_id)
+    return created_response(service, record, 202)
+
+
+@router.delete(
+    "/api/triggers/{trigger_id}",
+    operation_id="deleteTrigger",
+    summary="Delete a trigger",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404),
+)
+async def delete_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
+    """Delete a trigger with its deliveries; the flow and its executions stay."""
+    await triggers.delete(trigger_id)
+    return Response(status_code=204)
+
+
+async def _trigger_response(triggers: TriggerHost, trigger: Trigger, status: int = 200) -> Response:
+    (shown,) = await triggers.as_json([trigger])
+    location = f"/api/triggers/{trigger.trigger_id}" if status == 201 else None
+    return json_response(shown, status, location=location)

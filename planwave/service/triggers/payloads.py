@@ -1,0 +1,70 @@
+"""The bodies of requests that start executions: read strictly, and checked against a JSON Schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import GraphInvalid, InputError
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.reading.strict_json import parse_strict_json
+
+if TYPE_CHECKING:
+    from planwave.graph.model import Json
+
+_CODE: Final = "invalid-payload"
+_SHOWN: Final = 5
+
+
+def read_payload(content_type: str, raw: bytes, json_depth: int) -> Json:
+    """Return a body as JSON: parsed where its type says JSON, else its text; None without a body.
+
+    Raises:
+        InputError: ``invalid-json`` (400) or ``invalid-payload`` (422): the body cannot be used.
+    """
+    kind = content_type.split(";")[0].strip().lower()
+    if not raw:
+        return None
+    if kind == "application/json" or kind.endswith("+json"):
+        try:
+            return parse_strict_json(raw, max_depth=json_depth)
+        except GraphInvalid as error:
+            raise _refusal(error) from error
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise InputError(
+            "the body is neither JSON nor text in UTF-8",
+            code=_CODE,
+            hint="send JSON with Content-Type: application/json",
+        )
+    return text
+
+
+def check_payload(value: Json, schema: dict[str, Json] | None) -> None:
+    """Check a body against the schema of its node.
+
+    Raises:
+        InputError: ``invalid-payload``: the message names every error that is found.
+    """
+    if schema is None:
+        return
+    # Lazy: test_the_schema_library_is_loaded_only_for_forms
+    from planwave.nodes.json_schema import validate
+
+    if found := validate(schema, value):
+        shown = "; ".join(f"{each.pointer or '/'}: {each.message}" for each in found[:_SHOWN])
+        more = f" (and {len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
+        raise InputError(f"the body does not fit its schema: {shown}{more}", code=_CODE)
+
+
+def _refusal(error: GraphInvalid) -> InputError:
+    first = error.diagnostics[0]
+    is_text = first.code == "invalid-json"
+    refusal = InputError(
+        f"the body is no JSON that can be stored: {short_repr(first.message)[1:-1]}",
+        code="invalid-json" if is_text else _CODE,
+    )
+    refusal.status_hint = 400 if is_text else 422
+    return refusal

@@ -1,0 +1,246 @@
+"""Triggers: which entry nodes of flows are listened for, what they received and what that started."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from planwave.errors import Conflict, InputError, LimitExceeded, NotFound
+from planwave.graph.diagnostics import short_repr
+from planwave.ids import new_id
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef
+from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord
+
+if TYPE_CHECKING:
+    from planwave.graph.model import Json
+    from planwave.storage.records import ExecutionRecord, PageCursor
+
+_CODE: Final = "invalid-trigger"
+_HINT: Final = "list the triggers"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger, with its node as it is in the flow now.
+
+    Attributes:
+        kind: The type of the node when the trigger was created.
+        version: The version of the flow that it is bound to; None for the newest.
+        flow_version: The version that it starts now.
+        data: The validated data of the node; None with a problem.
+        node_types: The type of each node of the flow, by id.
+        problem: Why it starts nothing, or None.
+    """
+
+    trigger_id: str
+    flow_id: str
+    node_id: str
+    kind: str
+    created_at: str
+    version: str | None
+    enabled: bool
+    position: str
+    flow_name: str
+    flow_version: str
+    data: Any = None
+    node_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    problem: str | None = None
+
+
+class TriggerService:
+    """The use cases of triggers: create, change and list them; process their deliveries."""
+
+    def __init__(
+        self, dependencies: ServiceDependencies, flows: FlowQueries, executions: ExecutionService
+    ) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._flows = flows
+        self._executions = executions
+
+    async def create_trigger(
+        self,
+        flow_id: str,
+        kinds: Collection[str],
+        *,
+        node_id: str | None = None,
+        version: str | None = None,
+        trigger_id: str | None = None,
+    ) -> Trigger:
+        """Bind an entry node of a flow, so that it is listened for; durable when this returns.
+
+        Args:
+            flow_id: The flow.
+            kinds: The node types that can be listened for.
+            node_id: The entry node; None for the only one of these types.
+            version: The version of the flow to start; None for the newest, whatever it is then.
+            trigger_id: The id of the trigger, chosen by a caller that may repeat the request; if it
+                exists already, it is returned.
+
+        Raises:
+            NotFound: No such flow or version.
+            InputError: ``invalid-trigger``: there is no such node, or several.
+            Conflict: ``trigger-exists``: the node has a trigger.
+            LimitExceeded: ``triggers``.
+        """
+        if trigger_id is not None and await self._store.triggers.get(trigger_id) is not None:
+            return await self.trigger(trigger_id)
+        flow = await self._flows.flow(flow_id, version)
+        node = _entry_node(flow, kinds, node_id)
+        most, present = self._dependencies.limits.triggers, await self._store.triggers.count()
+        if present >= most:
+            hint = "delete some, or raise the limit triggers"
+            raise LimitExceeded("triggers", most, present + 1, hint=hint)
+        own_id, now = trigger_id or new_id(), self._dependencies.timestamp()
+        record = TriggerRecord(own_id, flow_id, node["id"], node["type"], now, version)
+        if not await self._store.triggers.create(record):
+            raise Conflict(
+                f"node {node['id']!r} of flow {flow.name!r} has a trigger",
+                code="trigger-exists",
+                hint=_HINT,
+            )
+        return await self.trigger(own_id)
+
+    async def trigger(self, trigger_id: str) -> Trigger:
+        """Return a trigger.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        record = await self._store.triggers.get(trigger_id)
+        if record is None:
+            raise _not_found(trigger_id)
+        return await self._resolve(record)
+
+    async def triggers(
+        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[Trigger]:
+        """Return triggers, newest first."""
+        page = await self._store.triggers.page(flow_id=flow_id, before=before, limit=limit)
+        return [await self._resolve(record) for record in page]
+
+    async def set_trigger_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
+        """Enable or disable a trigger.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        if not await self._store.triggers.set_enabled(trigger_id, enabled=enabled):
+            raise _not_found(trigger_id)
+        return await self.trigger(trigger_id)
+
+    async def set_trigger_position(self, trigger_id: str, position: str) -> None:
+        """Store where the adapter of a trigger continues after a restart."""
+        await self._store.triggers.set_position(trigger_id, position)
+
+    async def delete_trigger(self, trigger_id: str) -> None:
+        """Delete a trigger with its deliveries; the executions that it started stay.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        if not await self._store.triggers.delete(trigger_id):
+            raise _not_found(trigger_id)
+
+    async def claim_delivery(self, trigger_id: str, key: str) -> DeliveryRecord:
+        """Claim a delivery; see :meth:`planwave.storage.triggers.TriggerStore.claim`."""
+        now, kept = self._dependencies.now(), self._dependencies.limits.idempotency_hours
+        expired = (now - timedelta(hours=kept)).isoformat(timespec="microseconds")
+        at = self._dependencies.timestamp()
+        return await self._store.triggers.claim(trigger_id, key, at, expired=expired)
+
+    async def settle_delivery(
+        self, trigger_id: str, key: str, outcome: str, *, note: str = "", reply: str | None = None
+    ) -> None:
+        """Store what became of a claimed delivery."""
+        await self._store.triggers.settle(trigger_id, key, outcome, note=note, reply=reply)
+
+    async def release_delivery(self, trigger_id: str, key: str) -> None:
+        """Forget a claimed delivery that could not be processed, so that it may come again."""
+        await self._store.triggers.release(trigger_id, key)
+
+    async def deliveries(
+        self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN
+    ) -> Mapping[str, Sequence[DeliveryRecord]]:
+        """Return the last deliveries of triggers, newest first, by trigger."""
+        return await self._store.triggers.deliveries(trigger_ids, limit)
+
+    async def start_triggered(
+        self, trigger: Trigger, values: Mapping[str, Json], delivery: DeliveryRecord
+    ) -> ExecutionRecord:
+        """Start the execution of a claimed delivery, unless it was started before.
+
+        Args:
+            trigger: The trigger; the version that it shows is started.
+            values: The outputs of its node, by handle.
+            delivery: The claimed delivery.
+
+        Raises:
+            QueueFull, ShuttingDown, StoreError: Nothing was started.
+            InputError: The flow cannot run here.
+        """
+        return await self._executions.execute(
+            FlowRef(trigger.flow_id, trigger.flow_version),
+            inputs={trigger.node_id: dict(values)},
+            trigger={"id": trigger.trigger_id, "kind": trigger.kind, "delivery": delivery.key},
+            execution_id=delivery.execution_id,
+        )
+
+    async def _resolve(self, record: TriggerRecord) -> Trigger:
+        flow = await self._flows.flow(record.flow_id, record.version)
+        nodes = {node["id"]: node for node in flow.graph.get("nodes", ())}
+        problem, data = None, None
+        node = nodes.get(record.node_id)
+        if node is None:
+            problem = f"the flow has no node {record.node_id!r} any more"
+        elif node["type"] != record.kind:
+            problem = f"node {record.node_id!r} is a {node['type']!r} now"
+        else:
+            data, problem = self._dependencies.catalogue.read_data(
+                record.kind, node.get("data") or {}
+            )
+        return Trigger(
+            record.trigger_id,
+            record.flow_id,
+            record.node_id,
+            record.kind,
+            record.created_at,
+            record.version,
+            record.enabled,
+            record.position,
+            flow.name,
+            flow.version,
+            data,
+            {node_id: each["type"] for node_id, each in nodes.items()},
+            problem,
+        )
+
+
+def _entry_node(flow: Flow, kinds: Collection[str], node_id: str | None) -> dict[str, Any]:
+    """Return the node of a flow to listen for.
+
+    Raises:
+        InputError: ``invalid-trigger``.
+    """
+    found = [node for node in flow.graph.get("nodes", ()) if node["type"] in kinds]
+    chosen = [node for node in found if node_id in (None, node["id"])]
+    if len(chosen) == 1:
+        return chosen[0]
+    ids = ", ".join(repr(node["id"]) for node in found)
+    if not found:
+        message = f"flow {flow.name!r} has no node that can be listened for"
+        hint = f"add a node of the type {' or '.join(sorted(kinds))}"
+    elif node_id is None:
+        message, hint = f"flow {flow.name!r} has several entry nodes", f"name one of {ids}"
+    else:
+        message = f"node {short_repr(node_id)} of flow {flow.name!r} cannot be listened for"
+        hint = f"name one of {ids}"
+    raise InputError(message, code=_CODE, hint=hint)
+
+
+def _not_found(trigger_id: str) -> NotFound:
+    return NotFound(f"there is no trigger {short_repr(trigger_id)}", hint=_HINT)

@@ -1,0 +1,221 @@
+"""The triggers of the SQLite store: statements, and the ``TriggerStore``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from planwave.storage.errors import not_found
+from planwave.storage.event_codec import storable_text
+from planwave.storage.records import PageCursor
+from planwave.storage.sqlite.lists import ListQuery, query_parameter
+from planwave.storage.sqlite.readers import Read
+from planwave.storage.sqlite.schema import deliveries, flows, triggers
+from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord, claimed
+
+TRIGGERS: Final = ListQuery(
+    [
+        triggers.c.trigger_id,
+        triggers.c.flow_id,
+        triggers.c.node_id,
+        triggers.c.kind,
+        triggers.c.created_at,
+        triggers.c.version,
+        triggers.c.enabled,
+        triggers.c.position,
+    ],
+    triggers,
+    triggers.c.created_at,
+    triggers.c.trigger_id,
+    {"flow_id": triggers.c.flow_id == query_parameter("flow_id")},
+)
+_DELIVERY: Final = (
+    deliveries.c.trigger_id,
+    deliveries.c.key,
+    deliveries.c.received_at,
+    deliveries.c.execution_id,
+    deliveries.c.outcome,
+    deliveries.c.note,
+    deliveries.c.reply,
+)
+_RANK: Final = func.row_number().over(
+    partition_by=deliveries.c.trigger_id,
+    order_by=(deliveries.c.received_at.desc(), deliveries.c.id.desc()),
+)
+
+
+class SqliteTriggers:
+    """The ``TriggerStore`` port over the tables ``triggers`` and ``deliveries``.
+
+    Args:
+        read: Runs a query beside the writer.
+        write: Runs a change in the writer's thread; it is durable on return.
+        holder: The opening of the store, which claims deliveries.
+    """
+
+    def __init__(
+        self,
+        read: Read,
+        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+        holder: str,
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._holder = holder
+
+    async def create(self, trigger: TriggerRecord) -> bool:
+        return await self._write(lambda connection: _create(connection, trigger))
+
+    async def get(self, trigger_id: str) -> TriggerRecord | None:
+        found = await self._read(lambda connection: TRIGGERS.one(connection, trigger_id))
+        return None if found is None else _trigger(found)
+
+    async def page(
+        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[TriggerRecord]:
+        own = {"flow_id": flow_id}
+        rows = await self._read(lambda connection: TRIGGERS.page(connection, own, before, limit))
+        return [_trigger(row) for row in rows]
+
+    async def count(self) -> int:
+        statement = select(func.count()).select_from(triggers)
+        return await self._read(lambda connection: connection.execute(statement).scalar_one())
+
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> bool:
+        return await self._change(trigger_id, enabled=int(enabled))
+
+    async def set_position(self, trigger_id: str, position: str) -> None:
+        await self._change(trigger_id, position=storable_text(position))
+
+    async def _change(self, trigger_id: str, **values: Any) -> bool:
+        statement = (
+            update(triggers)
+            .where(triggers.c.trigger_id == storable_text(trigger_id))
+            .values(**values)
+        )
+        return await self._write(lambda connection: bool(connection.execute(statement).rowcount))
+
+    async def delete(self, trigger_id: str) -> bool:
+        own = storable_text(trigger_id)
+        return await self._write(lambda connection: _delete(connection, own))
+
+    async def claim(self, trigger_id: str, key: str, at: str, *, expired: str) -> DeliveryRecord:
+        own, key, holder = storable_text(trigger_id), storable_text(key), self._holder
+        return await self._write(
+            lambda connection: _claim(connection, own, key, at, expired, holder)
+        )
+
+    async def settle(
+        self, trigger_id: str, key: str, outcome: str, *, note: str = "", reply: str | None = None
+    ) -> None:
+        statement = (
+            update(deliveries)
+            .where(*_is(trigger_id, key), deliveries.c.outcome.is_(None))
+            .values(outcome=outcome, note=storable_text(note), reply=reply)
+        )
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def release(self, trigger_id: str, key: str) -> None:
+        statement = delete(deliveries).where(*_is(trigger_id, key), deliveries.c.outcome.is_(None))
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def deliveries(
+        self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN
+    ) -> Mapping[str, Sequence[DeliveryRecord]]:
+        own = [storable_text(each) for each in trigger_ids]
+        ranked = (
+            select(*_DELIVERY, _RANK.label("rank"))
+            .where(deliveries.c.trigger_id.in_(own))
+            .subquery()
+        )
+        statement = select(ranked).where(ranked.c.rank <= limit).order_by(ranked.c.rank)
+        found: dict[str, list[DeliveryRecord]] = {}
+        for *fields, _ in await self._read(lambda c: list(c.execute(statement))):
+            record = DeliveryRecord(*fields)
+            found.setdefault(record.trigger_id, []).append(record)
+        return found
+
+    async def delete_expired(self, expired: str) -> int:
+        ranked = select(
+            deliveries.c.id, deliveries.c.outcome, deliveries.c.received_at, _RANK.label("rank")
+        ).subquery()
+        old = select(ranked.c.id).where(
+            ranked.c.rank > DELIVERIES_SHOWN,
+            ranked.c.outcome.is_not(None),
+            ranked.c.received_at < expired,
+        )
+        statement = delete(deliveries).where(deliveries.c.id.in_(old))
+        return await self._write(lambda connection: connection.execute(statement).rowcount)
+
+
+def _trigger(row: Any) -> TriggerRecord:
+    *fields, enabled, position = row
+    return TriggerRecord(*fields, enabled=bool(enabled), position=position)
+
+
+def _is(trigger_id: str, key: str) -> tuple[Any, ...]:
+    return (
+        deliveries.c.trigger_id == storable_text(trigger_id),
+        deliveries.c.key == storable_text(key),
+    )
+
+
+def _create(connection: Connection, trigger: TriggerRecord) -> bool:
+    flow = select(flows.c.flow_id).where(flows.c.flow_id == storable_text(trigger.flow_id))
+    if connection.execute(flow).first() is None:
+        raise not_found("flow", trigger.flow_id)
+    new = upsert(triggers).values(
+        trigger_id=trigger.trigger_id,
+        flow_id=trigger.flow_id,
+        node_id=trigger.node_id,
+        kind=trigger.kind,
+        created_at=trigger.created_at,
+        version=trigger.version,
+        enabled=int(trigger.enabled),
+        position=trigger.position,
+    )
+    return bool(connection.execute(new.on_conflict_do_nothing()).rowcount)
+
+
+def _delete(connection: Connection, trigger_id: str) -> bool:
+    connection.execute(delete(deliveries).where(deliveries.c.trigger_id == trigger_id))
+    gone = delete(triggers).where(triggers.c.trigger_id == trigger_id)
+    return bool(connection.execute(gone).rowcount)
+
+
+def _claim(
+    connection: Connection, trigger_id: str, key: str, at: str, expired: str, holder: str
+) -> DeliveryRecord:
+    """Claim a delivery or return its record; see ``TriggerStore.claim``."""
+    known = select(triggers.c.trigger_id).where(triggers.c.trigger_id == trigger_id)
+    if connection.execute(known).first() is None:
+        raise not_found("trigger", trigger_id)
+    own = _is(trigger_id, key)
+    connection.execute(
+        delete(deliveries).where(
+            *own, deliveries.c.outcome.is_not(None), deliveries.c.received_at < expired
+        )
+    )
+    row = connection.execute(select(*_DELIVERY, deliveries.c.holder).where(*own)).first()
+    if row is None:
+        record = claimed(trigger_id, key, at, None)
+        connection.execute(
+            insert(deliveries).values(
+                trigger_id=trigger_id,
+                key=key,
+                received_at=at,
+                execution_id=record.execution_id,
+                note="",
+                holder=holder,
+            )
+        )
+        return record
+    *fields, last_holder = row
+    found = DeliveryRecord(*fields)
+    if found.outcome is not None or last_holder == holder:
+        return found
+    connection.execute(update(deliveries).where(*own).values(holder=holder))
+    return claimed(trigger_id, key, at, found)

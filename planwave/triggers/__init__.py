@@ -1,0 +1,1 @@
+"""What starts executions of flows besides people: one module for each kind of trigger, above `planwave/service`. Which triggers there are is stored by the service; HTTP routes are in `planwave/api`."""

@@ -1,0 +1,248 @@
+"""The triggers of one process: their adapters, and the tasks that listen for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from planwave.errors import InputError
+from planwave.ids import new_id
+from planwave.service.service import Service
+from planwave.service.triggers.trigger_service import Trigger
+from planwave.settings import Settings
+from planwave.triggers.adapter import STARTED, Deliveries, TriggerAdapter
+from planwave.triggers.registry import installed_adapters
+from planwave.triggers.webhooks import WEBHOOK, Webhooks
+
+if TYPE_CHECKING:
+    from planwave.storage.records import ExecutionRecord, PageCursor
+    from planwave.storage.triggers import DeliveryRecord
+
+_log = logging.getLogger(__name__)
+_RESTART_S: Final = 5.0
+"""After a listener failed, until it is started again."""
+
+
+class _Listener(NamedTuple):
+    trigger: Trigger
+    task: asyncio.Task[None]
+
+
+class TriggerHost:
+    """The triggers that this process serves; an async context manager, in which they listen.
+
+    Args:
+        service: Holds the triggers and runs the executions.
+        settings: Those of the operator.
+        adapters: The classes of the adapters; by default all that are installed.
+
+    Attributes:
+        webhooks: The adapter that receives requests.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        settings: Settings,
+        adapters: Iterable[type[TriggerAdapter]] | None = None,
+    ) -> None:
+        classes = installed_adapters() if adapters is None else adapters
+        self._service = service
+        self._adapters = {each.node_type: each(service, settings) for each in classes}
+        webhooks = self._adapters.get(WEBHOOK)
+        self.webhooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(service, settings)
+        self._tasks = asyncio.TaskGroup()
+        self._listeners: dict[str, _Listener] = {}
+        self._refreshing = asyncio.Lock()
+        self._listens = False
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._listens = True
+        self._service.flow_changes.append(self._on_flow_change)
+        await self._refresh(None)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._listens = False
+        self._service.flow_changes.remove(self._on_flow_change)
+        for trigger_id in list(self._listeners):
+            self._stop(trigger_id)
+        await self._tasks.__aexit__(None, None, None)
+
+    def adapter(self, node_type: str) -> TriggerAdapter | None:
+        """Return the adapter of a node type."""
+        return self._adapters.get(node_type)
+
+    async def create(
+        self,
+        flow_id: str,
+        *,
+        node_id: str | None = None,
+        version: str | None = None,
+        trigger_id: str | None = None,
+    ) -> Trigger:
+        """Listen for an entry node of a flow; see :meth:`TriggerService.create_trigger`."""
+        made = await self._service.create_trigger(
+            flow_id, self._adapters, node_id=node_id, version=version, trigger_id=trigger_id
+        )
+        await self._refresh(flow_id)
+        return self._checked(made)
+
+    async def get(self, trigger_id: str) -> Trigger:
+        """Return a trigger; ``problem`` says why it starts nothing.
+
+        Raises:
+            NotFound: There is none of this id.
+        """
+        return self._checked(await self._service.trigger(trigger_id))
+
+    async def page(
+        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[Trigger]:
+        """Return triggers, newest first; ``problem`` says why one starts nothing."""
+        found = await self._service.triggers(flow_id=flow_id, before=before, limit=limit)
+        return [self._checked(each) for each in found]
+
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
+        """Enable or disable a trigger.
+
+        Raises:
+            NotFound: There is none of this id.
+        """
+        changed = await self._service.set_trigger_enabled(trigger_id, enabled=enabled)
+        await self._refresh(changed.flow_id)
+        return self._checked(changed)
+
+    async def delete(self, trigger_id: str) -> None:
+        """Delete a trigger with its deliveries.
+
+        Raises:
+            NotFound: There is none of this id.
+        """
+        await self._service.delete_trigger(trigger_id)
+        self._stop(trigger_id)
+
+    async def fire(
+        self, trigger_id: str, value: Any = None, *, delivery_id: str | None = None
+    ) -> ExecutionRecord:
+        """Start the execution of a test delivery, also of a trigger that is disabled.
+
+        Args:
+            trigger_id: The trigger.
+            value: What it is to have received; None for what the adapter finds typical.
+            delivery_id: Identifies the delivery, for a caller that may repeat the request.
+
+        Raises:
+            NotFound: There is none of this id.
+            InputError: ``invalid-trigger``: its node is gone; the value does not fit the node.
+            QueueFull, ShuttingDown, StoreError: Nothing was started.
+        """
+        trigger = await self._service.trigger(trigger_id)
+        adapter = self._adapters.get(trigger.kind)
+        if adapter is None or trigger.problem is not None:
+            raise InputError(
+                trigger.problem or f"nothing listens for {trigger.kind!r} here",
+                code="invalid-trigger",
+                hint="change the flow, or delete the trigger",
+            )
+        values = adapter.test_values(trigger, value)
+        claim = await self._service.claim_delivery(trigger_id, f"test {delivery_id or new_id()}")
+        record = await self._service.start_triggered(trigger, values, claim)
+        await self._service.settle_delivery(trigger_id, claim.key, STARTED, note="a test delivery")
+        return record
+
+    async def as_json(self, triggers: Sequence[Trigger]) -> list[dict[str, Any]]:
+        """Return triggers with their last deliveries in the JSON form of the API."""
+        found = await self._service.deliveries([each.trigger_id for each in triggers])
+        return [self._as_json(each, found.get(each.trigger_id, ())) for each in triggers]
+
+    def _as_json(self, trigger: Trigger, deliveries: Sequence[DeliveryRecord]) -> dict[str, Any]:
+        adapter = self._adapters.get(trigger.kind)
+        usable = adapter is not None and trigger.data is not None
+        return {
+            "trigger_id": trigger.trigger_id,
+            "kind": trigger.kind,
+            "flow_id": trigger.flow_id,
+            "flow_name": trigger.flow_name,
+            "flow_version": trigger.flow_version,
+            "version": trigger.version,
+            "node_id": trigger.node_id,
+            "enabled": trigger.enabled,
+            "problem": trigger.problem,
+            "created_at": trigger.created_at,
+            "details": adapter.details(trigger) if adapter is not None and usable else {},
+            "deliveries": [_delivery_json(each) for each in deliveries],
+        }
+
+    def _checked(self, trigger: Trigger) -> Trigger:
+        """Return a trigger with what its adapter finds wrong."""
+        if trigger.problem is not None:
+            return trigger
+        adapter = self._adapters.get(trigger.kind)
+        if adapter is None:
+            return replace(trigger, problem=f"nothing listens for {trigger.kind!r} here")
+        return replace(trigger, problem=adapter.problem(trigger))
+
+    # -- listeners
+
+    def _on_flow_change(self, flow_id: str) -> None:
+        self._tasks.create_task(self._refresh_safely(flow_id))
+
+    async def _refresh_safely(self, flow_id: str) -> None:
+        try:
+            await self._refresh(flow_id)
+        except Exception as error:  # noqa: BLE001 - a task boundary
+            _log.warning("the triggers of flow %s listen as before: %s", flow_id, error)
+
+    async def _refresh(self, flow_id: str | None) -> None:
+        """Start and stop listeners as the triggers of a flow, or all of them, are now."""
+        async with self._refreshing:
+            if not self._listens:
+                return
+            found = await self.page(flow_id=flow_id, limit=self._service.limits.triggers)
+            wanted = {
+                each.trigger_id: each
+                for each in found
+                if each.enabled and each.problem is None and self._adapters[each.kind].listens
+            }
+            for trigger_id, (trigger, _) in list(self._listeners.items()):
+                in_scope = flow_id in (None, trigger.flow_id)
+                if in_scope and not _is_same(trigger, wanted.get(trigger_id)):
+                    self._stop(trigger_id)
+            for trigger_id, trigger in wanted.items():
+                if trigger_id not in self._listeners:
+                    task = self._tasks.create_task(self._listen(trigger))
+                    self._listeners[trigger_id] = _Listener(trigger, task)
+
+    def _stop(self, trigger_id: str) -> None:
+        listener = self._listeners.pop(trigger_id, None)
+        if listener is not None:
+            listener.task.cancel()
+
+    async def _listen(self, trigger: Trigger) -> None:
+        """Run the listener of a trigger until it is cancelled; start it again after a failure."""
+        adapter = self._adapters[trigger.kind]
+        while True:
+            try:
+                current = await self._service.trigger(trigger.trigger_id)
+                deliveries = Deliveries(self._service, current, self._tasks.create_task)
+                await adapter.listen(current, deliveries)
+            except Exception as error:  # noqa: BLE001 - a task boundary: the service continues
+                _log.warning("trigger %s (%s): %s", trigger.trigger_id, trigger.kind, error)
+            await asyncio.sleep(_RESTART_S)
+
+
+def _is_same(running: Trigger, wanted: Trigger | None) -> bool:
+    """Return whether a listener can go on; where it has got to does not matter."""
+    return wanted is not None and replace(running, position="") == replace(wanted, position="")
+
+
+def _delivery_json(delivery: DeliveryRecord) -> dict[str, Any]:
+    fields: Mapping[str, Any] = asdict(delivery)
+    shown = {name: fields[name] for name in ("key", "received_at", "outcome", "note")}
+    has_execution = delivery.outcome in (None, STARTED)
+    return {**shown, "execution_id": delivery.execution_id if has_execution else None}

@@ -1,0 +1,317 @@
+"""Webhooks: a request of another program starts an execution, and may wait for its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from planwave.errors import (
+    Conflict,
+    InputError,
+    NotFound,
+    PlanwaveError,
+    TooManyRequests,
+    Unauthorized,
+)
+from planwave.ids import new_id
+from planwave.service.service import Service
+from planwave.service.triggers.trigger_service import Trigger
+from planwave.settings import Settings
+from planwave.triggers.adapter import STARTED, TriggerAdapter
+from planwave.triggers.signatures import is_signed, signing_key
+from planwave.triggers.webhook_answers import (
+    WebhookAnswer,
+    accepted_answer,
+    stored_answer,
+    wait_at_most,
+)
+
+if TYPE_CHECKING:
+    from planwave.storage.triggers import DeliveryRecord
+
+_log = logging.getLogger(__name__)
+
+WEBHOOK: Final = "webhook"
+_REPLY: Final = "webhook_reply"
+_REJECTED: Final = "rejected"
+_LONGEST_KEY: Final = 255
+FIRST_ANSWER_S: Final = 30.0
+"""How long a repeated delivery waits for the answer to the first one."""
+_PRIVATE_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "webhook-signature")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRequest:
+    """A request to a webhook, as it was received.
+
+    Attributes:
+        headers: With names in lower case; the values of repeated headers are joined.
+        remote: Host and port of the connection, whatever the headers say.
+        wait_s: How long the sender waits for the end of the execution; 0 for not at all.
+        streams: Whether the sender is going to watch the execution in place of an answer.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+    remote: tuple[str, int] | None = None
+    wait_s: float = 0
+    streams: bool = False
+
+
+class Webhooks(TriggerAdapter):
+    """The adapter of ``webhook`` nodes; ``POST /hooks/{trigger_id}`` calls it."""
+
+    node_type = WEBHOOK
+
+    def __init__(self, service: Service, settings: Settings) -> None:
+        super().__init__(service, settings)
+        self._under_way: dict[tuple[str, str], asyncio.Future[WebhookAnswer | None]] = {}
+
+    def problem(self, trigger: Trigger) -> str | None:
+        auth = trigger.data.auth
+        if auth == "none":
+            allowed = self.settings.unsigned_webhooks
+            return None if allowed else "the setting unsigned_webhooks does not allow auth: none"
+        if not self._secrets(trigger):
+            return "none of its secrets has a value; see [secrets.NAME] in planwave.toml"
+        if auth == "signature" and not self._keys(trigger):
+            return "none of its secrets is whsec_ and base64 of 24 to 64 bytes"
+        return None
+
+    def details(self, trigger: Trigger) -> dict[str, Any]:
+        return {"path": f"/hooks/{trigger.trigger_id}"}
+
+    def test_values(self, trigger: Trigger, value: Any) -> Mapping[str, Any]:
+        body = trigger.data.sample if value is None else value
+        self.service.check_payload(body, trigger.data.body_schema)
+        path = self.details(trigger)["path"]
+        return self._values(trigger, WebhookRequest("POST", path, {}, {}, b""), body)
+
+    async def find(self, hook_id: str) -> Trigger:
+        """Return the trigger of an enabled webhook.
+
+        Raises:
+            NotFound: There is none of this id.
+        """
+        with suppress(NotFound):
+            trigger = await self.service.trigger(hook_id)
+            if trigger.kind == WEBHOOK and trigger.enabled and trigger.problem is None:
+                return trigger
+        raise NotFound("there is no such webhook")
+
+    def authenticate(self, trigger: Trigger, headers: Mapping[str, str], body: bytes) -> None:
+        """Check who sent a request; nothing of it was parsed before.
+
+        Raises:
+            Unauthorized: Without any detail.
+        """
+        if not self._is_authentic(trigger, headers, body):
+            raise Unauthorized("the request is not authenticated")
+
+    async def receive(
+        self, trigger: Trigger, request: WebhookRequest, left: Callable[[], Awaitable[object]]
+    ) -> WebhookAnswer:
+        """Process an authenticated request, and return its answer.
+
+        A repeated delivery gets the first answer, also while the first is processed. One that
+        cannot be processed leaves nothing behind, and may come again.
+
+        Args:
+            trigger: The webhook.
+            request: The request.
+            left: Returns once the sender has left.
+
+        Raises:
+            InputError: ``invalid-json``, ``invalid-payload``: the body cannot be used.
+            Conflict: ``request-under-way``: the first delivery takes long.
+            QueueFull, ShuttingDown, StoreError: Nothing was started.
+        """
+        try:
+            values = self._values(trigger, request, self._payload(trigger, request))
+        except InputError as error:
+            await self._record_rejection(trigger, error.message)
+            raise
+        place = trigger.trigger_id, _delivery_key(trigger, request)
+        while (first := self._under_way.get(place)) is not None:
+            if (answer := await _first_answer(first)) is not None:
+                return answer._replace(is_repeated=True)
+        first = self._under_way[place] = asyncio.get_running_loop().create_future()
+        try:
+            answer = await self._process(trigger, request, values, place[1], left)
+            first.set_result(answer)
+            return answer
+        finally:
+            del self._under_way[place]
+            if not first.done():  # interrupted: the next request that waits is the first one now
+                first.set_result(None)
+
+    # -- authentication
+
+    def _is_authentic(self, trigger: Trigger, headers: Mapping[str, str], body: bytes) -> bool:
+        auth = trigger.data.auth
+        if auth == "none":
+            return self.settings.unsigned_webhooks
+        if auth == "signature":
+            return is_signed(self._keys(trigger), headers, body, self.service.now().timestamp())
+        given = headers.get(trigger.data.secret_header.lower(), "").encode(errors="replace")
+        # All are compared: the time tells nothing about which of them was right.
+        matches = [hmac.compare_digest(given, known.encode()) for known in self._secrets(trigger)]
+        return any(matches)
+
+    def _secrets(self, trigger: Trigger) -> list[str]:
+        known = self.service.secrets
+        return [
+            known[name].value.get_secret_value() for name in trigger.data.secrets if name in known
+        ]
+
+    def _keys(self, trigger: Trigger) -> list[bytes]:
+        keys = [signing_key(secret) for secret in self._secrets(trigger)]
+        return [key for key in keys if key is not None]
+
+    # -- the delivery
+
+    def _payload(self, trigger: Trigger, request: WebhookRequest) -> Any:
+        kind = request.headers.get("content-type", "")
+        body = self.service.read_payload(kind, request.body, self.service.limits.json_depth)
+        self.service.check_payload(body, trigger.data.body_schema)
+        return body
+
+    def _values(self, trigger: Trigger, request: WebhookRequest, body: Any) -> dict[str, Any]:
+        """Return the output of the node; secrets of the request stay outside."""
+        hidden = {*_PRIVATE_HEADERS, trigger.data.secret_header.lower()}
+        host, port = request.remote or (None, None)
+        value: dict[str, Any] = {
+            "body": body,
+            "hook_id": trigger.trigger_id,
+            "agent_id": trigger.flow_id,
+            "node_id": trigger.node_id,
+            "received_at": self.service.now().isoformat(timespec="microseconds"),
+            "headers": {name: v for name, v in request.headers.items() if name not in hidden},
+            "query": dict(request.query),
+            "method": request.method,
+            "path": request.path,
+            "remote": {"host": host, "port": port},
+            "content_type": request.headers.get("content-type", ""),
+        }
+        fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+        if isinstance(fields.get("messages"), list):
+            value["messages"] = fields["messages"]
+        return {"output": value}
+
+    async def _process(
+        self,
+        trigger: Trigger,
+        request: WebhookRequest,
+        values: dict[str, Any],
+        key: str,
+        left: Callable[[], Awaitable[object]],
+    ) -> WebhookAnswer:
+        claim = await self.service.claim_delivery(trigger.trigger_id, key)
+        if claim.outcome is not None and claim.reply is not None:
+            return stored_answer(claim.reply)
+        await self._start(trigger, values, claim)
+        answer = await self._answer(trigger, request, claim.execution_id, left)
+        await self.service.settle_delivery(
+            trigger.trigger_id, key, STARTED, reply=answer.serialize()
+        )
+        return answer
+
+    async def _start(self, trigger: Trigger, values: dict[str, Any], claim: DeliveryRecord) -> None:
+        """Start the execution of a delivery, or forget the delivery.
+
+        Raises:
+            QueueFull, ShuttingDown, StoreError: Nothing was started.
+            PlanwaveError: ``execution-not-started``: the flow cannot run here.
+        """
+        try:
+            await self.service.start_triggered(trigger, values, claim)
+        except PlanwaveError as error:
+            await self.service.release_delivery(trigger.trigger_id, claim.key)
+            if isinstance(error, TooManyRequests) or not isinstance(error, InputError):
+                raise
+            _log.warning("webhook %s started nothing: %s", trigger.trigger_id, error)
+            await self._record_rejection(trigger, error.message)
+            # What is wrong with the flow is for the people who run it.
+            message = "the request started nothing"
+            raise PlanwaveError(message, code="execution-not-started") from error
+
+    async def _answer(
+        self,
+        trigger: Trigger,
+        request: WebhookRequest,
+        execution_id: str,
+        left: Callable[[], Awaitable[object]],
+    ) -> WebhookAnswer:
+        replies = [name for name, kind in trigger.node_types.items() if kind == _REPLY]
+        if request.streams or not (replies or request.wait_s):
+            return accepted_answer(execution_id)
+        seconds = self.service.limits.webhook_wait_s if replies else request.wait_s
+        waiting = wait_at_most(
+            seconds, self.service, execution_id, replies, with_result=request.wait_s > 0
+        )
+        if trigger.data.on_disconnect == "continue":
+            return await waiting
+        return await self._cancelling(execution_id, waiting, left)
+
+    async def _cancelling(
+        self,
+        execution_id: str,
+        waiting: Awaitable[WebhookAnswer],
+        left: Callable[[], Awaitable[object]],
+    ) -> WebhookAnswer:
+        """Cancel an execution if the sender leaves before its answer is there."""
+        # Not a TaskGroup: an error must reach the caller without an ExceptionGroup.
+        answering = asyncio.ensure_future(waiting)  # noqa: TID251
+        leaving = asyncio.ensure_future(left())  # noqa: TID251
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                await self.cancel(execution_id)
+            return await answering
+        finally:
+            answering.cancel()
+            leaving.cancel()
+
+    async def cancel(self, execution_id: str) -> None:
+        """Cancel an execution whose sender has left, unless it has ended."""
+        with suppress(Conflict):
+            await self.service.cancel(execution_id, "the sender of the webhook left")
+
+    async def _record_rejection(self, trigger: Trigger, note: str) -> None:
+        key = new_id()
+        await self.service.claim_delivery(trigger.trigger_id, key)
+        await self.service.settle_delivery(trigger.trigger_id, key, _REJECTED, note=note)
+
+
+def _delivery_key(trigger: Trigger, request: WebhookRequest) -> str:
+    """Return what identifies a delivery; of a request without such a header a new id."""
+    key = request.headers.get(trigger.data.delivery_header.lower(), "")
+    if len(key) > _LONGEST_KEY:
+        return sha256(key.encode(errors="replace")).hexdigest()
+    return key or new_id()
+
+
+async def _first_answer(first: asyncio.Future[WebhookAnswer | None]) -> WebhookAnswer | None:
+    """Wait for the answer to the first delivery; None if that was interrupted.
+
+    Raises:
+        Conflict: ``request-under-way``.
+    """
+    try:
+        async with asyncio.timeout(FIRST_ANSWER_S):
+            return await asyncio.shield(first)
+    except TimeoutError:
+        raise Conflict(
+            "the same delivery is being processed",
+            code="request-under-way",
+            hint="send it again in a moment",
+        ) from None

@@ -1,0 +1,198 @@
+"""The host of triggers: adapters of others listen, are restarted, and follow their flows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from planwave.errors import InputError, QueueFull
+from planwave.nodes.authoring.node_type import NodeData, NodeType
+from planwave.service.service import Service
+from planwave.service.triggers.trigger_service import Trigger
+from planwave.settings import Settings
+from planwave.triggers.adapter import Deliveries, TriggerAdapter
+from planwave.triggers.host import TriggerHost
+from tests.support.service.dependencies import dependencies
+from tests.support.virtual_loop import virtual_time
+
+
+class BellData(NodeData):
+    tone: str = "c"
+
+
+class Bell(NodeType):
+    node_type = "bell"
+    Data = BellData
+    entry = True
+    inputs = ()
+
+    async def run(self, data: BellData, inputs: Any, context: Any) -> str:
+        return data.tone
+
+
+class Bells(TriggerAdapter):
+    """Rings when a test puts something into ``pushes``."""
+
+    node_type = "bell"
+    listens = True
+
+    def __init__(self, service: Service, settings: Settings) -> None:
+        super().__init__(service, settings)
+        self.tones: list[str] = []
+        self.pushes: asyncio.Queue[tuple[str, str] | Exception] = asyncio.Queue()
+        self.answers: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def listen(self, trigger: Trigger, deliveries: Deliveries) -> None:
+        self.tones.append(trigger.data.tone)
+        while True:
+            push = await self.pushes.get()
+            if isinstance(push, Exception):
+                raise push
+            key, value = push
+            self.answers.put_nowait(await deliveries.start(key, {"output": value}))
+
+
+def bell_flow(tone: str = "c") -> Mapping[str, Any]:
+    echo = {"id": "echo", "type": "text", "data": {"text": "heard {{ input }}"}}
+    return {
+        "nodes": [{"id": "bell", "type": "bell", "data": {"tone": tone}}, echo],
+        "edges": [{"source": "bell", "target": "echo", "data": {"channel": "flow"}}],
+    }
+
+
+@asynccontextmanager
+async def hosted() -> AsyncIterator[tuple[Service, TriggerHost, Bells]]:
+    async with (
+        Service(dependencies(types=[Bell])) as service,
+        TriggerHost(service, Settings(), [Bells]) as host,
+    ):
+        adapter = host.adapter("bell")
+        assert isinstance(adapter, Bells)
+        yield service, host, adapter
+
+
+async def settled() -> None:
+    """Let tasks that are ready run."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_adapter_starts_one_execution_for_each_delivery() -> None:
+    async with hosted() as (service, host, bells):
+        flow = await service.create_flow("F", graph=bell_flow())
+        made = await host.create(flow.flow_id)
+        bells.pushes.put_nowait(("k", "ding"))
+        record = await bells.answers.get()
+        await service.wait(record.execution_id)
+        document = await service.document(record.execution_id)
+        assert document["node_results"]["echo"] == "heard ding"
+        assert document["trigger"] == {"id": made.trigger_id, "kind": "bell", "delivery": "k"}
+        bells.pushes.put_nowait(("k", "dong"))
+        assert await bells.answers.get() is None
+        assert len(await service.executions()) == 1
+
+
+async def test_listener_follows_the_changes_of_its_flow() -> None:
+    async with hosted() as (service, host, bells):
+        flow = await service.create_flow("F", graph=bell_flow("c"))
+        await host.create(flow.flow_id)
+        await settled()
+        await service.update_flow(flow.flow_id, graph=bell_flow("d"))
+        await settled()
+        assert bells.tones == ["c", "d"]
+        plain = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
+        await service.update_flow(flow.flow_id, graph=plain)
+        await settled()
+        (shown,) = await host.page()
+        assert shown.problem == "the flow has no node 'bell' any more"
+        bells.pushes.put_nowait(("k", "ding"))
+        await settled()
+        assert await service.executions() == []
+        await service.delete_flow(flow.flow_id)
+        await settled()
+        assert await host.page() == []
+
+
+async def test_disabled_trigger_does_not_listen() -> None:
+    async with hosted() as (service, host, bells):
+        flow = await service.create_flow("F", graph=bell_flow())
+        made = await host.create(flow.flow_id)
+        await settled()
+        await host.set_enabled(made.trigger_id, enabled=False)
+        await settled()
+        bells.pushes.put_nowait(("k", "ding"))
+        await settled()
+        assert await service.executions() == []
+        await host.set_enabled(made.trigger_id, enabled=True)
+        assert await bells.answers.get() is not None
+        await host.delete(made.trigger_id)
+        await settled()
+        bells.pushes.put_nowait(("l", "ding"))
+        await settled()
+        assert len(await service.executions()) == 1
+
+
+@virtual_time
+async def test_failed_listener_is_started_again() -> None:
+    async with hosted() as (service, host, bells):
+        flow = await service.create_flow("F", graph=bell_flow())
+        await host.create(flow.flow_id)
+        bells.pushes.put_nowait(OSError("the line is dead"))
+        bells.pushes.put_nowait(("k", "ding"))
+        assert await bells.answers.get() is not None
+        assert bells.tones == ["c", "c"]
+
+
+async def test_delivery_that_could_not_start_may_come_again() -> None:
+    async with hosted() as (service, host, _):
+        flow = await service.create_flow("F", graph=bell_flow())
+        made = await host.create(flow.flow_id)
+        trigger = await service.trigger(made.trigger_id)
+        tasks: set[asyncio.Task[Any]] = set()
+
+        def spawn(work: Any) -> asyncio.Task[Any]:
+            task = asyncio.get_running_loop().create_task(work)
+            tasks.add(task)
+            return task
+
+        deliveries = Deliveries(_FullOnce(service), trigger, spawn)  # pyright: ignore
+        with pytest.raises(QueueFull):
+            await deliveries.start("k", {"output": 1})
+        assert await deliveries.start("k", {"output": 1}) is not None
+        assert await deliveries.record("k", "skipped") is False
+        assert await deliveries.record("l", "skipped", "why") is True
+
+
+class _FullOnce:
+    """A service whose queue is full at the first start."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._is_full = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    async def start_triggered(self, *given: Any) -> Any:
+        if self._is_full:
+            self._is_full = False
+            raise QueueFull("full", retry_after_s=1.0)
+        return await self._service.start_triggered(*given)
+
+
+async def test_trigger_without_an_adapter_is_listed_and_starts_nothing() -> None:
+    parts = dependencies(types=[Bell])
+    async with Service(parts) as service:
+        flow = await service.create_flow("F", graph=bell_flow())
+        made = await TriggerHost(service, Settings(), [Bells]).create(flow.flow_id)
+        other = TriggerHost(service, Settings(), [])
+        (shown,) = await other.page()
+        assert shown.problem == "nothing listens for 'bell' here"
+        (document,) = await other.as_json([shown])
+        assert document["details"] == {}
+        with pytest.raises(InputError, match="nothing listens"):
+            await other.fire(made.trigger_id)

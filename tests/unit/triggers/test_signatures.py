@@ -1,0 +1,99 @@
+"""Signatures of webhooks, against the package of Standard Webhooks."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks import Webhook
+
+from planwave.triggers.signatures import (
+    TOLERANCE_S,
+    is_signed,
+    sign,
+    signed_headers,
+    signing_key,
+)
+from tests.support.triggers.hook_sender import OTHER_SECRET, SECRET
+
+NOW = 1_800_000_000
+KEY, OTHER_KEY = signing_key(SECRET) or b"", signing_key(OTHER_SECRET) or b""
+BODY = '{"order": "Ä-17"}'
+
+
+@given(
+    body=st.text(), message_id=st.text(st.characters(codec="ascii", categories=["L"]), min_size=1)
+)
+def test_signature_equals_that_of_the_package(body: str, message_id: str) -> None:
+    at = datetime.fromtimestamp(NOW, UTC)
+    expected = Webhook(SECRET).sign(message_id, at, body)
+    assert sign(KEY, message_id, NOW, body.encode()) == expected
+
+
+def test_the_package_verifies_what_is_signed() -> None:
+    now = int(datetime.now(UTC).timestamp())
+    headers = signed_headers([OTHER_KEY, KEY], "msg", now, BODY.encode())
+    for secret in (SECRET, OTHER_SECRET):
+        assert Webhook(secret).verify(BODY, headers, json_parse=True) == {"order": "Ä-17"}
+
+
+@pytest.mark.parametrize("offset_s", [0, TOLERANCE_S, -TOLERANCE_S])
+def test_message_is_accepted_within_the_tolerance(offset_s: int) -> None:
+    headers = signed_headers([KEY], "msg", NOW + offset_s, BODY.encode())
+    assert is_signed([KEY], headers, BODY.encode(), NOW)
+
+
+def test_any_key_is_accepted_for_rotation() -> None:
+    headers = signed_headers([OTHER_KEY], "msg", NOW, BODY.encode())
+    assert is_signed([KEY, OTHER_KEY], headers, BODY.encode(), NOW)
+    both = signed_headers([OTHER_KEY, KEY], "msg", NOW, BODY.encode())
+    assert is_signed([KEY], both, BODY.encode(), NOW)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"webhook-id": "other"},
+        {"webhook-id": ""},
+        {"webhook-timestamp": str(NOW + 1)},
+        {"webhook-timestamp": ""},
+        {"webhook-timestamp": "-1"},
+        {"webhook-timestamp": "1e9"},
+        {"webhook-timestamp": "9" * 5_000},
+        {"webhook-timestamp": "١٨٠"},
+        {"webhook-signature": ""},
+        {"webhook-signature": "v1"},
+        {"webhook-signature": "v1,"},
+        {"webhook-signature": "v1,a,b"},
+        {"webhook-signature": "v1a,ü"},
+        {"webhook-signature": "v1," + base64.b64encode(b"x" * 32).decode()},
+    ],
+    ids=str,
+)
+def test_changed_message_is_rejected(changes: dict[str, str]) -> None:
+    headers = signed_headers([KEY], "msg", NOW, BODY.encode())
+    assert is_signed([KEY], headers, BODY.encode(), NOW)
+    assert not is_signed([KEY], {**headers, **changes}, BODY.encode(), NOW)
+
+
+def test_other_body_key_or_time_is_rejected() -> None:
+    headers = signed_headers([KEY], "msg", NOW, BODY.encode())
+    assert not is_signed([KEY], headers, b"\xff", NOW)
+    assert not is_signed([OTHER_KEY], headers, BODY.encode(), NOW)
+    assert not is_signed([], headers, BODY.encode(), NOW)
+    assert not is_signed([KEY], headers, BODY.encode(), NOW + TOLERANCE_S + 1)
+    assert not is_signed([KEY], headers, BODY.encode(), NOW - TOLERANCE_S - 1)
+
+
+@pytest.mark.parametrize(
+    "secret", ["", "whsec_", "whsec_***", "no base64 !!", "c2hvcnQ=", "A" * 92, "ü"]
+)
+def test_secret_that_is_no_key_is_found(secret: str) -> None:
+    assert signing_key(secret) is None
+
+
+def test_prefix_of_a_secret_may_be_left_out() -> None:
+    assert signing_key(SECRET.removeprefix("whsec_")) == KEY

@@ -74,6 +74,8 @@ _REQUESTS: Final[_Rows] = (
     ("invalid-title", "A plan cannot have this title.", "Choose a title as the hint describes."),
     ("invalid-token", "The token holds characters that a header cannot carry.",
      "Copy the token again."),
+    ("invalid-schedule", "A schedule has no cron expression of five fields that ever comes, or an unknown zone.",
+     "Write it as the hint shows."),
     ("invalid-trigger", "The flow has no such node that can be listened for, or several.",
      "Name one of the nodes that the hint lists."),
     ("invalid-url", "The address is not an http or https address.", "Write http://HOST:PORT."),

@@ -86,6 +86,10 @@ class Limits(EnvFirstSettings):
     """How long running nodes may continue after the service received a signal to stop."""
     triggers: int = Field(default=1_000, ge=0, le=10_000)
     """Triggers of flows."""
+    schedule_gap_s: float = Field(default=60, ge=10, le=86_400)
+    """The smallest time between two executions of a schedule."""
+    schedule_catch_up_s: float = Field(default=600, ge=0, le=86_400)
+    """How late a schedule still starts an execution, for the last of the times that it missed."""
     webhook_bytes: int = Field(default=1024 * 1024, ge=16, le=10 * 1024 * 1024)
     """The body of a request to a webhook."""
     webhook_wait_s: float = Field(default=60, gt=0, le=600)

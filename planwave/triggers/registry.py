@@ -9,12 +9,13 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
 from planwave.triggers.adapter import TriggerAdapter
+from planwave.triggers.schedules import Schedules
 from planwave.triggers.webhooks import Webhooks
 
 _log = logging.getLogger(__name__)
 
 ENTRY_POINTS: Final = "planwave.triggers"
-LIBRARY: Final[tuple[type[TriggerAdapter], ...]] = (Webhooks,)
+LIBRARY: Final[tuple[type[TriggerAdapter], ...]] = (Webhooks, Schedules)
 
 
 @cache

@@ -23,6 +23,7 @@ from planwave.nodes.library.model import ClientModel, Model
 from planwave.nodes.library.number import Number
 from planwave.nodes.library.parser import Parser
 from planwave.nodes.library.planner import PlannerNode
+from planwave.nodes.library.schedule import ScheduleNode
 from planwave.nodes.library.send_message import SendMessage
 from planwave.nodes.library.start import Start
 from planwave.nodes.library.switch import Switch
@@ -43,6 +44,7 @@ LIBRARY: tuple[type[BaseNode], ...] = (
     UserInput,
     Webhook,
     WebhookReply,
+    ScheduleNode,
     Chat,
     Agent,
     Llm,

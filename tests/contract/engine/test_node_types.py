@@ -139,6 +139,15 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "toolset": {"clerk.output": "[m t=None] The order 1042 is on its way."},
     "tool_approval": {"create_ticket.output": {"decision": "approve", "note": ""}},
     "transform": {"order.output": {"who": "ADA", "total": 12}},
+    "schedule": {
+        "morning.output": {
+            "slot": None,
+            "scheduled_at": None,
+            "timezone": "Europe/Berlin",
+            "missed": 0,
+        },
+        "report.output": "The report in the time of Europe/Berlin.",
+    },
     "webhook": {
         "hook.output": {"body": {"order": "A-17"}},
         "note.output": "Order A-17 has arrived.",

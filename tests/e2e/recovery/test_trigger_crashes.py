@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from planwave.service.service import Service
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.polling import until
 from tests.support.recovery.crash_points import KILLED
 from tests.support.recovery.crash_server import crash_server
 from tests.support.server.server_process import ServerProcess
+from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import hook_flow, signed, text
 
 REPLY = {"id": "reply", "type": "webhook_reply", "data": {"status": 201}}
@@ -69,3 +75,52 @@ def test_delivery_is_processed_once_wherever_the_process_ends(tmp_path: Path, po
         assert (delivery["outcome"], delivery["execution_id"]) == (
             "started", execution["execution_id"],
         )  # fmt: skip
+
+
+async def _schedule(directory: Path) -> None:
+    """Store a schedule that was created four minutes ago; no process has listened for it yet."""
+
+    def now() -> datetime:
+        return datetime.now(UTC) - timedelta(minutes=4)
+
+    parts = dependencies(store=SqliteStore.open(directory / "storage"), now=now)
+    async with Service(parts) as service:
+        schedule = {"id": "at", "type": "schedule", "data": {"cron": "* * * * *"}}
+        echo = text("t", "{{ input.slot }}")
+        edge = {"source": "at", "target": "t", "data": {"channel": "flow"}}
+        flow = await service.create_flow("F", graph={"nodes": [schedule, echo], "edges": [edge]})
+        await service.create_trigger(flow.flow_id, ["schedule"])
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "before:triggers.claim:1",
+        "after:triggers.claim:1",
+        "before:create_execution:1",
+        "after:create_execution:1",
+        "before:triggers.settle:1",
+        "after:triggers.settle:1",
+        "before:triggers.set_position:1",
+        "after:triggers.set_position:1",
+    ],
+)
+def test_time_of_a_schedule_starts_one_execution_wherever_the_process_ends(
+    tmp_path: Path, point: str
+) -> None:
+    asyncio.run(_schedule(tmp_path))
+    with crash_server(tmp_path, point) as server:
+        assert server.wait_for_exit() == KILLED
+    with crash_server(tmp_path) as server:
+        asyncio.run(until(lambda: call(server, "/api/executions")["executions"]))
+        executions = call(server, "/api/executions")["executions"]
+        slots = [
+            call(server, f"/api/executions/{each['execution_id']}")["inputs"]["at"]["output"][
+                "slot"
+            ]
+            for each in executions
+        ]
+        assert len(set(slots)) == len(slots), "no time twice"
+        (listed,) = call(server, "/api/triggers")["triggers"]
+        started = {each["execution_id"] for each in listed["deliveries"]} - {None}
+        assert started >= {each["execution_id"] for each in executions}

@@ -12,6 +12,8 @@ from planwave.api.auth import Authenticator
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware, size_of_head
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
+from planwave.storage.memory import MemoryStore
+from planwave.triggers.host import TriggerHost
 from tests.contract.http.limit_cases.registry import (
     Refusal,
     case,
@@ -49,6 +51,38 @@ async def _(limits: Limits, amount: float) -> Refusal | None:
             return None
         issue = answer.json()["issues"][0]
         return Refusal(issue["code"], issue["message"])
+
+
+@case("schedule_gap_s", 120, at=120, past=60)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with hook_service({"limits": limits}, limits=limits) as calls:
+        flow = {"nodes": [{"id": "a", "type": "schedule", "data": {"everyS": amount}}], "edges": []}
+        own = await listening(calls, flow)
+        problem = (await calls.get_json(f"/api/triggers/{own}"))["problem"]
+        return problem and Refusal("limit-exceeded", problem)
+
+
+@case("schedule_catch_up_s", 600, at=600, past=601, code="missed", mentions=["earlier time"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """The one time of a schedule was so long ago when its service starts."""
+    created = datetime(2026, 1, 1, tzinfo=UTC)
+    store, noon = MemoryStore(), created + timedelta(hours=12)
+    daily = {
+        "nodes": [{"id": "a", "type": "schedule", "data": {"cron": "0 12 * * *"}}],
+        "edges": [],
+    }
+    async with Service(dependencies(store=store, now=lambda: created)) as service:
+        flow = await service.create_flow("F", graph=daily)
+        own = (await service.create_trigger(flow.flow_id, ["schedule"])).trigger_id
+        now = noon + timedelta(seconds=amount - 0.5)
+        late = Service(dependencies(store=store, now=lambda: now, limits=limits))
+        async with TriggerHost(late, Settings(limits=limits)):
+            while not (found := await store.triggers.deliveries([own])):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        (delivery,) = found[own]
+    if delivery.outcome == "missed":
+        return Refusal("missed", delivery.note)
+    return None
 
 
 @case("triggers", 1)

@@ -1,0 +1,154 @@
+"""Schedules: an execution for each time of a cron expression or an interval, and never two."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from planwave.cron import Schedule, due_times, next_times, read_schedule
+from planwave.errors import Conflict, NotFound
+from planwave.service.service import Service
+from planwave.service.triggers.trigger_service import Trigger
+from planwave.triggers.adapter import STARTED, Deliveries, TriggerAdapter
+
+SCHEDULE: Final = "schedule"
+SKIPPED: Final = "skipped"
+MISSED: Final = "missed"
+_SHOWN: Final = 5
+_MOST_COUNTED: Final = 10_000
+"""Missed times that are counted; of more, it is said that there were at least so many."""
+_LONGEST_SLEEP_S: Final = 30.0
+"""The timer of the event loop does not follow the clock: it is read again after so long at most."""
+_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+
+
+class Schedules(TriggerAdapter):
+    """The adapter of ``schedule`` nodes.
+
+    A time is a delivery with the time as its key, so that neither a restart, nor a second process,
+    nor a clock that was set back starts it twice. ``trigger.position`` is the last time that was seen to.
+    """
+
+    node_type = SCHEDULE
+    listens = True
+
+    def problem(self, trigger: Trigger) -> str | None:
+        now, least_s = self.service.now(), self.service.limits.schedule_gap_s
+        gap_s = _schedule_of(trigger, now).smallest_gap_s(now)
+        if gap_s < least_s:
+            return f"its times are {gap_s:g} s apart, less than the limit schedule_gap_s of {least_s:g}"
+        return None
+
+    def details(self, trigger: Trigger) -> dict[str, Any]:
+        now = self.service.now()
+        return {"next": next_times(_schedule_of(trigger, now), now, _SHOWN)}
+
+    def test_values(self, trigger: Trigger, value: Any) -> Mapping[str, Any]:
+        now = self.service.now()
+        return _values(trigger, _schedule_of(trigger, now), now, 0)
+
+    async def listen(self, trigger: Trigger, deliveries: Deliveries) -> None:
+        schedule = _schedule_of(trigger, self.service.now())
+        position = datetime.fromisoformat(trigger.position or trigger.created_at)
+        while True:
+            now = self.service.now()
+            # A clock that was set back sees times again: their deliveries are known.
+            position = min(position, now)
+            slot = await self._run_due(trigger, deliveries, schedule, position, now)
+            if slot is not None:
+                position = slot
+                await deliveries.set_position(position.isoformat())
+            else:
+                await self._sleep_until(schedule.next_after(position))
+
+    async def _run_due(
+        self,
+        trigger: Trigger,
+        deliveries: Deliveries,
+        schedule: Schedule,
+        position: datetime,
+        now: datetime,
+    ) -> datetime | None:
+        """Process the times since the last one; return the last of them, None if there is none.
+
+        Only the last one runs, and only within the catch-up window; the others were missed.
+        """
+        count, last = due_times(schedule, position, now, _MOST_COUNTED)
+        if last is None:
+            return None
+        window = timedelta(seconds=self.service.limits.schedule_catch_up_s)
+        _, recent = due_times(schedule, max(position, now - window), now, _MOST_COUNTED)
+        if recent is None:
+            await deliveries.record(last.isoformat(), MISSED, _missed_note(count))
+            return max(last, now - window)
+        if await self._may_start(trigger, deliveries, recent):
+            missed = count - 1
+            values = _values(trigger, schedule, recent, missed)
+            note = _missed_note(missed) if missed else ""
+            await deliveries.start(recent.isoformat(), values, note=note)
+        return recent
+
+    async def _may_start(self, trigger: Trigger, deliveries: Deliveries, slot: datetime) -> bool:
+        """Return whether a time starts an execution although the one before may still run."""
+        running = await running_execution(self.service, trigger.trigger_id)
+        if running is None:
+            return True
+        match trigger.data.overlap:
+            case "cancel_previous":
+                try:
+                    await self.service.cancel(running, "the next time of its schedule came")
+                except (Conflict, NotFound):  # it has ended by now
+                    return True
+                return True
+            case "queue":
+                async for _ in self.service.watch(running):
+                    pass
+                return True
+            case _:
+                note = f"execution {running} had not ended"
+                await deliveries.record(slot.isoformat(), SKIPPED, note)
+                return False
+
+    async def _sleep_until(self, moment: datetime) -> None:
+        left_s = (moment - self.service.now()).total_seconds()
+        await asyncio.sleep(min(max(left_s, 0.0), _LONGEST_SLEEP_S))
+
+
+async def running_execution(service: Service, trigger_id: str) -> str | None:
+    """Return the last execution that a trigger started, if it has not ended."""
+    found = await service.deliveries([trigger_id])
+    for each in found.get(trigger_id, ()):
+        if each.outcome == STARTED:
+            try:
+                record = await service.execution(each.execution_id)
+            except NotFound:  # it was deleted, so it had ended
+                return None
+            return None if record.status in _ENDED else each.execution_id
+    return None
+
+
+def _schedule_of(trigger: Trigger, now: datetime) -> Schedule:
+    data = trigger.data
+    return read_schedule(data.cron, data.every_s, data.timezone, now)
+
+
+def _values(trigger: Trigger, schedule: Schedule, slot: datetime, missed: int) -> dict[str, Any]:
+    local = slot.astimezone(schedule.zone).isoformat(timespec="seconds")
+    value = {
+        "slot": slot.isoformat(timespec="seconds"),
+        "scheduled_at": local,
+        "timezone": trigger.data.timezone,
+        "missed": missed,
+    }
+    return {"output": value}
+
+
+def _missed_note(count: int) -> str:
+    at_least = "at least " if count >= _MOST_COUNTED - 1 else ""
+    return (
+        f"{at_least}{count} earlier times were missed"
+        if count != 1
+        else "1 earlier time was missed"
+    )

@@ -17,6 +17,17 @@ test("a running clock always has minutes and two digits of seconds", () => {
   expect([0, 24.9, 61, 3600].map(format.formatClock)).toEqual(["0:00", "0:24", "1:01", "1:00:00"]);
 });
 
+test("a time that runs for days is told in days and hours", () => {
+  const seconds = [86_399, 86_400, 90_061, 7 * 86_400 - 8];
+  expect(seconds.map(format.formatClock)).toEqual([
+    "23:59:59",
+    "1 day",
+    "1 day 1 h",
+    "6 days 23 h",
+  ]);
+  expect(format.formatDuration(2 * 86_400)).toBe("2 days");
+});
+
 test("amounts have thousands separators and the right form of the word", () => {
   expect(format.formatAmount(2427, "token")).toBe("2,427 tokens");
   expect(format.formatAmount(1, "step")).toBe("1 step");
@@ -56,5 +67,16 @@ test("times are of the day, yesterday, or a date", () => {
   expect(format.formatMoment(new Date(2026, 10, 22, 23, 59), now)).toBe("Yesterday");
   expect(format.formatMoment(new Date(2026, 10, 21, 13, 28), now)).toBe("21 Nov");
   expect(format.formatMoment(new Date(2025, 11, 31), now)).toBe("31 Dec 2025");
+  expect(format.formatMoment(new Date(2026, 10, 24, 9, 0), now)).toBe("24 Nov");
   expect(format.formatTime(new Date(2026, 0, 1, 13, 28, 35), true)).toBe("13:28:35");
+});
+
+test("a time of another day names the day", () => {
+  const now = new Date(2026, 10, 23, 14, 0);
+  const words = (...at: [number, number, number]) =>
+    format.formatInstant(new Date(...at, 13, 28, 35), now);
+  expect(words(2026, 10, 23)).toBe("13:28:35");
+  expect(words(2026, 10, 22)).toBe("yesterday, 13:28");
+  expect(words(2026, 10, 30)).toBe("30 Nov, 13:28");
+  expect(words(2027, 0, 2)).toBe("2 Jan 2027, 13:28");
 });

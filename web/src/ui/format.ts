@@ -24,20 +24,27 @@ export function formatAmount(value: number, one: string, many = `${one}s`): stri
   return `${formatCount(value)} ${Math.round(value) === 1 ? one : many}`;
 }
 
-/** "0.4 s", "24.9 s", from a minute on "1:01", from an hour on "1:02:03" */
+/** "0.4 s", "24.9 s", from a minute on "1:01", from an hour on "1:02:03", from a day on "1 day 2 h" */
 export function formatDuration(seconds: number): string {
   const tenths = Math.round(Math.max(0, seconds) * 10);
   if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
   return formatClock(tenths / 10);
 }
 
-/** "0:24", "1:01", "1:02:03": for a time that runs, where the width must not jump. */
+/** "0:24", "1:01", "1:02:03", from a day on "1 day", "6 days 23 h": for a time that runs, where the
+ * width must not jump. */
 export function formatClock(seconds: number): string {
   const total = Math.floor(Math.max(0, seconds));
   const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
+  if (hours >= 24) return formatDays(hours);
   const rest = String(total % 60).padStart(2, "0");
   if (hours === 0) return `${minutes}:${rest}`;
   return `${hours}:${String(minutes).padStart(2, "0")}:${rest}`;
+}
+
+function formatDays(hours: number): string {
+  const days = formatAmount(Math.floor(hours / 24), "day");
+  return hours % 24 === 0 ? days : `${days} ${hours % 24} h`;
 }
 
 function roundTo2Digits(value: number): number {
@@ -99,11 +106,24 @@ export function formatTime(time: Date, seconds = false): string {
   return (seconds ? CLOCK_SECONDS : CLOCK).format(time);
 }
 
-/** "13:28" today, then "Yesterday", then "21 Nov", in another year "21 Nov 2025" */
+/** "13:28" today, then "Yesterday", then "21 Nov", in another year "21 Nov 2025"; so later days */
 export function formatMoment(time: Date, now: Date = new Date()): string {
-  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
-  if (time >= midnight) return formatTime(time);
-  const dayBefore = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1);
-  if (time >= dayBefore) return "Yesterday";
+  const days = daysBetween(now, time);
+  if (days === 0) return formatTime(time);
+  if (days === -1) return "Yesterday";
   return (time.getFullYear() === now.getFullYear() ? DAY : DAY_YEAR).format(time);
+}
+
+/** "13:28:35" today, on other days "yesterday, 13:28" or "21 Nov, 13:28": within a sentence */
+export function formatInstant(time: Date, now: Date = new Date()): string {
+  const days = daysBetween(now, time);
+  if (days === 0) return formatTime(time, true);
+  return `${days === -1 ? "yesterday" : formatMoment(time, now)}, ${formatTime(time)}`;
+}
+
+/** How many midnights are between two times; a day of the change to summer time has 23 hours. */
+function daysBetween(from: Date, to: Date): number {
+  const midnight = (time: Date) =>
+    new Date(time.getFullYear(), time.getMonth(), time.getDate()).getTime();
+  return Math.round((midnight(to) - midnight(from)) / 86_400_000);
 }

@@ -11,7 +11,8 @@ type TimeLimitProps = {
 
 /** How long an answer is waited for, and what happens then. */
 export function TimeLimit({ request, timeoutAction }: TimeLimitProps) {
-  const { words, share } = timeLeft(request, useNow(request.deadline !== null));
+  const now = useNow(request.deadline !== null);
+  const { words, share } = timeLeft(request, now);
   return (
     <section className={styles.limit} aria-label="Time limit">
       <p className={styles.left} data-limited={share !== null}>
@@ -24,7 +25,7 @@ export function TimeLimit({ request, timeoutAction }: TimeLimitProps) {
         )}
         <b>{share === null ? "No time limit" : words}</b>
       </p>
-      <p className={styles.words}>{timeoutWords(request.deadline, timeoutAction)}</p>
+      <p className={styles.words}>{timeoutWords(request.deadline, timeoutAction, now)}</p>
     </section>
   );
 }

@@ -17,17 +17,6 @@ test("a running clock always has minutes and two digits of seconds", () => {
   expect([0, 24.9, 61, 3600].map(format.formatClock)).toEqual(["0:00", "0:24", "1:01", "1:00:00"]);
 });
 
-test("a time that runs for days is told in days and hours", () => {
-  const seconds = [86_399, 86_400, 90_061, 7 * 86_400 - 8];
-  expect(seconds.map(format.formatClock)).toEqual([
-    "23:59:59",
-    "1 day",
-    "1 day 1 h",
-    "6 days 23 h",
-  ]);
-  expect(format.formatDuration(2 * 86_400)).toBe("2 days");
-});
-
 test("amounts have thousands separators and the right form of the word", () => {
   expect(format.formatAmount(2427, "token")).toBe("2,427 tokens");
   expect(format.formatAmount(1, "step")).toBe("1 step");

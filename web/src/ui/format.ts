@@ -24,27 +24,20 @@ export function formatAmount(value: number, one: string, many = `${one}s`): stri
   return `${formatCount(value)} ${Math.round(value) === 1 ? one : many}`;
 }
 
-/** "0.4 s", "24.9 s", from a minute on "1:01", from an hour on "1:02:03", from a day on "1 day 2 h" */
+/** "0.4 s", "24.9 s", from a minute on "1:01", from an hour on "1:02:03" */
 export function formatDuration(seconds: number): string {
   const tenths = Math.round(Math.max(0, seconds) * 10);
   if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
   return formatClock(tenths / 10);
 }
 
-/** "0:24", "1:01", "1:02:03", from a day on "1 day", "6 days 23 h": for a time that runs, where the
- * width must not jump. */
+/** "0:24", "1:01", "1:02:03": for a time that runs, where the width must not jump. */
 export function formatClock(seconds: number): string {
   const total = Math.floor(Math.max(0, seconds));
   const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
-  if (hours >= 24) return formatDays(hours);
   const rest = String(total % 60).padStart(2, "0");
   if (hours === 0) return `${minutes}:${rest}`;
   return `${hours}:${String(minutes).padStart(2, "0")}:${rest}`;
-}
-
-function formatDays(hours: number): string {
-  const days = formatAmount(Math.floor(hours / 24), "day");
-  return hours % 24 === 0 ? days : `${days} ${hours % 24} h`;
 }
 
 function roundTo2Digits(value: number): number {

@@ -11,8 +11,7 @@ type TimeLimitProps = {
 
 /** How long an answer is waited for, and what happens then. */
 export function TimeLimit({ request, timeoutAction }: TimeLimitProps) {
-  const now = useNow(request.deadline !== null);
-  const { words, share } = timeLeft(request, now);
+  const { words, share } = timeLeft(request, useNow(request.deadline !== null));
   return (
     <section className={styles.limit} aria-label="Time limit">
       <p className={styles.left} data-limited={share !== null}>
@@ -25,7 +24,7 @@ export function TimeLimit({ request, timeoutAction }: TimeLimitProps) {
         )}
         <b>{share === null ? "No time limit" : words}</b>
       </p>
-      <p className={styles.words}>{timeoutWords(request.deadline, timeoutAction, now)}</p>
+      <p className={styles.words}>{timeoutWords(request.deadline, timeoutAction)}</p>
     </section>
   );
 }

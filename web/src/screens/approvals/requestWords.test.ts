@@ -44,14 +44,10 @@ test("a deadline is near in its last five minutes", () => {
 });
 
 test("it is said what happens without an answer", () => {
-  const now = Date.parse("2026-01-31T12:00:00Z");
-  expect(timeoutWords("2026-01-31T12:10:00Z", "ask_again", now)).toMatch(
+  expect(timeoutWords("2026-01-31T12:10:00Z", "ask_again")).toMatch(
     /^If nobody answers by ..:10:00, it counts as “Ask again”\.$/,
   );
-  expect(timeoutWords("2026-02-07T12:10:00Z", null, now)).toMatch(
-    /^If nobody answers by [78] Feb, ..:10, it is over\.$/,
-  );
-  expect(timeoutWords(null, null, now)).toBe("It waits until somebody answers.");
+  expect(timeoutWords(null, null)).toBe("It waits until somebody answers.");
 });
 
 test("what follows a decision is read from the edges of its handle", () => {

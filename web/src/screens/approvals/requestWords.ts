@@ -1,7 +1,7 @@
 import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types";
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
 import { BUDGET } from "@/stream/budget";
-import { formatAmount, formatClock, formatInstant } from "@/ui/format";
+import { formatAmount, formatClock, formatTime } from "@/ui/format";
 
 /** The kind of the request of a run that asks before its first step. */
 export const PLAN_APPROVAL = "plan-approval";
@@ -41,14 +41,10 @@ export function timeLeft({ deadline, since }: TimeOfRequest, now: number): TimeL
 
 type TimeOfRequest = Pick<PendingRequest, "deadline" | "since">;
 
-/** Returns what happens if nobody answers; `now` is in ms. */
-export function timeoutWords(
-  deadline: string | null,
-  timeoutAction: string | null,
-  now: number,
-): string {
+/** Returns what happens if nobody answers. */
+export function timeoutWords(deadline: string | null, timeoutAction: string | null): string {
   if (deadline === null) return "It waits until somebody answers.";
-  const by = `If nobody answers by ${formatInstant(new Date(deadline), new Date(now))}, `;
+  const by = `If nobody answers by ${formatTime(new Date(deadline), true)}, `;
   return timeoutAction ? `${by}it counts as “${actionLabel(timeoutAction)}”.` : `${by}it is over.`;
 }
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import type { RunState } from "@/stream/runState";
-import { formatAmount, formatDuration, formatInstant, formatUsd } from "@/ui/format";
+import { formatAmount, formatDuration, formatMoment, formatTime, formatUsd } from "@/ui/format";
 import { Status } from "@/ui/Status";
 import styles from "./RunHeader.module.css";
 import {
@@ -71,9 +71,12 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
       {calls > 0 && budget && <span>{budget}</span>}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
-      {started && (
-        <span className={styles.started}>started {formatInstant(new Date(started))}</span>
-      )}
+      {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
     </>
   );
+}
+
+function startWords(time: Date): string {
+  const moment = formatMoment(time);
+  return moment === formatTime(time) ? formatTime(time, true) : `${moment}, ${formatTime(time)}`;
 }

@@ -382,11 +382,10 @@ async def run_child(order: ChildOptions) -> None:
 
 
 async def write_open_executions(store: SqliteStore) -> None:
-    """Write the last events of all executions that have not ended to standard error."""
+    """Write what is stored of all executions that have not ended, and all tasks, to standard error."""
     for record in await store.open_executions():
-        print(record, file=sys.stderr)
-        for event in (await store.events(record.execution_id))[-40:]:
-            print("  ", event, file=sys.stderr)
+        events = await store.events(record.execution_id)
+        sys.stderr.write("\n  ".join(map(str, [record, *events[-40:]])) + "\n")
     for task in asyncio.all_tasks():
         task.print_stack(limit=6, file=sys.stderr)
 

@@ -410,9 +410,7 @@ async def test_a_run_that_begins_anew_takes_up_nothing_stored_inside_it(reaches:
         stored = [event for event in stored if event.seq <= opening.seq]
     last = recovered(harness, stored)
     assert await last.run() == "completed", last.execution.error
-    assert last.execution.outputs["a"]["output"].value == {
-        "m": {"output": {"i": {"output": 2}}}
-    }
+    assert last.execution.outputs["a"]["output"].value == {"m": {"output": {"i": {"output": 2}}}}
     assert [each.get("before") for each in opened(last, "a[k]/m")] == [1]
 
 

@@ -103,9 +103,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(
-        "about:blank", description="Always `about:blank`: `exit_code` tells them apart."
-    )
+    type: str = Field("about:blank", description="Always `about:blank`: `code` tells them apart.")
     title: str = Field(description="The code in words.")
     status: int = Field(description="The HTTP status.")
     code: str = Field(description="Stable and machine-readable; branch on it, never on `detail`.")

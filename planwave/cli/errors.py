@@ -85,6 +85,7 @@ def internal_error(error: Exception, hint: str) -> PlanwaveError:
 
 _SETTINGS_OF_LIMITS: Final = "limits are set by PLANWAVE_LIMIT_… or in planwave.toml"
 _COMMAND_LINE: Final = {
+    "already-ended": "planwave fork, planwave retry",
     "call-timeout": _SETTINGS_OF_LIMITS,
     "chunk-timeout": _SETTINGS_OF_LIMITS,
     "first-byte-timeout": _SETTINGS_OF_LIMITS,

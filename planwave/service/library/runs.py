@@ -43,7 +43,7 @@ from planwave.service.executions.parent_results import (
     load_reuse,
 )
 from planwave.service.executions.retry import failed_nodes
-from planwave.service.library.arguments import known_arguments
+from planwave.service.library.arguments import check_text, known_arguments
 from planwave.service.library.event_loops import require_no_loop, running_loop
 from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
@@ -176,6 +176,7 @@ class Run:
             NotFound, Conflict, Gone: The run has no such request, or it is closed. For a stored run
                 that is not loaded yet, all of these are raised when it is awaited.
         """
+        check_text("the id of a request", request_id)
         if any(each.request_id == request_id for each in self._commands):
             raise request_answered(request_id)
         if isinstance(self._source, LoadedRun):

@@ -979,7 +979,7 @@ export type Issue = {
 
 /** A failure (RFC 9457). */
 export type Problem = {
-  /** Always `about:blank`: `exit_code` tells them apart. */
+  /** Always `about:blank`: `code` tells them apart. */
   type?: string;
   /** The code in words. */
   title: string;

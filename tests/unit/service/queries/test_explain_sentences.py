@@ -148,6 +148,12 @@ CASES: dict[str, Case] = {
         "No value arrived at any of its inputs: 'no' was skipped.",
         {"a": result_with(1, "yes")},
     ),
+    "skipped-after-several": case(
+        parse_graph("a b c d", "a.x>b", "a.y>c", "b>d", "c>d"),
+        "d",
+        "No value arrived at any of its inputs: 'b' and 'c' were skipped.",
+        {"a": result_with(1, "yes")},
+    ),
     "required-input": case(
         parse_graph("a b n:picky", "a.no>n.need", "b>n"),
         "n",

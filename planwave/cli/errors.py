@@ -85,7 +85,6 @@ def internal_error(error: Exception, hint: str) -> PlanwaveError:
 
 _SETTINGS_OF_LIMITS: Final = "limits are set by PLANWAVE_LIMIT_… or in planwave.toml"
 _COMMAND_LINE: Final = {
-    "already-ended": "planwave fork, planwave retry",
     "call-timeout": _SETTINGS_OF_LIMITS,
     "chunk-timeout": _SETTINGS_OF_LIMITS,
     "first-byte-timeout": _SETTINGS_OF_LIMITS,
@@ -96,6 +95,7 @@ _COMMAND_LINE: Final = {
     "store-unusable": "--storage or PLANWAVE_STORAGE_DIR",
     "unknown-node-type": "--import MODULE",
     "unknown-provider": "planwave doctor",
+    "unknown-tool": "--import MODULE",
     "template-memory": _SETTINGS_OF_LIMITS,
     "template-timeout": _SETTINGS_OF_LIMITS,
     "template-too-large": _SETTINGS_OF_LIMITS,

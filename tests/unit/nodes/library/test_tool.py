@@ -140,7 +140,8 @@ def test_an_unknown_tool_is_found_with_a_correction() -> None:
     assert found.suggestion is not None
     (found,) = findings(linked(node("one", "cancel", "nothing like it")))
     assert (found.pointer, found.hint) == (
-        "/nodes/0/data/names/1", "there are: cancel, look_up",
+        "/nodes/0/data/names/1", "there are: cancel, look_up; a tool of your own, declared with @planwave.tool(), is known when its "
+        "module is imported; the command line and the service import the node_modules of planwave.toml",
     )  # fmt: skip
     (found,) = Registry(LIBRARY).check(node("n", "x"), linked(node("n", "x")))
     assert "@planwave.tool()" in (found.hint or "")

@@ -573,3 +573,21 @@ def test_a_misspelt_step_of_a_fork_is_named_with_the_closest_one() -> None:
         "'aks.prompt' is not a field of a step",
         "did you mean 'ask'? write NODE.FIELD; the steps are s, ask",
     )
+
+
+def test_a_store_is_opened_once_for_several_runs_and_closed_at_the_end(tmp_path: Path) -> None:
+    for _ in range(2):  # a store that is left open locks its directory
+        with planwave.SqliteStore.open(tmp_path) as store:
+            results = [planwave.run_sync(TEXT, store=store) for _ in range(2)]
+    assert planwave.open(tmp_path, results[0].execution_id).wait().text == "hi"
+
+
+async def test_a_store_is_closed_at_the_end_in_an_event_loop(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError, match="in an event loop write: async with"),
+        planwave.SqliteStore.open(tmp_path),
+    ):
+        pass
+    async with planwave.SqliteStore.open(tmp_path) as store:
+        result = await planwave.run(TEXT, store=store)
+    assert (await planwave.open(tmp_path, result.execution_id)).text == "hi"

@@ -102,7 +102,8 @@ class _Command:
 class Run:
     """One run: await it for its result, iterate over it for its events, or both.
 
-    The events can be read once, from the start; the result can be awaited any number of times. The
+    It is awaitable, not a coroutine: ``asyncio.ensure_future(run)`` makes a task of it. The events can
+    be read once, from the start; the result can be awaited any number of times. The
     run continues while events are being read and does not wait for a slow reader. Leaving the
     iteration early cancels it, and so does cancelling a task that awaits it.
 

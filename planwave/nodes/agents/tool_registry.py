@@ -217,7 +217,7 @@ def _require_valid_options(tool: Tool) -> None:
     what = f"tool {tool.name!r}"
     require_choice(what, "effect", tool.effect, get_args(Effect))
     require_choice(what, "approval", tool.approval, get_args(Approval))
-    seconds: object = tool.timeout_s
+    seconds = cast("object", tool.timeout_s)
     if seconds is not None and not (
         isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0
     ):

@@ -337,6 +337,13 @@ CASES: dict[str, Case] = {
         {"a": suspend},
         until=PAUSED,
     ),
+    "several-sources-behind": case(
+        parse_graph("a b c d", "a>b", "a>c", "b>d", "c>d"),
+        "d",
+        "It waits for 'b' (pending) and 'c' (pending), which wait for 'a' (waiting).",
+        {"a": suspend},
+        until=PAUSED,
+    ),
     "wave": case(
         parse_graph("a b c d", "a>c", "b>d"),
         "c",

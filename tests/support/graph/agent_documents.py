@@ -91,7 +91,7 @@ def _random_call(random: Random, depth: int) -> dict[str, Any]:
     item = f"i{random.getrandbits(64):016x}"
     if depth == 0 and random.random() < 0.25:
         return delegation(item, *_rounds(random, depth + 1))
-    return call(random.choice([*FUNCTIONS, "send", *HTTP_TOOLS]), item)
+    return call(random.choice([*FUNCTIONS, "send", "send", *HTTP_TOOLS]), item)
 
 
 def _calls_in(rounds: Iterable[Sequence[dict[str, Any]]]) -> Iterable[dict[str, Any]]:

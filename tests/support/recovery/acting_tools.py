@@ -8,7 +8,7 @@ import os
 import planwave
 from tests.support.recovery.acts import ACT_LOG, Act, write_act
 
-WORK_S = 0.01
+WORK_S = 0.05
 """How long a tool works after it has acted."""
 
 

@@ -65,8 +65,7 @@ class AgentClient(CrashClient):
 
     def _answer_to(self, request: Any) -> dict[str, Any]:
         kind, actions = request["kind"], request["actions"]
-        if kind == "approval":
-            actions = [*actions, _EDIT]
+        actions = [*actions, _EDIT if kind == "approval" else "run_again"]
         decision = self._order.answers.get(kind) or self._choose.choice(actions)
         if decision == _EDIT:
             return {"decision": "approve", "value": {**request["value"], "text": EDITED}}

@@ -23,7 +23,7 @@ from planwave.settings import Limits, McpServerSettings, Settings
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.agent_documents import random_agents
 from tests.support.recovery.acts import ACT_LOG
-from tests.support.recovery.crash_child import ChildOptions, CrashClient, live
+from tests.support.recovery.crash_child import LONGEST_LIFE_S, ChildOptions, CrashClient, live
 from tests.support.recovery.crash_points import CrashPoint, crash_at
 
 MCP_SERVER = Path(__file__).parents[1] / "mcp" / "acting_server.py"
@@ -99,5 +99,5 @@ async def run_child(order: AgentOptions) -> None:
 
 def main() -> None:
     """Live as ordered in the first argument."""
-    signal.alarm(100)  # a process whose parent is gone does not stay
+    signal.alarm(2 * LONGEST_LIFE_S)  # a process whose parent is gone does not stay
     asyncio.run(run_child(AgentOptions(**json.loads(sys.argv[1]))))

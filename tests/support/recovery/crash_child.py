@@ -387,7 +387,7 @@ async def live(opened: Service, client_type: type[CrashClient], order: ChildOpti
             async with asyncio.timeout(LONGEST_LIFE_S):
                 await client.run()
         except TimeoutError:
-            await write_open_executions(store)
+            await write_open_executions(service._store)
             raise
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     FactWriter().write("left", [repr(task) for task in left])

@@ -288,8 +288,6 @@ class ExecutionState:
             "currentNodeId": self.current_node_id,
             "requests": [request.as_json() for request in self.requests.values()],
         }
-        if self.trigger is not None:
-            told["trigger"] = self.trigger
         if nodes:
             told["nodes"] = [node.as_json() for node in self.nodes.values()]
         return told

@@ -92,8 +92,6 @@ class SnapshotMessage(ResponseModel):
     inputs: dict[str, dict[str, Any]] | None
     options: OptionsDocument | None
     parent: ParentDocument | None
-    trigger: Any = None
-    """What started it; only where something did."""
     approval: PlanApprovalResponse | None
     created_at: str | None
     started_at: str | None

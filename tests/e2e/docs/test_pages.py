@@ -50,7 +50,14 @@ RUN = {
     "docs/semantics.md": {
         '{"nodes": [{"id": "draft", "type": "agent", "description": "Write the mail."},'
     },
+    "docs/triggers.md": {
+        "{",
+        "$ planwave flow save intake intake.json",
+        "[secrets.orders]",
+        '{"cron": "30 7 * * 1-5", "timezone": "Europe/Berlin"}  # at 7:30 from Monday to Friday',
+    },
     "docs/web-ui.md": set[str](),
+    "examples/planwave_trigger_package/README.md": set[str](),
 }
 """The first lines of the blocks that the tests of other pages run, or read where they are settings."""
 NEEDS_A_DOWNLOAD = (
@@ -87,6 +94,10 @@ NOT_RUN = {
         "make web    # build it into planwave/api/web, unless it is up to date": (
             "builds the web UI; the test of the page checks that the targets exist"
         )
+    },
+    "examples/planwave_trigger_package/README.md": {
+        "$ planwave flow save alarms flow.json": "nc is needed; the test of docs/triggers.md runs the "
+        "first two commands, and that of the package sends lines"
     },
 }
 """The first lines of the blocks that no test runs, each with the reason."""

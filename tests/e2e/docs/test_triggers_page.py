@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
+from planwave.graph.checking.checker import read_and_check
+from planwave.nodes.registry import default_registry
 from planwave.settings import Limits, Settings
 from planwave.triggers.registry import LIBRARY
 from tests.support.cli.command_process import isolated_directory
@@ -46,6 +49,13 @@ def test_flow_of_the_page_is_listened_for(tmp_path: Path, monkeypatch: pytest.Mo
     shown = ["show", json.loads(started.stdout)["execution_id"], "--json"]
     document = json.loads(CliRunner().invoke(app, shown, obj=cli_factories()).stdout)
     assert document["node_results"]["shipping"] == "Ship A-18."
+
+
+def test_schedules_of_the_page_can_be_saved() -> None:
+    registry = default_registry()
+    for line in block("python").splitlines():
+        node = {"id": "at", "type": "schedule", "data": ast.literal_eval(line)}
+        assert read_and_check({"nodes": [node], "edges": []}, registry)[1] == []
 
 
 def test_page_names_every_kind_and_existing_settings() -> None:

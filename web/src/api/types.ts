@@ -1659,8 +1659,6 @@ export type SnapshotMessage = {
   inputs: Record<string, Record<string, unknown>> | null;
   options: OptionsDocument | null;
   parent: ParentDocument | null;
-  /** What started it; only where something did. */
-  trigger?: unknown;
   approval: PlanApprovalResponse | null;
   created_at: string | null;
   started_at: string | null;

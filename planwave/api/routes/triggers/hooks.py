@@ -35,6 +35,7 @@ _SAFETY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
 }
 """An answer may hold what strangers wrote; no browser may run it as a page of the service."""
+_ANYTHING: Final = {"description": "What the flow takes and gives."}
 _STARTED: Final = {
     "type": "object",
     "properties": {"execution_id": {"type": "string"}},
@@ -45,7 +46,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
         "description": "The answer of the flow; its status may be another. With `wait`, the result; "
         "with `stream`, events.",
         "content": {
-            "*/*": {"schema": {}},
+            "*/*": {"schema": _ANYTHING},
             _STREAM_TYPE: {"schema": {"type": "string"}, "example": "event: execution.started\n\n"},
         },
     },
@@ -55,7 +56,10 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
             "application/json": {"schema": _STARTED, "example": {"execution_id": EXECUTION_ID}}
         },
     },
-    "default": {"description": "The status that the flow answers with.", "content": {"*/*": {}}},
+    "default": {
+        "description": "The status that the flow answers with.",
+        "content": {"*/*": {"schema": _ANYTHING}},
+    },
 }
 _PARAMETERS: Final = [
     {
@@ -85,7 +89,10 @@ _PARAMETERS: Final = [
         "parameters": _PARAMETERS,
         "requestBody": {
             "required": False,
-            "content": {"application/json": {"schema": {}}, "text/plain": {"schema": {}}},
+            "content": {
+                "application/json": {"schema": _ANYTHING},
+                "text/plain": {"schema": {"type": "string"}},
+            },
         },
     },
 )

@@ -23,6 +23,7 @@ from planwave.api.routes import (
     plans,
     revisions,
 )
+from planwave.api.routes.triggers import bindings
 from planwave.api.schemas import common
 from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
@@ -39,6 +40,7 @@ OURS = [
         execution_commands,
         forks,
         flows,
+        bindings,
         legacy,
         catalog,
     )

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 STARTED: Final = "started"
 """The outcome of a delivery whose execution was started."""
+TEST_PREFIX: Final = "test "
+"""How the keys of test deliveries begin."""
 
 
 class TriggerAdapter:

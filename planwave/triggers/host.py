@@ -13,7 +13,7 @@ from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
-from planwave.triggers.adapter import STARTED, Deliveries, TriggerAdapter
+from planwave.triggers.adapter import STARTED, TEST_PREFIX, Deliveries, TriggerAdapter
 from planwave.triggers.registry import installed_adapters
 from planwave.triggers.webhooks import WEBHOOK, Webhooks
 
@@ -150,7 +150,9 @@ class TriggerHost:
                 hint="change the flow, or delete the trigger",
             )
         values = adapter.test_values(trigger, value)
-        claim = await self._service.claim_delivery(trigger_id, f"test {delivery_id or new_id()}")
+        claim = await self._service.claim_delivery(
+            trigger_id, f"{TEST_PREFIX}{delivery_id or new_id()}"
+        )
         record = await self._service.start_triggered(trigger, values, claim)
         await self._service.settle_delivery(trigger_id, claim.key, STARTED, note="a test delivery")
         return record

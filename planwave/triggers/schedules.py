@@ -11,7 +11,7 @@ from planwave.cron import Schedule, due_times, next_times, read_schedule
 from planwave.errors import Conflict, NotFound
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
-from planwave.triggers.adapter import STARTED, Deliveries, TriggerAdapter
+from planwave.triggers.adapter import STARTED, TEST_PREFIX, Deliveries, TriggerAdapter
 
 SCHEDULE: Final = "schedule"
 SKIPPED: Final = "skipped"
@@ -117,10 +117,10 @@ class Schedules(TriggerAdapter):
 
 
 async def running_execution(service: Service, trigger_id: str) -> str | None:
-    """Return the last execution that a trigger started, if it has not ended."""
+    """Return the last execution that a trigger started, but for tests, if it has not ended."""
     found = await service.deliveries([trigger_id])
     for each in found.get(trigger_id, ()):
-        if each.outcome == STARTED:
+        if each.outcome == STARTED and not each.key.startswith(TEST_PREFIX):
             try:
                 record = await service.execution(each.execution_id)
             except NotFound:  # it was deleted, so it had ended

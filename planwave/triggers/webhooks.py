@@ -135,18 +135,13 @@ class Webhooks(TriggerAdapter):
             Conflict: ``request-under-way``: the first delivery takes long.
             QueueFull, ShuttingDown, StoreError: Nothing was started.
         """
-        try:
-            values = self._values(trigger, request, self._payload(trigger, request))
-        except InputError as error:
-            await self._record_rejection(trigger, error.message)
-            raise
         place = trigger.trigger_id, _delivery_key(trigger, request)
         while (first := self._under_way.get(place)) is not None:
             if (answer := await _first_answer(first)) is not None:
                 return answer._replace(is_repeated=True)
         first = self._under_way[place] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self._process(trigger, request, values, place[1], left)
+            answer = await self._process(trigger, request, place[1], left)
             first.set_result(answer)
             return answer
         finally:
@@ -211,38 +206,48 @@ class Webhooks(TriggerAdapter):
         self,
         trigger: Trigger,
         request: WebhookRequest,
-        values: dict[str, Any],
         key: str,
         left: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
         claim = await self.service.claim_delivery(trigger.trigger_id, key)
         if claim.outcome is not None and claim.reply is not None:
             return stored_answer(claim.reply)
-        await self._start(trigger, values, claim)
+        await self._start(trigger, request, claim)
         answer = await self._answer(trigger, request, claim.execution_id, left)
         await self.service.settle_delivery(
             trigger.trigger_id, key, STARTED, reply=answer.serialize()
         )
         return answer
 
-    async def _start(self, trigger: Trigger, values: dict[str, Any], claim: DeliveryRecord) -> None:
+    async def _start(
+        self, trigger: Trigger, request: WebhookRequest, claim: DeliveryRecord
+    ) -> None:
         """Start the execution of a delivery, or forget the delivery.
 
         Raises:
+            InputError: ``invalid-json``, ``invalid-payload``.
             QueueFull, ShuttingDown, StoreError: Nothing was started.
             PlanwaveError: ``execution-not-started``: the flow cannot run here.
         """
         try:
+            values = self._values(trigger, request, self._payload(trigger, request))
+        except InputError as error:
+            await self._reject(trigger, claim, error.message)
+            raise
+        try:
             await self.service.start_triggered(trigger, values, claim)
-        except PlanwaveError as error:
-            await self.service.release_delivery(trigger.trigger_id, claim.key)
-            if isinstance(error, TooManyRequests) or not isinstance(error, InputError):
+        except InputError as error:
+            if isinstance(error, TooManyRequests):
+                await self.service.release_delivery(trigger.trigger_id, claim.key)
                 raise
             _log.warning("webhook %s started nothing: %s", trigger.trigger_id, error)
-            await self._record_rejection(trigger, error.message)
+            await self._reject(trigger, claim, error.message)
             # What is wrong with the flow is for the people who run it.
             message = "the request started nothing"
             raise PlanwaveError(message, code="execution-not-started") from error
+        except PlanwaveError:
+            await self.service.release_delivery(trigger.trigger_id, claim.key)
+            raise
 
     async def _answer(
         self,
@@ -286,7 +291,9 @@ class Webhooks(TriggerAdapter):
         with suppress(Conflict):
             await self.service.cancel(execution_id, "the sender of the webhook left")
 
-    async def _record_rejection(self, trigger: Trigger, note: str) -> None:
+    async def _reject(self, trigger: Trigger, claim: DeliveryRecord, note: str) -> None:
+        """Forget a delivery, which may come again, and list that one was rejected."""
+        await self.service.release_delivery(trigger.trigger_id, claim.key)
         key = new_id()
         await self.service.claim_delivery(trigger.trigger_id, key)
         await self.service.settle_delivery(trigger.trigger_id, key, _REJECTED, note=note)

@@ -43,14 +43,24 @@ def test_the_variable_of_a_secret_is_a_known_one() -> None:
 
 @pytest.mark.parametrize(
     "table",
-    ["[secrets.crm]\nenv = 'X'", "[secrets.crm]\nenv = 'X'\nhosts = []", "[secrets.'a b']\nenv='X'",
+    ["[secrets.crm]\nhosts = ['x']", "[secrets.'a b']\nenv='X'",
      "[secrets.crm]\nenv = 'X'\nhosts = ['https://x/']", "[secrets.crm]\nvalue = 'X'\nhosts = ['x']"],
 )  # fmt: skip
-def test_a_secret_needs_a_variable_and_hosts(tmp_path: Path, table: str) -> None:
+def test_a_secret_needs_a_variable_and_names_hosts_where_it_is_sent(
+    tmp_path: Path, table: str
+) -> None:
     file = tmp_path / "planwave.toml"
     file.write_text(table, "utf-8")
     with pytest.raises(InputError):
         load_settings(file)
+
+
+@pytest.mark.parametrize("hosts", ["", "hosts = []"])
+def test_a_secret_without_hosts_is_sent_nowhere(tmp_path: Path, hosts: str) -> None:
+    file = tmp_path / "planwave.toml"
+    file.write_text(f"[secrets.hook]\nenv = 'X'\n{hosts}", "utf-8")
+    (found,) = read_secrets(load_settings(file), {"X": "value"}).values()
+    assert not found.may_be_sent_to("https://example.com/")
 
 
 @pytest.mark.parametrize(

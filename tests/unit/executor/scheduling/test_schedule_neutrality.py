@@ -16,7 +16,9 @@ from tests.support.engine.generic_nodes import GenericCatalog
 ROOT = Path(planwave.__file__).parent
 PACKAGES = ("executor", "graph")
 FILES = sorted(file for name in PACKAGES for file in (ROOT / name).rglob("*.py"))
-NOTIONS = re.compile(r"(?<![a-z])(chat|agent|tool|llm|prompt)(?![a-z])", re.IGNORECASE)
+NOTIONS = re.compile(
+    r"(?<![a-z])(chat|agent|tool|llm|prompt|webhook|cron|sse)(?![a-z])", re.IGNORECASE
+)
 OPAQUE = {"chat_id", "_chat_id", "user_prompt"}
 """Names of DESIGN §5 and §3 that pass through unread: the opaque context field, the plan's goal."""
 MODEL = ROOT / "graph" / "model.py"
@@ -25,6 +27,7 @@ OTHER_MEANINGS = {
     ("planwave.executor.driver.publisher", "text"): "the kind of a delta",
     ("planwave.executor.scheduling.waves", "number"): "a slot of a class",
     ("planwave.executor.state", "number"): "a slot of a class",
+    ("planwave.executor.state", "schedule"): "a slot of a class",
     ("planwave.graph.checking.checker", "start"): "a diagnostic's code",
     ("planwave.graph.checking.edges", "input"): "a word of a sentence",
     ("planwave.graph.checking.edges", "output"): "a word of a sentence",
@@ -91,7 +94,7 @@ def test_the_checks_below_have_files_and_types() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_the_engine_uses_no_term_of_language_models(path: Path) -> None:
+def test_the_engine_uses_no_term_of_language_models_and_triggers(path: Path) -> None:
     found = [
         (line, word) for line, word in words_of(path) if NOTIONS.search(word) and word not in OPAQUE
     ]

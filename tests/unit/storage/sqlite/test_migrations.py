@@ -10,6 +10,8 @@ from planwave.storage.sqlite.store import SqliteStore
 AT = "2026-01-01T00:00:00.000000Z"
 
 VERSION_2 = """
+DROP TABLE deliveries;
+DROP TABLE triggers;
 DROP TABLE answered_requests;
 DROP TABLE plan_revisions;
 ALTER TABLE plans DROP COLUMN edits;

@@ -379,6 +379,19 @@ async def test_repeated_delivery_gets_the_first_answer() -> None:
         assert len(await executions(calls)) == 2
 
 
+async def test_first_answer_stays_where_the_flow_wants_other_bodies_now() -> None:
+    async with hook_service() as calls:
+        hook = await listening(calls, hook_flow(REPLY))
+        first = await send(calls, hook, 1, message_id="m")
+        (listed,) = (await calls.get_json("/api/triggers"))["triggers"]
+        strict = hook_flow(REPLY, bodySchema={"type": "object"})
+        await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": strict})
+        assert (await send(calls, hook, 1, message_id="m")).text == first.text
+        assert (await send(calls, hook, 1, message_id="n")).status_code == 422
+        await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": hook_flow(REPLY)})
+        assert (await send(calls, hook, 1, message_id="n")).status_code == 201
+
+
 async def test_delivery_that_comes_again_while_it_is_processed_waits_for_the_answer() -> None:
     held = HeldNode()
     async with hook_service(types=[held]) as calls:

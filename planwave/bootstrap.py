@@ -67,11 +67,11 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     mcp = open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer)
-    secrets = open_secrets(settings)
+    secrets, outbound = open_secrets(settings), open_outbound(settings)
     planner = open_planner(settings, models, providers, catalogue)
     services = partial(
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
-        planner=planner, limits=limits, outbound=open_outbound(settings), mcp=mcp,
+        planner=planner, limits=limits, outbound=outbound, mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
         recorder=lending, secrets=secrets,
     )  # fmt: skip
@@ -95,6 +95,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         require_approval=settings.require_approval,
         tracer=tracer,
         mcp_servers=mcp.kinds,
+        outbound=outbound,
         secrets=secrets,
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.errors import LimitExceeded, OutboundError, PlanwaveError
 from planwave.outbound.body import read_body
@@ -74,6 +74,20 @@ class OutboundResponse:
     body: bytes
 
 
+class OutboundStream(NamedTuple):
+    """A response whose body is read while it comes.
+
+    Attributes:
+        status: The HTTP status.
+        headers: Its headers in lower case.
+        chunks: The body.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncGenerator[bytes]
+
+
 class OutboundClient:
     """The client for URLs that users and models choose.
 
@@ -125,16 +139,68 @@ class OutboundClient:
                 ``host-unreachable``, ``fetch-timeout``, ``invalid-response``.
             LimitExceeded: ``fetch_bytes`` or ``fetch_redirects``.
         """
+        check_headers(headers or {})
+        target = parse_url(url, params)
+        with self._reported_errors(shown_url(target)):
+            async with asyncio.timeout(self._limits.total_s), self._http() as http:
+                request = http.build_request(method, target, headers=headers, content=content)
+                response = await self._follow(http, request)
+                try:
+                    return await self._read(response)
+                finally:
+                    await response.aclose()
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, *, headers: Mapping[str, str] | None = None, silence_s: float
+    ) -> AsyncGenerator[OutboundStream]:
+        """Open a ``GET`` request whose body is read while it comes, without a limit of time and size.
+
+        Args:
+            url: An ``http`` or ``https`` URL.
+            headers: Headers to add.
+            silence_s: How long the body may send nothing.
+
+        Raises:
+            OutboundError, LimitExceeded: As :meth:`request`; also while the body is read.
+        """
+        check_headers(headers or {})
+        target = parse_url(url, None)
+        shown = shown_url(target)
+        async with self._http() as http:
+            with self._reported_errors(shown):
+                own = {"Accept-Encoding": "identity", **(headers or {})}
+                async with asyncio.timeout(self._limits.total_s):
+                    response = await self._follow(
+                        http, http.build_request("GET", target, headers=own)
+                    )
+            try:
+                found = {name: response.headers[name] for name in response.headers}
+                chunks = self._chunks(response, shown, silence_s)
+                yield OutboundStream(response.status_code, found, chunks)
+            finally:
+                await response.aclose()
+
+    async def _chunks(
+        self, response: httpx2.Response, shown: str, silence_s: float
+    ) -> AsyncGenerator[bytes]:
+        pieces = response.aiter_raw()
+        while True:
+            with self._reported_errors(shown):
+                async with asyncio.timeout(silence_s):
+                    piece = await anext(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+    @contextmanager
+    def _reported_errors(self, shown: str) -> Generator[None]:
+        """Raise the errors of the HTTP library as those of this module."""
         # Lazy: test_importing_the_node_library_loads_no_sdk
         import httpx2
 
-        check_headers(headers or {})
-        target = parse_url(url, params)
-        shown = shown_url(target)
         try:
-            async with asyncio.timeout(self._limits.total_s), self._http() as http:
-                request = http.build_request(method, target, headers=headers, content=content)
-                return await self._follow(http, request)
+            yield
         except PlanwaveError:
             raise
         except (TimeoutError, httpx2.TimeoutException) as error:
@@ -167,15 +233,16 @@ class OutboundClient:
         ) as http:
             yield http
 
-    async def _follow(self, http: httpx2.AsyncClient, request: httpx2.Request) -> OutboundResponse:
-        """Send a request, and those that its redirects lead to; the transport vets each."""
+    async def _follow(self, http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+        """Send a request, and those that its redirects lead to; the transport vets each.
+
+        The body of the response is not read yet; the caller closes it.
+        """
         for _ in range(self._limits.redirects + 1):
             response = await http.send(request, stream=True)
-            try:
-                if not response.has_redirect_location:
-                    return await self._read(response)
-            finally:
-                await response.aclose()
+            if not response.has_redirect_location:
+                return response
+            await response.aclose()
             following = response.next_request
             if following is None:
                 raise OutboundError(

@@ -13,6 +13,7 @@ from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
+from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallReport, Providers
 from planwave.settings import Limits
 from planwave.storage.records import Store
@@ -121,6 +122,7 @@ class ServiceDependencies:
         require_approval: Whether every execution waits for the approval of its plan.
         tracer: Makes spans of executions; None makes none.
         mcp_servers: How each MCP server is reached, by name.
+        outbound: The client for URLs of triggers; None without.
         secrets: The operator's secrets that have a value, by name.
     """
 
@@ -139,6 +141,7 @@ class ServiceDependencies:
     require_approval: bool = False
     tracer: Tracer | None = None
     mcp_servers: Mapping[str, str] = field(default_factory=dict[str, str])
+    outbound: OutboundClient | None = None
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
 
     def timestamp(self) -> str:

@@ -11,7 +11,7 @@ the same methods::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
@@ -33,6 +33,7 @@ from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
 from planwave.service.streaming.subscriptions import StreamingService
+from planwave.service.triggers.event_streams import StreamEvent, no_outbound, read_event_stream
 from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
@@ -191,6 +192,19 @@ class Service:
     def now(self) -> datetime:
         """Return the present UTC time."""
         return self._dependencies.now().astimezone(UTC)
+
+    def read_event_stream(
+        self, url: str, headers: Mapping[str, str], last_id: str
+    ) -> AsyncGenerator[StreamEvent]:
+        """Yield the events of a stream of another service; see ``read_event_stream``.
+
+        Raises:
+            PlanwaveError: ``no-outbound``: this service sends no requests.
+        """
+        if self._dependencies.outbound is None:
+            raise no_outbound()
+        most = self.limits.fetch_bytes
+        return read_event_stream(self._dependencies.outbound, url, headers, last_id, most)
 
     @property
     def limits(self) -> Limits:

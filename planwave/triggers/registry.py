@@ -10,12 +10,13 @@ from typing import Any, Final, cast
 
 from planwave.triggers.adapter import TriggerAdapter
 from planwave.triggers.schedules import Schedules
+from planwave.triggers.sse_source import SseSources
 from planwave.triggers.webhooks import Webhooks
 
 _log = logging.getLogger(__name__)
 
 ENTRY_POINTS: Final = "planwave.triggers"
-LIBRARY: Final[tuple[type[TriggerAdapter], ...]] = (Webhooks, Schedules)
+LIBRARY: Final[tuple[type[TriggerAdapter], ...]] = (Webhooks, Schedules, SseSources)
 
 
 @cache

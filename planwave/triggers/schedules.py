@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from planwave.cron import Schedule, due_times, next_times, read_schedule
 from planwave.errors import Conflict, NotFound
-from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
-from planwave.triggers.adapter import STARTED, TEST_PREFIX, Deliveries, TriggerAdapter
+from planwave.triggers.adapter import Deliveries, TriggerAdapter
+from planwave.triggers.running import running_executions
 
 SCHEDULE: Final = "schedule"
 SKIPPED: Final = "skipped"
@@ -21,7 +21,6 @@ _MOST_COUNTED: Final = 10_000
 """Missed times that are counted; of more, it is said that there were at least so many."""
 _LONGEST_SLEEP_S: Final = 30.0
 """The timer of the event loop does not follow the clock: it is read again after so long at most."""
-_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
 class Schedules(TriggerAdapter):
@@ -92,9 +91,10 @@ class Schedules(TriggerAdapter):
 
     async def _may_start(self, trigger: Trigger, deliveries: Deliveries, slot: datetime) -> bool:
         """Return whether a time starts an execution although the one before may still run."""
-        running = await running_execution(self.service, trigger.trigger_id)
-        if running is None:
+        found = await running_executions(self.service, trigger.trigger_id)
+        if not found:
             return True
+        running = found[0]
         match trigger.data.overlap:
             case "cancel_previous":
                 try:
@@ -114,19 +114,6 @@ class Schedules(TriggerAdapter):
     async def _sleep_until(self, moment: datetime) -> None:
         left_s = (moment - self.service.now()).total_seconds()
         await asyncio.sleep(min(max(left_s, 0.0), _LONGEST_SLEEP_S))
-
-
-async def running_execution(service: Service, trigger_id: str) -> str | None:
-    """Return the last execution that a trigger started, but for tests, if it has not ended."""
-    found = await service.deliveries([trigger_id])
-    for each in found.get(trigger_id, ()):
-        if each.outcome == STARTED and not each.key.startswith(TEST_PREFIX):
-            try:
-                record = await service.execution(each.execution_id)
-            except NotFound:  # it was deleted, so it had ended
-                return None
-            return None if record.status in _ENDED else each.execution_id
-    return None
 
 
 def _schedule_of(trigger: Trigger, now: datetime) -> Schedule:

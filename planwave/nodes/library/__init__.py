@@ -25,6 +25,7 @@ from planwave.nodes.library.parser import Parser
 from planwave.nodes.library.planner import PlannerNode
 from planwave.nodes.library.schedule import ScheduleNode
 from planwave.nodes.library.send_message import SendMessage
+from planwave.nodes.library.sse import Sse
 from planwave.nodes.library.start import Start
 from planwave.nodes.library.switch import Switch
 from planwave.nodes.library.text import Text
@@ -45,6 +46,7 @@ LIBRARY: tuple[type[BaseNode], ...] = (
     Webhook,
     WebhookReply,
     ScheduleNode,
+    Sse,
     Chat,
     Agent,
     Llm,

@@ -139,6 +139,10 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "toolset": {"clerk.output": "[m t=None] The order 1042 is on its way."},
     "tool_approval": {"create_ticket.output": {"decision": "approve", "note": ""}},
     "transform": {"order.output": {"who": "ADA", "total": 12}},
+    "sse": {
+        "prices.output": {"event": None, "id": None, "data": None},
+        "note.output": "New: ",
+    },
     "schedule": {
         "morning.output": {
             "slot": None,

@@ -1,0 +1,117 @@
+"""Streams of server-sent events of other services, read through the guarded client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from planwave.errors import LimitExceeded, OutboundError, PlanwaveError
+
+if TYPE_CHECKING:
+    from planwave.outbound.client import OutboundClient
+
+_TYPE: Final = "text/event-stream"
+SILENCE_S: Final = 300.0
+"""How long a stream may send nothing, not even a comment, before the connection counts as lost."""
+
+
+class StreamEvent(NamedTuple):
+    """One event; ``id`` is the last one that the stream gave, "" for none."""
+
+    event: str
+    data: str
+    id: str
+
+
+class EventStreamEnded(OutboundError):
+    """The service says that nothing more comes, and asks not to connect again (204)."""
+
+
+class StreamParser:
+    """A parser of server-sent events (WHATWG HTML, section 9.2).
+
+    Args:
+        last_id: The last id before the connection.
+        max_bytes: The limit ``fetch_bytes`` for one event.
+    """
+
+    def __init__(self, last_id: str, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._rest = b""
+        self._id = last_id
+        self._event = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
+        """Yield the events that a chunk completes.
+
+        Raises:
+            LimitExceeded: An event is larger than ``fetch_bytes``.
+        """
+        self._size += len(chunk)
+        *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
+        for line in lines:
+            found = self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
+            if found is not None:
+                self._size = 0
+                yield found
+        if self._size > self._max_bytes:
+            raise LimitExceeded("fetch_bytes", self._max_bytes, self._size, what="an event")
+
+    def _line(self, line: str) -> StreamEvent | None:
+        if not line:
+            data, self._data = self._data, []
+            name, self._event = self._event, ""
+            return StreamEvent(name or "message", "\n".join(data), self._id) if data else None
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._event = value
+        elif field == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+
+async def read_event_stream(
+    outbound: OutboundClient,
+    url: str,
+    headers: Mapping[str, str],
+    last_id: str,
+    max_bytes: int,
+) -> AsyncGenerator[StreamEvent]:
+    """Yield the events of a stream after one of them, until the connection ends.
+
+    Raises:
+        EventStreamEnded: Nothing more comes.
+        OutboundError, LimitExceeded: The stream cannot be read, or the connection broke off.
+    """
+    own = {**headers, "Accept": _TYPE, "Cache-Control": "no-store"}
+    if last_id and last_id.isascii() and last_id.isprintable():
+        own["Last-Event-ID"] = last_id
+    async with outbound.stream(url, headers=own, silence_s=SILENCE_S) as response:
+        _check(response.status, response.headers)
+        parser = StreamParser(last_id, max_bytes)
+        async with aclosing(response.chunks) as chunks:
+            async for chunk in chunks:
+                for event in parser.feed(chunk):
+                    yield event
+
+
+def _check(status: int, headers: Mapping[str, str]) -> None:
+    if status == 204:
+        raise EventStreamEnded("the stream has ended, and asks not to come back", retryable=False)
+    kind = headers.get("content-type", "").split(";")[0].strip().lower()
+    if status != 200 or kind != _TYPE:
+        raise OutboundError(
+            f"it answered {status} {kind or 'without a type'}, not a stream of events",
+            code="invalid-response",
+        )
+
+
+def no_outbound() -> PlanwaveError:
+    """Return the error where the service has no client for URLs."""
+    return PlanwaveError("this service sends no requests", code="no-outbound")

@@ -1,0 +1,121 @@
+"""Streams of events as triggers, from a real server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from planwave.outbound.client import OutboundClient
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.triggers import sse_source
+from planwave.triggers.host import TriggerHost
+from planwave.triggers.sse_source import SseSources
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.polling import until
+from tests.support.service.dependencies import dependencies
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+GONE = b"HTTP/1.1 204 No Content\r\n\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+
+
+class Source:
+    """A server of streams: each connection gets the next of some answers, and is closed."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.requests: list[str] = []
+        self.address = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.requests.append(head.decode().lower())
+            writer.write(self._answers.pop(0) if self._answers else GONE)
+            await writer.drain()
+        writer.close()
+
+    @property
+    def last_ids(self) -> list[str]:
+        """The ``Last-Event-ID`` of each request, "" for none."""
+        found = [head.partition("last-event-id: ")[2] for head in self.requests]
+        return [each.partition("\r\n")[0] for each in found]
+
+
+@asynccontextmanager
+async def listening(
+    source: Source, node: dict[str, Any] | None = None, types: Any = (), **data: Any
+) -> AsyncIterator[Service]:
+    server = await asyncio.start_server(source.serve, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    echo = node or {"id": "echo", "type": "text", "data": {"text": "{{ input.data }}"}}
+    stream = {"id": "in", "type": "sse", "data": {"url": f"http://{address}/s?k=1", **data}}
+    edge = {"source": "in", "target": "echo", "data": {"channel": "flow"}}
+    outbound = OutboundClient([address])
+    async with (
+        server,
+        Service(dependencies(outbound=outbound, types=types)) as service,
+        TriggerHost(service, Settings(), [SseSources]) as host,
+    ):
+        flow = await service.create_flow("F", graph={"nodes": [stream, echo], "edges": [edge]})
+        await host.create(flow.flow_id)
+        yield service
+
+
+async def started(service: Service) -> list[Any]:
+    """Return what executions were started with, in order."""
+    records = await service.executions()
+    firsts = [(await service.events(each.execution_id, limit=1))[0] for each in records]
+    return [each.data["inputs"]["in"]["output"] for each in firsts[::-1]]
+
+
+async def test_each_event_starts_an_execution_and_the_last_id_comes_back(monkeypatch: Any) -> None:
+    monkeypatch.setattr(sse_source, "_FIRST_BACKOFF_S", 0.0)
+    source = Source(
+        STREAM + b': hello\r\nid: 1\r\nevent: price\r\ndata: {"a":\r\ndata: 1}\r\n\r\n',
+        BUSY,
+        STREAM + b"id: 1\nevent: price\ndata: again\n\nid: 2\ndata: no json\n\nid: 3\n\n",
+    )
+    async with listening(source, maxParallel=5) as service:
+        await until(lambda: len(source.requests) == 4)
+        assert await started(service) == [
+            {"event": "price", "id": "1", "data": {"a": 1}},
+            {"event": "message", "id": "2", "data": "no json"},
+        ]
+        assert source.last_ids == ["", "1", "1", "2"]
+
+
+async def test_only_chosen_events_start_executions() -> None:
+    source = Source(STREAM + b"event: a\ndata: 1\n\nevent: b\ndata: 2\n\n")
+    async with listening(source, events=["b"]) as service:
+        found: list[Any] = []
+        while not found:
+            found = await started(service)
+        assert found == [{"event": "b", "id": "", "data": 2}]
+
+
+async def test_so_many_run_at_once_and_the_stream_waits() -> None:
+    held = HeldNode()
+    node = {"id": "echo", "type": "held"}
+    source = Source(STREAM + b"id: 1\ndata: 1\n\nid: 2\ndata: 2\n\n")
+    async with listening(source, node, [held]) as service:
+        await held.started.wait()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(await started(service)) == 1
+        held.release.set()
+        found: list[Any] = []
+        while len(found) < 2:
+            found = await started(service)
+
+
+async def test_address_that_is_not_allowed_starts_nothing(caplog: Any) -> None:
+    source = Source(STREAM + b"data: 1\n\n")
+    async with listening(source, url="http://169.254.169.254/") as service:
+        await until(lambda: caplog.records)
+        assert "169.254.169.254" in caplog.text
+        assert await started(service) == []
+        assert source.requests == []

@@ -72,6 +72,14 @@ async def started(service: Service) -> list[Any]:
     return [each.data["inputs"]["in"]["output"] for each in firsts[::-1]]
 
 
+async def started_at_least(service: Service, count: int) -> list[Any]:
+    """Wait for so many executions; return what they were started with."""
+    async with asyncio.timeout(60):
+        while len(found := await started(service)) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    return found
+
+
 async def test_each_event_starts_an_execution_and_the_last_id_comes_back(monkeypatch: Any) -> None:
     monkeypatch.setattr(sse_source, "_FIRST_BACKOFF_S", 0.0)
     source = Source(
@@ -91,10 +99,7 @@ async def test_each_event_starts_an_execution_and_the_last_id_comes_back(monkeyp
 async def test_only_chosen_events_start_executions() -> None:
     source = Source(STREAM + b"event: a\ndata: 1\n\nevent: b\ndata: 2\n\n")
     async with listening(source, events=["b"]) as service:
-        found: list[Any] = []
-        while not found:
-            found = await started(service)
-        assert found == [{"event": "b", "id": "", "data": 2}]
+        assert await started_at_least(service, 1) == [{"event": "b", "id": "", "data": 2}]
 
 
 async def test_so_many_run_at_once_and_the_stream_waits() -> None:
@@ -107,9 +112,7 @@ async def test_so_many_run_at_once_and_the_stream_waits() -> None:
             await asyncio.sleep(0)
         assert len(await started(service)) == 1
         held.release.set()
-        found: list[Any] = []
-        while len(found) < 2:
-            found = await started(service)
+        await started_at_least(service, 2)
 
 
 async def test_address_that_is_not_allowed_starts_nothing(caplog: Any) -> None:

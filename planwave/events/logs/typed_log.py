@@ -40,6 +40,7 @@ _LOGGED_EVENTS: Final = frozenset(
     {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
 )
 """Node events that are logged under their own type."""
+_CALL_ENDS: Final = frozenset({"subagent_call_end", "subagent_call_error"})
 _ANSWERED: Final = "answered"
 """Reason of an ``execution.resumed`` that needs no entry: ``node.answered`` has one."""
 
@@ -69,15 +70,17 @@ class LogEntry(NamedTuple):
 class TypedLog:
     """Converts events to entries, one event at a time.
 
-    The log keeps the nodes' names, the nodes that have prompted a model, and the requests that are timers.
+    The log keeps the nodes' names, the nodes that have prompted a model, the requests that are timers, and
+    the calls that have ended.
     """
 
-    __slots__ = ("_prompted", "_timers", "_titles")
+    __slots__ = ("_ended_calls", "_prompted", "_timers", "_titles")
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._prompted: set[str] = set()
         self._timers: set[str] = set()
+        self._ended_calls: set[tuple[str | None, int | None, str]] = set()
 
     def entry_for(self, event: Event) -> LogEntry | None:
         """Return the entry of an event, None for an event that is not logged."""
@@ -137,9 +140,18 @@ class TypedLog:
             return _entry(event, "start_prompt", to_text(fields.get("prompt")))
         if kind == MESSAGE:
             return _entry(event, MESSAGE, message_text(said))
-        if kind in _LOGGED_EVENTS:
-            return _entry(event, kind, to_text(fields.get("message", said)))
-        return None
+        if kind not in _LOGGED_EVENTS or self._is_repeated(event, kind, fields):
+            return None
+        return _entry(event, kind, _call_text(fields) or to_text(fields.get("message", said)))
+
+    def _is_repeated(self, event: NodeEmitted, kind: str, call: Mapping[str, Any]) -> bool:
+        """Return whether an attempt that was entered again reports the end of a call once more."""
+        if kind not in _CALL_ENDS or "call_id" not in call:
+            return False
+        key = (event.path, event.attempt, str(call["call_id"]))
+        is_known = key in self._ended_calls
+        self._ended_calls.add(key)
+        return is_known
 
 
 def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
@@ -150,6 +162,18 @@ def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
 
 def _entry(event: Event, kind: str, content: str) -> LogEntry:
     return LogEntry(event.seq, event.at, event.path or SYSTEM, kind, content)
+
+
+def _call_text(call: Mapping[str, Any]) -> str:
+    """Return a call of an agent as text: its name with its arguments, its result or its error."""
+    if "name" not in call:
+        return ""
+    if "error" in call:
+        return f"{call['name']}: {error_message(call['error'])}"
+    given = call.get("result", call.get("arguments"))
+    if "result" not in call and isinstance(given, dict) and len(cast("dict[str, Any]", given)) == 1:
+        (given,) = cast("dict[str, Any]", given).values()  # such as the task of an agent
+    return f"{call['name']}: {to_text(given)}"
 
 
 def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:

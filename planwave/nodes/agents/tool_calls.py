@@ -284,6 +284,7 @@ class ToolCalls:
             "parent_call_id": self._delegation.call_id,
             "name": call.name,
             "kind": "tool" if tool is None else tool.kind,
+            "node_id": None if tool is None else tool.node_id,
             "path": self._context.path,
             "depth": self._delegation.depth,
         }

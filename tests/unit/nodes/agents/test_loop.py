@@ -41,7 +41,8 @@ async def test_result_of_a_call_goes_back_to_the_model() -> None:
     assert requests[1].messages[2].tool_call_id == "c1"
     start, end = run.events("tool_call_start", "tool_call_end")
     about = {
-        "call_id": "c1", "parent_call_id": None, "name": "add", "kind": "tool", "path": "a", "depth": 0
+        "call_id": "c1", "parent_call_id": None, "name": "add", "kind": "tool", "node_id": "kit",
+        "path": "a", "depth": 0,
     }  # fmt: skip
     assert start == ("tool_call_start", {**about, "arguments": {"x": 2, "y": 3}})
     assert end[1].pop("duration_s") >= 0

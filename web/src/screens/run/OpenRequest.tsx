@@ -23,7 +23,7 @@ export function OpenRequest(props: OpenRequestProps) {
   const fields = { ...asked, actions: asked.actions.filter((action) => action !== without) };
   const left = fields.deadline === null ? null : (fields.deadline - now) / 1000;
   return (
-    <section aria-label="Waiting for you">
+    <section aria-label={fields.tool ? `Waiting for you: ${fields.tool.name}` : "Waiting for you"}>
       {left !== null && (
         <p className={styles.left}>
           {left > 0 ? `${formatClock(left)} left` : "The time is over"}

@@ -1,5 +1,7 @@
+import { callerInside, isQuestion } from "@/stream/calls";
 import type { NodeState, RunState, Span as StateSpan } from "@/stream/runState";
 import { formatAmount, formatClock, formatDuration } from "@/ui/format";
+import { type CallRow, callRows } from "./callRows";
 import { criticalPath } from "./criticalPath";
 import type { Folds } from "./folding";
 import { type EarlierTimes, forecastSpans, NO_TIMES } from "./forecast";
@@ -24,7 +26,9 @@ export function timelineRows(
   const rows: TimelineRow[] = [];
   const add = (node: NodeState, depth: number) => {
     const nested = children.get(node.path) ?? [];
-    const isFolded = nested.length > 0 ? folds.get(node.path) === false : undefined;
+    const calls = callRows(run, node, depth + 1, { zero, now });
+    const isFolded =
+      nested.length > 0 || calls.length > 0 ? folds.get(node.path) === false : undefined;
     const ahead = expected.get(node.path);
     rows.push({
       path: node.path,
@@ -36,7 +40,12 @@ export function timelineRows(
       label: ahead ? `about ${formatDuration(ahead.to - ahead.from)}` : labelOf(node, now),
       isCritical: critical.has(node.path),
     });
-    if (!isFolded) for (const child of byRound(nested)) add(child, depth + 1);
+    if (isFolded) return;
+    for (const { row, steps } of withSteps(calls, nested)) {
+      rows.push(row);
+      for (const step of byStart(steps)) add(step, depth + 2);
+    }
+    for (const child of byRound(outsideCalls(calls, nested))) add(child, depth + 1);
   };
   const top = [...run.nodes.values()].filter((node) => node.prefix === "" && hasTime(node));
   for (const node of byStart(top)) add(node, 0);
@@ -61,6 +70,19 @@ function byStart(nodes: readonly NodeState[]): NodeState[] {
   return [...nodes].sort((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
 }
 
+/** Calls with the steps that ran inside them. */
+function withSteps(calls: readonly CallRow[], nested: readonly NodeState[]) {
+  return calls.map(({ row, runPrefix }) => ({
+    row,
+    steps: nested.filter((child) => child.prefix === runPrefix),
+  }));
+}
+
+function outsideCalls(calls: readonly CallRow[], nested: readonly NodeState[]): NodeState[] {
+  const ofCalls = new Set(calls.map((call) => call.runPrefix));
+  return nested.filter((child) => !ofCalls.has(child.prefix));
+}
+
 /** Steps of the same round stand together. */
 function byRound(nodes: readonly NodeState[]): NodeState[] {
   return byStart(nodes).sort((a, b) => roundOf(a) - roundOf(b));
@@ -70,7 +92,8 @@ function nestedBelow(run: RunState): Map<string, NodeState[]> {
   const children = new Map<string, NodeState[]>();
   for (const node of run.nodes.values()) {
     const parent = run.runs.get(node.prefix)?.parent;
-    if (parent === undefined) continue;
+    if (parent === undefined || isQuestion(node)) continue;
+    if (node.path === callerInside(run, node.prefix)) continue;
     const group = children.get(parent);
     if (group) group.push(node);
     else children.set(parent, [node]);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ExecutionDigest, PendingRequest } from "@/api/types";
 import { readRequest } from "@/inspector/requestFields";
 import {
+  agentOf,
   nextSteps,
   PLAN_APPROVAL,
   standInWords,
@@ -84,4 +85,29 @@ test("the approval of a plan is named as such, and needs no graph to say what fo
 
 test("it is said how far a run is that waits", () => {
   expect(standInWords(DIGEST)).toBe("1 step runs meanwhile. 1 step has not started.");
+});
+
+test("a request about a call names the tool, the agent and what each decision does", () => {
+  const tool = { name: "send_mail", kind: "tool", effect: "once", call_id: "c1" };
+  const request = {
+    ...asked({ kind: "approval", actions: ["approve", "reject"], value: { to: "Ada" }, tool }),
+    path: "lead[delegate-1]/clerk[approve-1-1]/send_mail",
+  };
+  const fields = readRequest(request);
+  expect(titleOf(request, fields)).toBe("Call send_mail");
+  const graph = {
+    nodes: [{ id: "clerk", type: "agent", name: "The clerk", data: {} }],
+    edges: [],
+  };
+  expect(agentOf(request, graph)).toBe("The clerk");
+  expect(agentOf(request, null)).toBe("clerk");
+  expect(nextSteps(fields, request.path, null).map(({ words }) => words)).toEqual([
+    "The tool is called with these arguments.",
+    "The tool is not called. The agent reads your note and goes on.",
+  ]);
+  const cutOff = readRequest(asked({ kind: "interrupted", actions: ["fail"], tool }));
+  expect(titleOf(request, cutOff)).toBe("send_mail was cut off");
+  expect(nextSteps(cutOff, request.path, null)).toEqual([
+    { action: "fail", words: "The agent fails." },
+  ]);
 });

@@ -27,25 +27,23 @@ export function timelineRows(
   const add = (node: NodeState, depth: number) => {
     const nested = children.get(node.path) ?? [];
     const calls = callRows(run, node, depth + 1, { zero, now });
-    const isFolded =
-      nested.length > 0 || calls.length > 0 ? folds.get(node.path) === false : undefined;
+    const inside = below(calls, nested);
     const ahead = expected.get(node.path);
     rows.push({
       path: node.path,
       name: `${node.name}${roundLabel(node)}`,
       status: node.status,
       depth,
-      ...(isFolded !== undefined && { isFolded }),
+      ...(inside.length > 0 && { isFolded: folds.get(node.path) === false }),
       bars: [...barsOf(node, zero, now), ...(ahead ? [forecastBar(ahead)] : [])],
       label: ahead ? `about ${formatDuration(ahead.to - ahead.from)}` : labelOf(node, now),
       isCritical: critical.has(node.path),
     });
-    if (isFolded) return;
-    for (const { row, steps } of withSteps(calls, nested)) {
-      rows.push(row);
-      for (const step of byStart(steps)) add(step, depth + 2);
+    if (folds.get(node.path) === false) return;
+    for (const inner of inside) {
+      if ("row" in inner) rows.push(inner.row);
+      else add(inner.step, depth + inner.deeper);
     }
-    for (const child of byRound(outsideCalls(calls, nested))) add(child, depth + 1);
   };
   const top = [...run.nodes.values()].filter((node) => node.prefix === "" && hasTime(node));
   for (const node of byStart(top)) add(node, 0);
@@ -70,17 +68,19 @@ function byStart(nodes: readonly NodeState[]): NodeState[] {
   return [...nodes].sort((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
 }
 
-/** Calls with the steps that ran inside them. */
-function withSteps(calls: readonly CallRow[], nested: readonly NodeState[]) {
-  return calls.map(({ row, runPrefix }) => ({
-    row,
-    steps: nested.filter((child) => child.prefix === runPrefix),
-  }));
-}
+type Below = { row: TimelineRow } | { step: NodeState; deeper: number };
 
-function outsideCalls(calls: readonly CallRow[], nested: readonly NodeState[]): NodeState[] {
+/** What is below a step: its calls, each with the steps that ran inside it, then all other steps. */
+function below(calls: readonly CallRow[], nested: readonly NodeState[]): Below[] {
   const ofCalls = new Set(calls.map((call) => call.runPrefix));
-  return nested.filter((child) => !ofCalls.has(child.prefix));
+  const others = nested.filter((child) => !ofCalls.has(child.prefix));
+  return [
+    ...calls.flatMap(({ row, runPrefix }): Below[] => {
+      const steps = byStart(nested.filter((child) => child.prefix === runPrefix));
+      return [{ row }, ...steps.map((step) => ({ step, deeper: 2 }))];
+    }),
+    ...byRound(others).map((step) => ({ step, deeper: 1 })),
+  ];
 }
 
 /** Steps of the same round stand together. */

@@ -69,7 +69,7 @@ export function SchemaForm(props: SchemaFormProps) {
 const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = {
   text: ({ field, value, onChange, error, tag }) => (
     <TextField
-      {...look(field, error, tag)}
+      {...fieldLook(field, error, tag)}
       value={asText(value)}
       placeholder={asText(field.default)}
       onChange={(event) => onChange(event.target.value || undefined)}
@@ -77,7 +77,7 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
   ),
   longText: ({ field, value, onChange, error, tag }) => (
     <TextArea
-      {...look(field, error, tag)}
+      {...fieldLook(field, error, tag)}
       value={asText(value)}
       placeholder={asText(field.default)}
       onChange={(event) => onChange(event.target.value || undefined)}
@@ -94,7 +94,7 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
   ),
   choice: ({ field, value, onChange, error, tag }) => (
     <SelectField
-      {...look(field, error, tag)}
+      {...fieldLook(field, error, tag)}
       value={JSON.stringify(value ?? null)}
       onChange={(event) => onChange(JSON.parse(event.target.value) ?? undefined)}
     >
@@ -119,7 +119,7 @@ function NumberControl({ field, value, onChange, onBroken, error, tag }: FieldPr
   const problem = text !== "" && Number.isNaN(Number(text)) ? `"${text}" is not a number.` : error;
   return (
     <TextField
-      {...look(field, problem, tag)}
+      {...fieldLook(field, problem, tag)}
       inputMode={field.kind === "integer" ? "numeric" : "decimal"}
       value={text}
       placeholder={asText(field.default)}
@@ -154,7 +154,7 @@ function JsonControl({ field, value, onChange, onBroken, error, tag }: FieldProp
   };
   return (
     <TextArea
-      {...look(field, problem ?? error, tag)}
+      {...fieldLook(field, problem ?? error, tag)}
       className={styles.code}
       spellCheck={false}
       value={text}
@@ -164,7 +164,8 @@ function JsonControl({ field, value, onChange, onBroken, error, tag }: FieldProp
   );
 }
 
-function look(field: SchemaField, error: string | undefined, tag: ReactNode) {
+/** Returns the label of the control of a field, and what stands beside and below it. */
+export function fieldLook(field: SchemaField, error: string | undefined, tag: ReactNode) {
   const hint =
     field.description || (field.isTemplate ? "May hold expressions: {{ input }}." : undefined);
   return { label: field.label, hint, error, tag };

@@ -39,7 +39,14 @@ import { type EdgeStatus, WaveEdge } from "./WaveEdge";
 import { FIT, ZoomTools } from "./ZoomTools";
 
 export type CanvasStep = { id: string; wave: number | null; height: number };
-export type CanvasEdge = { id: string; source: string; target: string; isLink: boolean };
+export type CanvasEdge = {
+  id: string;
+  source: string;
+  target: string;
+  isLink: boolean;
+  /** Of a link, that of its socket. */
+  colour?: string | undefined;
+};
 
 /** How much a card shows: a box in a view from far away, words, or its buttons too. */
 export type CardDetail = "box" | "words" | "full";
@@ -179,12 +186,12 @@ function toNodes(steps: readonly CanvasStep[], layout: Layout): Node[] {
 const PORT_Y = 41;
 
 function toLines(edges: readonly CanvasEdge[]): Edge[] {
-  return edges.map(({ id, source, target, isLink }) => ({
+  return edges.map(({ id, source, target, isLink, colour }) => ({
     id,
     source,
     target,
     type: "wave",
-    data: { isLink },
+    data: { isLink, colour },
   }));
 }
 
@@ -226,7 +233,9 @@ function FlowEdge({ id, target, data, sourceX, sourceY, targetX, targetY }: Edge
     const half = LANE_SIZES.cardWidth / 2;
     const from = { x: sourceX - half, y: sourceY - PORT_Y };
     const to = { x: targetX + half, y: targetY - PORT_Y + height };
-    return <WaveEdge path={linkPath(from, to)} {...{ from, to, status, hasEnds }} isLink />;
+    const colour = typeof data.colour === "string" ? data.colour : undefined;
+    const look = { from, to, status, hasEnds, colour };
+    return <WaveEdge path={linkPath(from, to)} {...look} isLink />;
   }
   const from = { x: sourceX, y: sourceY };
   const to = { x: targetX, y: targetY };

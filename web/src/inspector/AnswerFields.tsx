@@ -32,7 +32,7 @@ export function AnswerFields({ request, draft, errors = {} }: AnswerFieldsProps)
           min={0}
           step="any"
           label={`New limit: ${LIMIT_NAMES[name] ?? name}`}
-          hint={`Now ${amountWords(name, most)}; empty keeps it.`}
+          hint={`Used: ${amountWords(name, request.used[name] ?? 0)} of ${amountWords(name, most)}. Empty keeps it.`}
           value={draft.limits[name] ?? ""}
           onChange={(event) => draft.setLimit(name, event.target.value)}
         />

@@ -92,7 +92,7 @@ test("a budget is raised by the limits that are filled in, or the run is stopped
     limits: { usd: 5, tokens: 200000 },
     used: { usd: 5.2, tokens: 90000 },
   });
-  screen.getByText("Now $5.00; empty keeps it.");
+  screen.getByText("Used: $5.20 of $5.00. Empty keeps it.");
   const dollars = screen.getByLabelText("New limit: dollars");
   fireEvent.change(dollars, { target: { value: "7.5" } });
   fireEvent.click(screen.getByRole("button", { name: "Raise" }));

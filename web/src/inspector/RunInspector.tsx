@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { errorText, problemText } from "@/api/errorText";
 import { useDocument, useResult } from "@/api/queries";
+import { budgetLines } from "@/stream/budget";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -9,6 +10,8 @@ import { Note } from "@/ui/Note";
 import { saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { showToast } from "@/ui/Toast";
+import { useNow } from "@/ui/useNow";
+import { BudgetMeters } from "./BudgetMeters";
 import { Loaded } from "./Loaded";
 import parts from "./parts.module.css";
 import { openQuestions } from "./requestFields";
@@ -189,6 +192,7 @@ function ResultButtons({ run, path }: { run: RunState; path: string }) {
 
 function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
   const { usage } = run;
+  const now = useNow(run.status === "executing");
   const paid = [...run.nodes.values()].filter((node) => node.usage.calls > 0);
   return (
     <>
@@ -202,6 +206,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         <dt>Cost</dt>
         <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
       </dl>
+      <BudgetMeters lines={budgetLines(run, now)} />
       <ol className={parts.course} aria-label="Cost by step">
         {paid.map((node) => (
           <li key={node.path}>

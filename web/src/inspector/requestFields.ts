@@ -34,6 +34,8 @@ export type RequestFields = {
   timeoutAction: string | null;
   /** Of a request for a higher budget, the limits that hold now. */
   limits: Readonly<Record<string, number>>;
+  /** And what is used of them. */
+  used: Readonly<Record<string, number>>;
 };
 
 /** Reads the request of a step; fields of an unknown form are left out. */
@@ -53,6 +55,7 @@ export function readRequest({ request, since, timeout_s }: OpenRequestResponse):
     deadline: timeout_s === null ? null : Date.parse(since) + timeout_s * 1000,
     timeoutAction: text(fields.timeoutAction) || null,
     limits: fields.kind === BUDGET ? numbersOf(fields.limits) : {},
+    used: fields.kind === BUDGET ? numbersOf(fields.used) : {},
   };
 }
 

@@ -26,7 +26,7 @@ function known(node: NodeState) {
 
 function comparable(state: RunState) {
   const { nodes, waves, log, ledger, runs, graphs, closedRequests, ...rest } = state;
-  const { createdAt, startedAt, endedAt, requests, ...plain } = rest;
+  const { createdAt, startedAt, endedAt, requests, active, lastAt, ...plain } = rest;
   return {
     ...plain,
     nodes: [...nodes.values()].map(known),

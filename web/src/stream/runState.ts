@@ -9,6 +9,7 @@ import type {
   ReusedFrom,
   UsageResponse,
 } from "@/api/types";
+import type { ActiveTime } from "@/stream/budget";
 import { emptyLedger, type UsageLedger } from "@/stream/usage";
 
 /** The end of a text that is streamed; `offset` and `length` count characters (code points). */
@@ -199,6 +200,11 @@ export type RunState = {
   readonly parent: ParentDocument | null;
   /** What it may use, by amount; null where nothing limits it. */
   readonly budget: Readonly<Record<string, number>> | null;
+  /** The amounts of it that are nearly used up, as the service says. */
+  readonly warned: readonly string[];
+  readonly active: ActiveTime;
+  /** The time of the last stored event, UTC. */
+  readonly lastAt: string | null;
   readonly createdAt: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
@@ -266,6 +272,9 @@ export function newRunState(executionId: string): RunState {
     options: null,
     parent: null,
     budget: null,
+    warned: [],
+    active: { seconds: 0, since: null },
+    lastAt: null,
     createdAt: null,
     startedAt: null,
     endedAt: null,

@@ -22,6 +22,8 @@ WHOLE: Final = frozenset({"tokens", "calls"})
 """Amounts that are whole numbers."""
 WARNED_AT: Final = 0.8
 """The share of a limit after which a warning is emitted."""
+_LEAST_USD: Final = 0.0001
+"""Smaller amounts are not told exactly."""
 _MOST_STEPS: Final = 3
 """How many steps the request names, those that used most."""
 
@@ -29,6 +31,8 @@ _MOST_STEPS: Final = 3
 def amount_text(name: str, amount: float) -> str:
     """Return an amount for people, such as ``$0.50`` or ``12,000 tokens``."""
     if name == "usd":
+        if 0 < amount < _LEAST_USD:
+            return f"under ${_LEAST_USD}"
         return f"${amount:.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4g}"
     if name == WALL_S:
         return f"{amount:,.4g} s"

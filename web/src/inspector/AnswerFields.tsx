@@ -1,6 +1,7 @@
 import { TextArea, TextField } from "@/ui/Field";
 import { amountWords, LIMIT_NAMES } from "@/ui/format";
 import { SchemaForm } from "@/ui/SchemaForm";
+import styles from "./AnswerFields.module.css";
 import { AnswerValue } from "./AnswerValue";
 import { type AnswerDraft, GIVE_RESULT } from "./answerDraft";
 import type { RequestFields } from "./requestFields";
@@ -25,18 +26,7 @@ export function AnswerFields({ request, draft, errors = {} }: AnswerFieldsProps)
           onChange={(event) => draft.setText(event.target.value || null)}
         />
       )}
-      {Object.entries(request.limits).map(([name, most]) => (
-        <TextField
-          key={name}
-          type="number"
-          min={0}
-          step="any"
-          label={`New limit: ${LIMIT_NAMES[name] ?? name}`}
-          hint={`Used: ${amountWords(name, request.used[name] ?? 0)} of ${amountWords(name, most)}. Empty keeps it.`}
-          value={draft.limits[name] ?? ""}
-          onChange={(event) => draft.setLimit(name, event.target.value)}
-        />
-      ))}
+      <Limits request={request} draft={draft} />
       {request.form && (
         <SchemaForm
           schema={request.form}
@@ -57,5 +47,27 @@ export function AnswerFields({ request, draft, errors = {} }: AnswerFieldsProps)
         onChange={(event) => draft.setNote(event.target.value)}
       />
     </>
+  );
+}
+
+/** The new limits of a budget; those that are left empty stay. */
+function Limits({ request, draft }: AnswerFieldsProps) {
+  const limits = Object.entries(request.limits);
+  if (limits.length === 0) return null;
+  return (
+    <div className={styles.limits}>
+      {limits.map(([name, most]) => (
+        <TextField
+          key={name}
+          type="number"
+          min={0}
+          step="any"
+          label={`New limit: ${LIMIT_NAMES[name] ?? name}`}
+          hint={`Used: ${amountWords(name, request.used[name] ?? 0)} of ${amountWords(name, most)}. Empty keeps it.`}
+          value={draft.limits[name] ?? ""}
+          onChange={(event) => draft.setLimit(name, event.target.value)}
+        />
+      ))}
+    </div>
   );
 }

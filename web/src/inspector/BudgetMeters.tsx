@@ -1,4 +1,4 @@
-import type { BudgetLine } from "@/stream/budget";
+import { type BudgetLine, warningWords } from "@/stream/budget";
 import { amountWords, LIMIT_NAMES } from "@/ui/format";
 import styles from "./BudgetMeters.module.css";
 
@@ -8,7 +8,8 @@ export function BudgetMeters({ lines }: { lines: readonly BudgetLine[] }) {
   return (
     <section className={styles.budget} aria-label="Budget">
       <h3>Budget</h3>
-      {lines.map(({ name, used, most, isWarned }) => {
+      {lines.map((line) => {
+        const { name, used, most, isWarned } = line;
         const words = `${amountWords(name, used)} of ${amountWords(name, most)}`;
         const label = LIMIT_NAMES[name] ?? name;
         return (
@@ -16,7 +17,7 @@ export function BudgetMeters({ lines }: { lines: readonly BudgetLine[] }) {
             <span>{label}</span>
             <span>
               {words}
-              {isWarned && ", nearly used up"}
+              {warningWords(line)}
             </span>
             <span className={styles.bar} aria-hidden="true">
               <i style={{ width: `${Math.min(100, (100 * used) / most)}%` }} />

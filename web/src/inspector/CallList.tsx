@@ -105,10 +105,12 @@ function CallBody({ run, call, caller, onSelect }: CallRowProps) {
   const inside = innerNodes(run, call);
   return (
     <div className={styles.body}>
-      <p className={styles.facts}>
-        <Tag>{TOOL_KINDS[call.kind] ?? call.kind}</Tag>
-        <code>{call.name}</code>
-      </p>
+      {call.kind !== "tool" && (
+        <p className={styles.facts}>
+          <Tag>{TOOL_KINDS[call.kind] ?? call.kind}</Tag>
+          <code>{call.name}</code>
+        </p>
+      )}
       <Part title="Arguments" value={call.arguments} />
       {call.requested !== undefined && (
         <Part title="Asked for by the model, changed by a person" value={call.requested} />

@@ -120,7 +120,7 @@ const CALL = {
 
 test("a call says which tool it is of, and what that does", () => {
   show(CALL);
-  expect(screen.getByText("send_mail")).toBeTruthy();
+  expect(screen.getByText("MCP tool")).toBeTruthy();
   expect(screen.getByText("server post")).toBeTruthy();
   expect(screen.getByText(/must not act twice/)).toBeTruthy();
 });

@@ -26,7 +26,7 @@ export function RequestForm(props: RequestFormProps) {
   return (
     <div className={styles.form}>
       {request.prompt && <Markdown text={request.prompt} />}
-      {request.tool && <ToolAbout tool={request.tool} />}
+      {request.tool && <ToolAbout tool={request.tool} withoutName />}
       {request.actions.length > 0 ? <Decision {...props} /> : <FreeAnswer {...props} />}
       {problem && (
         <Note kind="error" alert>

@@ -158,9 +158,10 @@ function Unfinished({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect
   }
   return (
     <div className={parts.notes}>
-      {questions.map(({ path, request_id }) => (
-        <Note key={request_id} kind="warning">
-          {run.nodes.get(path)?.name ?? path} waits for your answer.{" "}
+      {[...countByPath(questions)].map(([path, count]) => (
+        <Note key={path} kind="warning">
+          {run.nodes.get(path)?.name ?? path} waits for{" "}
+          {count === 1 ? "your answer" : `${count} answers of yours`}.{" "}
           <Button small onClick={() => onSelect(path)}>
             Answer
           </Button>
@@ -168,6 +169,13 @@ function Unfinished({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect
       ))}
     </div>
   );
+}
+
+/** How many questions each step asks: an agent may ask about several calls. */
+function countByPath(questions: readonly { path: string }[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { path } of questions) counts.set(path, (counts.get(path) ?? 0) + 1);
+  return counts;
 }
 
 function ResultButtons({ run, path }: { run: RunState; path: string }) {

@@ -19,20 +19,24 @@ export const EFFECT_WORDS: Readonly<Record<string, string>> = {
   once: "It acts on the world, and must not act twice.",
 };
 
+type ToolAboutProps = {
+  tool: RequestedTool;
+  /** The name stands in the question. */
+  withoutName?: boolean;
+};
+
 /** The tool that an agent wants to call: its name, where it is from, and what a call does. */
-export function ToolAbout({ tool }: { tool: RequestedTool }) {
+export function ToolAbout({ tool, withoutName = false }: ToolAboutProps) {
   return (
-    <div className={styles.about}>
-      <p className={styles.name}>
-        <code>{tool.name}</code>
-        <Tag>{TOOL_KINDS[tool.kind] ?? tool.kind}</Tag>
-        {tool.details.map(([label, value]) => (
-          <span key={label}>
-            {label} {value}
-          </span>
-        ))}
-      </p>
-      {EFFECT_WORDS[tool.effect] && <p>{EFFECT_WORDS[tool.effect]}</p>}
-    </div>
+    <p className={styles.about}>
+      {!withoutName && <code>{tool.name}</code>}
+      <Tag>{TOOL_KINDS[tool.kind] ?? tool.kind}</Tag>
+      {tool.details.map(([label, value]) => (
+        <span key={label}>
+          {label} {value}
+        </span>
+      ))}
+      {EFFECT_WORDS[tool.effect] && <span>{EFFECT_WORDS[tool.effect]}</span>}
+    </p>
   );
 }

@@ -59,6 +59,12 @@ export type BudgetLine = {
   readonly isWarned: boolean;
 };
 
+/** ", nearly used up", ", used up"; "" without a warning. */
+export function warningWords({ used, most, isWarned }: BudgetLine): string {
+  if (!isWarned) return "";
+  return used >= most ? ", used up" : ", nearly used up";
+}
+
 /** Returns what is used of each limited amount, the nearest to its limit first. `now` is in ms. */
 export function budgetLines(
   { budget, usage, active, warned }: RunState,

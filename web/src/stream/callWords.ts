@@ -47,7 +47,7 @@ export function currentCallWords(run: RunState, node: NodeState): string {
 export function linkedWords(run: RunState, node: NodeState): string {
   const calls = callsOfLinked(run, node);
   const running = calls.find(({ call }) => call.status === "running");
-  if (running) return `${running.caller.name} is calling ${running.call.name}`;
+  if (running) return `${running.caller.name} is calling it`;
   if (calls.length === 0) return "";
   const callers = NAMES.format(new Set(calls.map(({ caller }) => caller.name)));
   return `Called ${calls.length === 1 ? "once" : `${calls.length} times`}, by ${callers}`;

@@ -40,6 +40,15 @@ export function formatClock(seconds: number): string {
   return `${hours}:${String(minutes).padStart(2, "0")}:${rest}`;
 }
 
+const DAY_S = 86_400;
+
+/** "6 days left", in the last two days "23:59:10 left"; "The time is over". */
+export function formatLeft(seconds: number): string {
+  if (seconds <= 0) return "The time is over";
+  if (seconds < 2 * DAY_S) return `${formatClock(seconds)} left`;
+  return `${formatAmount(Math.floor(seconds / DAY_S), "day")} left`;
+}
+
 function roundTo2Digits(value: number): number {
   if (value < 100) return Math.round(value);
   const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
@@ -97,6 +106,11 @@ export function formatShare(share: number): string {
 /** "13:28", with seconds "13:28:35" */
 export function formatTime(time: Date, seconds = false): string {
   return (seconds ? CLOCK_SECONDS : CLOCK).format(time);
+}
+
+/** "21 Nov" */
+export function formatDay(time: Date): string {
+  return DAY.format(time);
 }
 
 /** "13:28" today, then "Yesterday", then "21 Nov", in another year "21 Nov 2025" */

@@ -45,10 +45,15 @@ test("a deadline is near in its last five minutes", () => {
 });
 
 test("it is said what happens without an answer", () => {
-  expect(timeoutWords("2026-01-31T12:10:00Z", "ask_again")).toMatch(
+  expect(timeoutWords({ deadline: "2026-01-31T12:10:00Z", since: SINCE }, "ask_again")).toMatch(
     /^If nobody answers by ..:10:00, it counts as “Ask again”\.$/,
   );
-  expect(timeoutWords(null, null)).toBe("It waits until somebody answers.");
+  expect(timeoutWords({ deadline: "2026-02-07T12:00:00Z", since: SINCE }, null)).toMatch(
+    /^If nobody answers by 7 Feb, ..:00, it is over\.$/,
+  );
+  expect(timeoutWords({ deadline: null, since: SINCE }, null)).toBe(
+    "It waits until somebody answers.",
+  );
 });
 
 test("what follows a decision is read from the edges of its handle", () => {

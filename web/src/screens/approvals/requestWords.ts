@@ -2,7 +2,7 @@ import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
 import { BUDGET } from "@/stream/budget";
 import { askingPath } from "@/stream/calls";
-import { formatAmount, formatClock, formatTime } from "@/ui/format";
+import { formatAmount, formatDay, formatLeft, formatTime } from "@/ui/format";
 
 /** The kind of the request of a run that asks before its first step. */
 export const PLAN_APPROVAL = "plan-approval";
@@ -45,7 +45,7 @@ export function timeLeft({ deadline, since }: TimeOfRequest, now: number): TimeL
   const left = (Date.parse(deadline) - now) / 1000;
   const whole = (Date.parse(deadline) - Date.parse(since)) / 1000;
   return {
-    words: left > 0 ? `${formatClock(left)} left` : "The time is over",
+    words: formatLeft(left),
     isSoon: left < SOON_S,
     share: Math.min(1, Math.max(0, left / whole)),
   };
@@ -54,10 +54,16 @@ export function timeLeft({ deadline, since }: TimeOfRequest, now: number): TimeL
 type TimeOfRequest = Pick<PendingRequest, "deadline" | "since">;
 
 /** Returns what happens if nobody answers. */
-export function timeoutWords(deadline: string | null, timeoutAction: string | null): string {
+export function timeoutWords({ deadline, since }: TimeOfRequest, action: string | null): string {
   if (deadline === null) return "It waits until somebody answers.";
-  const by = `If nobody answers by ${formatTime(new Date(deadline), true)}, `;
-  return timeoutAction ? `${by}it counts as “${actionLabel(timeoutAction)}”.` : `${by}it is over.`;
+  const by = `If nobody answers by ${deadlineWords(new Date(deadline), new Date(since))}, `;
+  return action ? `${by}it counts as “${actionLabel(action)}”.` : `${by}it is over.`;
+}
+
+/** "13:28:35", on another day than it was asked "3 Dec, 13:28". */
+function deadlineWords(deadline: Date, since: Date): string {
+  if (deadline.toDateString() === since.toDateString()) return formatTime(deadline, true);
+  return `${formatDay(deadline)}, ${formatTime(deadline)}`;
 }
 
 export type NextStep = { action: string; words: string };

@@ -21,7 +21,7 @@ import { createContext, useContext, useMemo, useRef, useState } from "react";
 import type { EdgeDocument, GraphDocument } from "@/api/types";
 import { stepAfterKey } from "@/canvas/keyboard";
 import { LaneOverlay } from "@/canvas/LaneOverlay";
-import { isInView } from "@/canvas/layout";
+import { aroundPath, isInView } from "@/canvas/layout";
 import { WaveEdge } from "@/canvas/WaveEdge";
 import { ZoomTools } from "@/canvas/ZoomTools";
 import { showToast } from "@/ui/Toast";
@@ -352,8 +352,23 @@ function StepNode({ id }: NodeProps) {
   );
 }
 
+type LinkEnds = Pick<EdgeProps, "sourceX" | "sourceY" | "targetX" | "targetY">;
+
+/** Returns the way of a link past other cards of its column; null where none is between its ends. */
+function pathAround({ sourceX, sourceY, targetX, targetY }: LinkEnds): string | null {
+  const half = EDITOR_SIZES.cardWidth / 2;
+  const isOfColumn = Math.abs(sourceX - targetX) < half;
+  if (!isOfColumn || sourceY - targetY < EDITOR_SIZES.gap * 2) return null;
+  const [from, to] = [
+    { x: sourceX, y: sourceY },
+    { x: targetX, y: targetY },
+  ];
+  return aroundPath(from, to, sourceX - half - 18);
+}
+
 function PlanEdge({ data, selected, ...ends }: EdgeProps) {
-  const [path] = getBezierPath(ends);
+  const [bezier] = getBezierPath(ends);
+  const path = data?.isLink === true ? (pathAround(ends) ?? bezier) : bezier;
   return (
     <>
       <WaveEdge

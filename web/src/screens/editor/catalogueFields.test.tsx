@@ -58,7 +58,7 @@ function show(type: string, initial: FormValue): FormValue[] {
 test("a tool is one of those of the operator, with its effect and its description", async () => {
   const values = show("tool", {});
   await screen.findByRole("option", { name: "look_up (reads)" });
-  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "send_mail" } });
+  fireEvent.change(screen.getByLabelText("Tool"), { target: { value: "send_mail" } });
   expect(values).toEqual([{ name: "send_mail" }]);
   expect(screen.getByText("Does send_mail.")).toBeTruthy();
 });
@@ -66,13 +66,13 @@ test("a tool is one of those of the operator, with its effect and its descriptio
 test("a name that is not in the list stays, and is marked", async () => {
   show("tool", { name: "sned_mail" });
   await screen.findByRole("option", { name: "sned_mail, which is not there" });
-  expect((screen.getByLabelText("Name") as HTMLSelectElement).value).toBe("sned_mail");
+  expect((screen.getByLabelText("Tool") as HTMLSelectElement).value).toBe("sned_mail");
 });
 
 test("without a list any name can be typed", () => {
   api.routes["GET /api/tools"] = { tools: [] };
   const values = show("tool", {});
-  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "mine" } });
+  fireEvent.change(screen.getByLabelText("Tool"), { target: { value: "mine" } });
   expect(values).toEqual([{ name: "mine" }]);
 });
 

@@ -12,7 +12,8 @@ const CONTROLS: Readonly<Record<string, Controls>> = {
   tool: { name: ToolField },
   toolset: { names: ToolsField },
   mcp_server: { server: ServerField },
-  flow_tool: { flow: FlowField },
+  flow_tool: { name: ToolNameField, flow: FlowField },
+  http_tool: { name: ToolNameField },
 };
 
 /** Returns the controls of the fields of a node type that offer what the service lists. */
@@ -27,6 +28,7 @@ function ToolField(props: FieldProps) {
   return (
     <NameField
       {...props}
+      label="Tool"
       names={tools.map(({ name, effect }) => [name, `${name} (${EFFECTS[effect]})`])}
       hint={chosen?.description}
     />
@@ -46,6 +48,7 @@ function ServerField(props: FieldProps) {
   return (
     <NameField
       {...props}
+      label="Server"
       names={servers.map(({ name, kind }) => [
         name,
         `${name} (${kind === "stdio" ? "a program" : "a service"})`,
@@ -54,7 +57,13 @@ function ServerField(props: FieldProps) {
   );
 }
 
+/** What models call a tool; its step has a name too. */
+function ToolNameField(props: FieldProps) {
+  return <NameField {...props} label="Name of the tool" names={[]} />;
+}
+
 type NameFieldProps = FieldProps & {
+  label: string;
   /** Each with its words. */
   names: readonly (readonly [name: string, words: string])[];
   /** What is known of the chosen one. */
@@ -62,8 +71,9 @@ type NameFieldProps = FieldProps & {
 };
 
 /** A name out of a list, also one that is not in it; without a list any text. */
-function NameField({ field, value, onChange, error, tag, names, hint }: NameFieldProps) {
-  const look = fieldLook(field, error, tag);
+function NameField(props: NameFieldProps) {
+  const { field, label, value, onChange, error, tag, names, hint } = props;
+  const look = { ...fieldLook(field, error, tag), label };
   const name = typeof value === "string" ? value : "";
   if (names.length === 0) {
     return (

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { useLimits } from "@/api/queries";
 import type { BudgetModel } from "@/api/types";
 import { TextField } from "@/ui/Field";
-import { amountWords } from "@/ui/format";
+import { formatCount, formatUsd } from "@/ui/format";
 import styles from "./RunOptionsChip.module.css";
 
 type Amount = keyof BudgetModel;
@@ -11,7 +11,7 @@ const AMOUNTS: readonly { name: Amount; label: string; isWhole: boolean }[] = [
   { name: "usd", label: "Dollars", isWhole: false },
   { name: "tokens", label: "Tokens", isWhole: true },
   { name: "calls", label: "Calls of models", isWhole: true },
-  { name: "wall_s", label: "Seconds, pauses left out", isWhole: false },
+  { name: "wall_s", label: "Seconds", isWhole: false },
 ];
 
 type BudgetFieldsProps = {
@@ -26,7 +26,7 @@ export function BudgetFields({ budget, onChange }: BudgetFieldsProps) {
   return (
     <fieldset className={styles.budget}>
       <legend>Budget</legend>
-      <p>The run asks before it uses more.</p>
+      <p>The run asks before it uses more. Time in which it is paused does not count.</p>
       {AMOUNTS.map(({ name, label, isWhole }) => (
         <AmountField
           key={name}
@@ -45,7 +45,8 @@ export function BudgetFields({ budget, onChange }: BudgetFieldsProps) {
 }
 
 function usualWords(name: string, most: number | undefined): string {
-  return most === undefined ? "No limit" : `${amountWords(name, most)}, as usual`;
+  if (most === undefined) return "No limit";
+  return name === "usd" ? formatUsd(most) : formatCount(most);
 }
 
 type AmountFieldProps = {

@@ -14,7 +14,7 @@ import { SchemaForm } from "@/ui/SchemaForm";
 import { Segmented } from "@/ui/Segmented";
 import styles from "./ForkDialog.module.css";
 import { type ForkKind, forkChange, type StepSettings } from "./forkChange";
-import { forkEffects } from "./forkEffects";
+import { type ForkEffect, forkEffects } from "./forkEffects";
 
 type ForkDialogProps = {
   run: RunState;
@@ -105,15 +105,24 @@ function Effects({ graph, kind, id }: { graph: GraphDocument; kind: ForkKind; id
   const check = useCheck(graph);
   const found = forkEffects(graph, check.data?.forecast?.effects ?? [], kind, id);
   if (found.length === 0) return null;
-  const once = found.filter(({ effect }) => effect === "once").map(({ name }) => name);
-  const others = found.filter(({ effect }) => effect !== "once").map(({ name }) => name);
+  const namesOf = (chosen: (each: ForkEffect) => boolean) =>
+    NAMES.format(found.filter(chosen).map(({ name }) => name));
+  const others = namesOf(({ effect }) => effect !== "once");
+  const asking = namesOf(({ effect, isAnew }) => effect === "once" && !isAnew);
+  const anew = namesOf(({ effect, isAnew }) => effect === "once" && isAnew);
   return (
     <Note kind="warning">
-      {others.length > 0 && <p>{NAMES.format(others)} may change something again.</p>}
-      {once.length > 0 && (
+      {others && <p>{others} may change something again.</p>}
+      {asking && (
         <p>
-          {NAMES.format(once)} must not act twice. A call that was cut off in this run is only made
-          again if you say so; other calls may act again.
+          {asking} must act only once. Where that has happened in this run, you are asked before it
+          happens again.
+        </p>
+      )}
+      {anew && (
+        <p>
+          {anew} must act only once, and may act again: a step that is run again makes all its calls
+          anew.
         </p>
       )}
     </Note>

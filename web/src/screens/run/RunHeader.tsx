@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
-import { type BudgetLine, budgetLines } from "@/stream/budget";
+import { type BudgetLine, budgetLines, warningWords } from "@/stream/budget";
 import type { RunState } from "@/stream/runState";
 import {
   formatAmount,
@@ -94,7 +94,7 @@ function Budget({ lines }: { lines: readonly BudgetLine[] }) {
     <span className={styles.budget} data-warned={first.isWarned} title={all.join("\n")}>
       {first.isWarned && <Icon name="warning" small />}
       budget {budgetWords(first)}
-      {first.isWarned && ", nearly used up"}
+      {warningWords(first)}
     </span>
   );
 }

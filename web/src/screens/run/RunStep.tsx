@@ -5,7 +5,9 @@ import type { CardDetail } from "@/canvas/LaneCanvas";
 import { StepCard } from "@/canvas/StepCard";
 import { answerProblem } from "@/inspector/answerProblem";
 import { requestsAt } from "@/inspector/requestFields";
+import { BUDGET } from "@/stream/budget";
 import { currentCallWords, linkedWords } from "@/stream/callWords";
+import { fieldOf } from "@/stream/json";
 import { useRun } from "@/stream/RunProvider";
 import { newNodeState, type RunState } from "@/stream/runState";
 import { plainLine } from "@/ui/plainLine";
@@ -105,10 +107,18 @@ function isInside(selectedPath: string, path: string, isOpen: boolean): boolean 
   return selectedPath === path || (!isOpen && selectedPath.startsWith(`${path}[`));
 }
 
-/** What an agent calls right now; of a linked step, who has called it. */
+/** What an agent calls right now, or waits for; of a linked step, who has called it. */
 function callingWords(run: RunState, path: string): string {
   const node = run.nodes.get(path);
   if (node === undefined) return "";
   if (node.status === "linked") return linkedWords(run, node);
+  if (node.status === "waiting" && waitsForBudget(run, path)) return "Waits for a higher budget";
   return isWorking(node) ? plainLine(currentCallWords(run, node)) : "";
+}
+
+function waitsForBudget(run: RunState, path: string): boolean {
+  return [...run.requests.values()].some(({ request }) => {
+    const waiting = fieldOf(request, "kind") === BUDGET ? fieldOf(request, "waiting") : null;
+    return Array.isArray(waiting) && waiting.includes(path);
+  });
 }

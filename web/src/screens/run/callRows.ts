@@ -4,7 +4,7 @@ import type { NodeState, RunState, ToolCall } from "@/stream/runState";
 import { formatDuration } from "@/ui/format";
 import type { Bar, TimelineRow } from "./Timeline";
 
-export type CallRow = { row: TimelineRow; runPrefix: string | null };
+export type CallRow = { row: TimelineRow; runPrefix: string | null; isOfAgent: boolean };
 
 /** Returns the rows of the timeline for the calls of an agent, by start; each opens its agent.
  *
@@ -22,6 +22,7 @@ export function callRows(
     const { icon, word } = CALL_LOOKS[call.status];
     return {
       runPrefix: call.runPrefix,
+      isOfAgent: call.kind === "agent",
       row: {
         path: `${node.path} ${call.attempt} ${call.id}`,
         opens: node.path,

@@ -75,8 +75,10 @@ function below(calls: readonly CallRow[], nested: readonly NodeState[]): Below[]
   const ofCalls = new Set(calls.map((call) => call.runPrefix));
   const others = nested.filter((child) => !ofCalls.has(child.prefix));
   return [
-    ...calls.flatMap(({ row, runPrefix }): Below[] => {
+    ...calls.flatMap(({ row, runPrefix, isOfAgent }): Below[] => {
       const steps = byStart(nested.filter((child) => child.prefix === runPrefix));
+      // An agent that is called stands for its call.
+      if (isOfAgent && steps.length > 0) return steps.map((step) => ({ step, deeper: 1 }));
       return [{ row }, ...steps.map((step) => ({ step, deeper: 2 }))];
     }),
     ...byRound(others).map((step) => ({ step, deeper: 1 })),

@@ -7,8 +7,7 @@ from typing import Any
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.support.browser.accessibility import assert_accessible_in_both_themes, resize
-from tests.support.browser.chromium import DESKTOP, PHONE, THEMES, take_screenshot
+from tests.support.browser.accessibility import assert_screen_is_usable, every_width
 from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.browser.steps import execute_graph, stored_events
 from tests.support.llm.fake_llm_server import ToolCallReply
@@ -69,24 +68,14 @@ def script_support(model: ScriptedModel) -> None:
     }
 
 
-async def take_pictures(page: Page, name: str) -> None:
-    """Take pictures of the page in both themes, on a desk and on a phone."""
-    for width, size in (("desktop", DESKTOP), ("phone", PHONE)):
-        await resize(page, size)
-        for theme in THEMES:
-            await page.emulate_media(color_scheme=theme)
-            await take_screenshot(page, f"{name}-{width}-{theme}")
-    await page.emulate_media(color_scheme=THEMES[0])
-    await resize(page, DESKTOP)
-
-
 def call(calls: Locator, name: str) -> Locator:
     """The line of each call of a name, which unfolds it."""
     return calls.locator("summary").filter(has_text=name)
 
 
+@every_width
 async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
-    page: Page, model: ScriptedModel
+    page: Page, model: ScriptedModel, width: str
 ) -> None:
     script_support(model)
     execution_id = await execute_graph(page, SUPPORT)
@@ -94,15 +83,13 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await page.get_by_role("button", name="Read the 2 questions").click()
     panel = page.get_by_role("complementary", name="Step Support")
     await expect(panel.get_by_role("region", name="Waiting for you: send_mail")).to_have_count(2)
-    await assert_accessible_in_both_themes(page)
-    await take_pictures(page, "agent-asks")
+    await assert_screen_is_usable(page, "agent-asks", width)
 
     first = panel.get_by_role("region", name="Waiting for you: send_mail").first
     await first.get_by_role("button", name="Edit first").click()
     await first.get_by_label("To", exact=True).fill("grace@example.org")
     await first.get_by_label("Tone").select_option("warm")
     await expect(first.get_by_text("changed by you")).to_be_visible()
-    await take_pictures(page, "agent-arguments")
     await first.get_by_role("button", name="Approve").click()
     await expect(panel.get_by_role("region", name="Waiting for you: send_mail")).to_have_count(1)
     other = panel.get_by_role("region", name="Waiting for you: send_mail")
@@ -122,8 +109,7 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await call(calls, "Clerk").first.click()
     inside = calls.get_by_role("region", name="Calls of Clerk")
     await expect(inside).to_contain_text("look_up_order")
-    await assert_accessible_in_both_themes(page)
-    await take_pictures(page, "agent-calls")
+    await assert_screen_is_usable(page, "agent-calls", width)
     await page.get_by_role("radio", name="Log").check()
     log = page.get_by_role("list", name="Log")
     await expect(log).to_contain_text("look_up_order: there is no order A-99")
@@ -136,11 +122,14 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await expect(used).to_contain_text("3 calls, 1 failed")
 
 
-async def test_call_is_approved_in_the_inbox(page: Page, model: ScriptedModel) -> None:
+@every_width
+async def test_call_is_approved_in_the_inbox(page: Page, model: ScriptedModel, width: str) -> None:
     model.agents = {"Where is my order A-17?": [ToolCallReply([("send_mail", MAIL)]), "Sent."]}
     execution_id = await execute_graph(page, SUPPORT)
     await expect(page.get_by_role("button", name="Support, waiting").first).to_be_visible()
-    await page.goto("/approvals")
+    answer = await page.request.get(f"/api/executions/{execution_id}/requests")
+    (asked,) = (await answer.json())["requests"]
+    await page.goto(f"/approvals?request={execution_id}/{asked['request_id']}")
     request = page.get_by_role("region", name="Request")
     await expect(request.get_by_role("heading", name="Call send_mail")).to_be_visible()
     await expect(request).to_contain_text("The agent Support asks.")
@@ -150,14 +139,17 @@ async def test_call_is_approved_in_the_inbox(page: Page, model: ScriptedModel) -
     approve = request.get_by_role("button", name="Approve")
     await expect(approve).to_have_attribute("aria-disabled", "true")
     await request.get_by_label("Copies").fill("2")
-    await assert_accessible_in_both_themes(page)
-    await take_pictures(page, "approvals-call")
+    await assert_screen_is_usable(page, "approvals-call", width)
     await approve.click()
+    await expect(page.get_by_text("Approve: Call send_mail", exact=True)).to_be_visible()
     await page.goto(f"/runs/{execution_id}")
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Sent.")
 
 
-async def test_exhausted_budget_is_raised_on_the_page(page: Page, model: ScriptedModel) -> None:
+@every_width
+async def test_exhausted_budget_is_raised_on_the_page(
+    page: Page, model: ScriptedModel, width: str
+) -> None:
     model.agents = {
         "Where is my order A-17?": [
             ToolCallReply([("look_up_order", {"number": "A-17"})]),
@@ -173,8 +165,7 @@ async def test_exhausted_budget_is_raised_on_the_page(page: Page, model: Scripte
     await expect(page.get_by_text("budget 1 call of 1 call, used up")).to_be_visible()
     await run.get_by_role("tab", name="Cost").click()
     await expect(run.get_by_role("region", name="Budget")).to_contain_text("1 call of 1 call")
-    await assert_accessible_in_both_themes(page)
-    await take_pictures(page, "budget-exhausted")
+    await assert_screen_is_usable(page, "budget-exhausted", width)
     await question.get_by_label("New limit: calls of models").fill("9")
     await question.get_by_role("button", name="Raise").click()
     await expect(page.get_by_role("button", name="Support, completed").first).to_be_visible()

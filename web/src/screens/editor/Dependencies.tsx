@@ -111,7 +111,7 @@ function AddDependency({ graph, node, portsOf, onChange }: Omit<DependenciesProp
   const fitting = inputs.filter((port) => port.channel === output?.channel);
   const input =
     fitting.find((port) => handleId(port) === inputHandle) ??
-    fitting.find((port) => port.type === output?.type) ??
+    fitting.find((port) => port.channel === "link" && port.type === output?.type) ??
     fitting[0];
   const ends: [PortEnd, PortEnd] | null =
     source && output && input

@@ -1580,6 +1580,7 @@ export type NodeSnapshot = {
   duration_s: number | null;
   outputs: Record<string, OutputDocument> | null;
   error: ErrorDocument | null;
+  /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
   handled: boolean;
   reason: string | null;
   /** The required handle that got no value, for a skipped node. */

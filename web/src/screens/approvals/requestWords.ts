@@ -2,7 +2,7 @@ import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
 import { BUDGET } from "@/stream/budget";
 import { askingPath } from "@/stream/calls";
-import { formatAmount, formatDay, formatLeft, formatTime } from "@/ui/format";
+import { formatAmount, formatInstant, formatLeft } from "@/ui/format";
 
 /** The kind of the request of a run that asks before its first step. */
 export const PLAN_APPROVAL = "plan-approval";
@@ -56,14 +56,8 @@ type TimeOfRequest = Pick<PendingRequest, "deadline" | "since">;
 /** Returns what happens if nobody answers. */
 export function timeoutWords({ deadline, since }: TimeOfRequest, action: string | null): string {
   if (deadline === null) return "It waits until somebody answers.";
-  const by = `If nobody answers by ${deadlineWords(new Date(deadline), new Date(since))}, `;
+  const by = `If nobody answers by ${formatInstant(new Date(deadline), new Date(since))}, `;
   return action ? `${by}it counts as “${actionLabel(action)}”.` : `${by}it is over.`;
-}
-
-/** "13:28:35", on another day than it was asked "3 Dec, 13:28". */
-function deadlineWords(deadline: Date, since: Date): string {
-  if (deadline.toDateString() === since.toDateString()) return formatTime(deadline, true);
-  return `${formatDay(deadline)}, ${formatTime(deadline)}`;
 }
 
 export type NextStep = { action: string; words: string };

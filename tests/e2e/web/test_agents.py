@@ -141,7 +141,7 @@ async def test_call_is_approved_in_the_inbox(page: Page, model: ScriptedModel, w
     await request.get_by_label("Copies").fill("2")
     await assert_screen_is_usable(page, "approvals-call", width)
     await approve.click()
-    await expect(page.get_by_text("Approve: Call send_mail", exact=True)).to_be_visible()
+    await expect(page.get_by_text("Approved: Call send_mail", exact=True)).to_be_visible()
     await page.goto(f"/runs/{execution_id}")
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Sent.")
 

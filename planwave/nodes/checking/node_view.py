@@ -9,6 +9,7 @@ from planwave.expressions import VariableRef
 from planwave.graph.model import FLOW, Edge, Graph, Node
 from planwave.graph.protocols import NodeTypeInfo
 from planwave.graph.suggestions import closest_match
+from planwave.graph.topology import materialized_ids
 from planwave.providers.protocols import ModelProfile
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class GraphIndex:
     ) -> None:
         # Keep parts of the graph, not the graph: the index is cached by a weak reference to it.
         self.by_id, self.incoming, self.outgoing = graph.by_id, graph.incoming, graph.outgoing
+        self._linked = materialized_ids(graph)
         self._specs = specs
         self.variable_names = names
         self.mcp_servers = mcp_servers
@@ -80,7 +82,7 @@ class GraphIndex:
                 if edge.channel == FLOW:
                     if edge.source == candidate:
                         return True
-                elif not self._is_linked(edge.source):
+                elif edge.source not in self._linked:
                     continue
                 if edge.source not in seen:
                     seen.add(edge.source)
@@ -94,9 +96,6 @@ class GraphIndex:
         """Guess which node was meant; None without a close one, or after too many guesses."""
         self._suggestions_left -= 1
         return closest_match(node_id, self.by_id) if self._suggestions_left >= 0 else None
-
-    def _is_linked(self, node_id: str) -> bool:
-        return all(edge.channel != FLOW for edge in self.outgoing.get(node_id, ()))
 
 
 class NodeView:

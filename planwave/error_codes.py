@@ -392,6 +392,8 @@ _RUNS: Final[_Rows] = (
      "Act on the message, or say in the prompt what the model is to do about it."),
     ("tool-timeout", "A tool did not answer in time; the model saw that.",
      "Raise the time limit of the tool, or look why it is slow."),
+    ("invalid-tool", "A tool of an agent has parameters that are no usable JSON Schema.",
+     "Correct the parameters of the tool."),
     ("invalid-arguments", "The arguments of a call are not JSON, or do not fit the schema of the tool; the model saw what is wrong.",
      "Describe the arguments in the schema, or choose another model."),
     ("rejected", "A person rejected a call of a tool; the model saw their note.",

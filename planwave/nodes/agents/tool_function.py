@@ -93,6 +93,7 @@ class FunctionTool(Generic[P, R]):
             effect,
             approval,
             timeout_s=timeout_s,
+            checks_arguments=True,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -312,6 +312,7 @@ class ToolCalls:
             "kind": "tool" if tool is None else tool.kind,
             "path": self._context.path,
             "depth": self._delegation.depth,
+            **({} if tool is None else tool.details),
         }
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Self, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from planwave.errors import GraphInvalid, LimitExceeded, PermanentError, PlanwaveError
+from planwave.expressions import has_template
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import errors_in
 from planwave.graph.inputs import Inputs
@@ -202,13 +203,14 @@ def named_flow(node: Node, catalogue: Catalogue) -> FlowName | None:
     """Return the flow that a node's data name; None where they name none, or by an expression."""
     if catalogue.type_info(node.type) is None:
         return None
-    data: object = getattr(catalogue.implementation(node.type), "Data", None)
-    is_model = isinstance(data, type) and issubclass(data, BaseModel)
-    field = data.model_fields.get("flow") if is_model else None
+    model: object = getattr(catalogue.implementation(node.type), "Data", None)
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        return None
+    field = model.model_fields.get("flow")
     if field is None or FlowName not in (field.annotation, *get_args(field.annotation)):
         return None
     value = node.data.get("flow")
-    if not isinstance(value, dict) or any("{{" in str(each) for each in value.values()):
+    if not isinstance(value, dict) or has_template(json.dumps(value)):
         return None
     with suppress(ValidationError):
         return FlowName.model_validate(value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Final, cast
 
@@ -272,23 +272,12 @@ class ToolCalls:
         # A nested run is no own work of the agent.
         own_work = nullcontext() if tool.kind in _NESTED_KINDS else self._context.own_work()
         time_limit = asyncio.timeout(tool.timeout_s)
-        try:
+        with _failures_for_the_model(tool, time_limit):
             with own_work:
                 async with time_limit:
                     result = _as_json(await tool.call(arguments, call_context))
             self._check_size(result)
             return result
-        except (ToolError, *_FATAL, *_INTERRUPTS):
-            raise
-        except PlanwaveError as error:
-            raise ToolError(error.message, code=error.code) from error
-        except BaseException as error:
-            if _is_being_cancelled():
-                raise
-            if time_limit.expired():
-                message = f"the tool did not answer within {tool.timeout_s:g} s"
-                raise ToolError(message, code="tool-timeout") from error
-            raise ToolError(": ".join(filter(None, (type(error).__name__, str(error))))) from error
 
     def _check_size(self, result: Json) -> None:
         """Refuse a result that is too large for a conversation.
@@ -352,6 +341,24 @@ def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
         found = "; ".join(f"{fault.pointer or 'arguments'}: {fault.message}" for fault in faults)
         raise ToolError(f"the arguments do not fit the tool: {found}", code="invalid-arguments")
     return cast("dict[str, Json]", arguments)
+
+
+@contextmanager
+def _failures_for_the_model(tool: Tool, time_limit: asyncio.Timeout) -> Generator[None]:
+    """Turn whatever a tool raises into a ``ToolError``, but for what ends the agent or the process."""
+    try:
+        yield
+    except (ToolError, *_FATAL, *_INTERRUPTS):
+        raise
+    except PlanwaveError as error:
+        raise ToolError(error.message, code=error.code) from error
+    except BaseException as error:
+        if _is_being_cancelled():
+            raise
+        if time_limit.expired():
+            message = f"the tool did not answer within {tool.timeout_s:g} s"
+            raise ToolError(message, code="tool-timeout") from error
+        raise ToolError(": ".join(filter(None, (type(error).__name__, str(error))))) from error
 
 
 def _is_being_cancelled() -> bool:

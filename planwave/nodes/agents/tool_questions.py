@@ -53,7 +53,7 @@ async def ask_approval(
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
     from planwave.nodes.json_schema import check_schema
 
-    schema = cast("dict[str, Json]", dict(tool.parameters))
+    schema = dict(tool.parameters)
     answer = await _ask(
         tool,
         call_id,

@@ -282,7 +282,6 @@ class ExecutionService:
         options = request.options
         fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(fork.graph))
-        raise_for_run(await unknown_flows(fork.graph, self._dependencies.catalogue, self._flows))
         program = Program(fork.graph, self._dependencies.catalogue)
         inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
         limits = self._dependencies.limits

@@ -50,8 +50,8 @@ _NESTED_KINDS: Final = frozenset({AGENT, FLOW})
 """Kinds whose calls are nested runs."""
 _FATAL: Final = (StoreError, LimitExceeded)
 """Errors of the run itself, which no model can do anything about."""
-_INTERRUPTS: Final = (KeyboardInterrupt, GeneratorExit)
-"""What ends the process or the node, whatever a tool does."""
+_INTERRUPTS: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+"""What ends the call, the node or the process, whatever a tool does."""
 
 
 class ToolCalls:
@@ -353,18 +353,10 @@ def _failures_for_the_model(tool: Tool, time_limit: asyncio.Timeout) -> Generato
     except PlanwaveError as error:
         raise ToolError(error.message, code=error.code) from error
     except BaseException as error:
-        if _is_being_cancelled():
-            raise
         if time_limit.expired():
             message = f"the tool did not answer within {tool.timeout_s:g} s"
             raise ToolError(message, code="tool-timeout") from error
         raise ToolError(": ".join(filter(None, (type(error).__name__, str(error))))) from error
-
-
-def _is_being_cancelled() -> bool:
-    """Return whether somebody cancelled this task; a tool may also raise ``CancelledError`` by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _as_json(value: object) -> Json:

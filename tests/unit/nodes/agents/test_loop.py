@@ -139,7 +139,6 @@ class NoException(BaseException):
         (ValueError("no such ticket"), "ValueError: no such ticket"),
         (SystemExit(2), "SystemExit: 2"),
         (NoException("gone"), "NoException: gone"),
-        (asyncio.CancelledError(), "CancelledError"),
         (BaseExceptionGroup("all", [NoException()]), "BaseExceptionGroup: all (1 sub-exception)"),
     ],
 )
@@ -155,6 +154,17 @@ async def test_whatever_a_tool_raises_is_for_the_model(
     )
     assert run.result.text == "Sorry."
     assert texts(run.requests[1])[2] == ("tool", f"Error: {text}")
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_function_that_cancels_itself_is_an_error_for_the_model(others: int) -> None:
+    async def leave() -> None:
+        raise asyncio.CancelledError
+
+    asked = calls(("leave", {}), *[("look", {})] * others)
+    kit = FunctionTool(leave).tool
+    run = await run_agents(agent_graph(), scripted(asked, "Sorry."), kit, tool("look"))
+    assert texts(run.requests[1])[2] == ("tool", "Error: the tool 'leave' cancelled itself")
 
 
 @pytest.mark.parametrize("parallel", [True, False])

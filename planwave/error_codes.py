@@ -20,7 +20,7 @@ _Rows = tuple[tuple[str, str, str], ...]
 
 # fmt: off
 _REQUESTS: Final[_Rows] = (
-    ("ambiguous-flow", "Several flows go by the given part of an id.",
+    ("ambiguous-flow", "Several flows have the given name, or the given part of an id.",
      "Write one of the ids that the hint lists."),
     ("ambiguous-id", "Several executions or plans begin or end with the given part of an id.",
      "Write more of the id."),
@@ -196,8 +196,6 @@ _DOCUMENTS: Final[_Rows] = (
      "Correct its name, or remove it."),
     ("unknown-flow", "A node names a stored flow that does not exist, or a version that it does not have.",
      "Use the name that the hint has, or `planwave flow ls`."),
-    ("ambiguous-flow", "A node names a stored flow by a name that several flows have.",
-     "Name it by its id."),
     ("unknown-handle", "A node type has no input or output of that name.",
      "Use a handle that the message lists."),
     ("unknown-node-type", "No node type has that name.",

@@ -102,7 +102,30 @@ function nodeEventLine(event: NodeEventEvent): Line | null {
   if (type === "prompt") return ["start_prompt", toText(fieldOf(data, "prompt"))];
   if (type === "message") return ["message", messageText(data)];
   if (typeof type !== "string" || !LOGGED_EVENTS.has(type)) return null;
-  return [type as LogEntry["type"], toText(fieldOf(data, "message") ?? data)];
+  const content = subagentCall(type, data) ?? fieldOf(data, "message") ?? data;
+  return [type as LogEntry["type"], toText(content)];
+}
+
+/** Return the call of an agent by another one as the typed log shows it; null for other events. */
+function subagentCall(type: string, data: unknown): Record<string, unknown> | null {
+  const agent = fieldOf(data, "agent");
+  if (!isObject(agent)) return null;
+  const depth = Number(fieldOf(data, "depth") ?? 0);
+  const path = String(fieldOf(data, "path") ?? "").split("[");
+  const root = depth === 0 ? path.join("[") : path.slice(0, -depth).join("[");
+  const parent = fieldOf(data, "parent_call_id") ?? null;
+  const message = fieldOf(fieldOf(data, "error"), "message");
+  const task = fieldOf(fieldOf(data, "arguments"), "task");
+  return {
+    type,
+    parentNodeId: root.slice(root.lastIndexOf("/") + 1),
+    subagentNodeId: agent.id,
+    subagentName: agent.name,
+    callId: fieldOf(data, "call_id"),
+    depth: depth + 1,
+    ...(parent === null ? {} : { parentCallId: parent }),
+    ...((message ?? task) === undefined ? {} : { message: message ?? task }),
+  };
 }
 
 function answeredLine(

@@ -218,6 +218,8 @@ class Limits(EnvFirstSettings):
     """Tools of one MCP server."""
     agent_tools: int = Field(default=200, ge=0, le=1_000)
     """Tools that are linked to one node."""
+    tool_result_bytes: int = Field(default=1024 * 1024, ge=1, le=16 * 1024 * 1024)
+    """The result of a call of a tool, as JSON: what goes back to the model."""
     tool_rounds: int = Field(default=20, ge=1, le=100)
     """Replies of its model in one attempt of an agent, the last one included."""
     subagent_depth: int = Field(default=2, ge=0, le=4)

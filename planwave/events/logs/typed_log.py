@@ -3,8 +3,9 @@
 ``type`` is one of ``step_start start_prompt logic_check wait_input input_received llm_response
 llm_error error message timer subagent_call_start subagent_call_end subagent_call_error``. ``message``
 is a node's message to the caller; ``timer`` is the start and the end of a wait for a time. A failure
-is logged once: as ``llm_error`` for a node that had prompted a model, else as ``error``. Entries
-about the whole execution have the node id ``system``: a pause is ``wait_input``, its end
+is logged once: as ``llm_error`` for a node that had prompted a model, else as ``error``. The content
+of ``subagent_call_…`` is JSON: ``{"type", "parentNodeId", "subagentNodeId", "subagentName", "callId",
+"depth", "parentCallId"?, "message"?}``. Entries about the whole execution have the node id ``system``: a pause is ``wait_input``, its end
 ``input_received``, and a recovery after the process had ended ``step_start``.
 """
 
@@ -36,11 +37,11 @@ from planwave.graph.upstream_text import result_text
 SYSTEM: Final = "system"
 """Node id of entries about the whole execution."""
 
-_LOGGED_EVENTS: Final = frozenset(
-    {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
+_LOGIC_CHECK: Final = "logic_check"
+_SUBAGENT_CALLS: Final = frozenset(
+    {"subagent_call_start", "subagent_call_end", "subagent_call_error"}
 )
-"""Node events that are logged under their own type."""
-_CALL_ENDS: Final = frozenset({"subagent_call_end", "subagent_call_error"})
+"""Node events that are logged under their own type, as is ``logic_check``."""
 _ANSWERED: Final = "answered"
 """Reason of an ``execution.resumed`` that needs no entry: ``node.answered`` has one."""
 
@@ -70,17 +71,15 @@ class LogEntry(NamedTuple):
 class TypedLog:
     """Converts events to entries, one event at a time.
 
-    The log keeps the nodes' names, the nodes that have prompted a model, the requests that are timers, and
-    the calls that have ended.
+    The log keeps the nodes' names, the nodes that have prompted a model, and the requests that are timers.
     """
 
-    __slots__ = ("_ended_calls", "_prompted", "_timers", "_titles")
+    __slots__ = ("_prompted", "_timers", "_titles")
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._prompted: set[str] = set()
         self._timers: set[str] = set()
-        self._ended_calls: set[tuple[str | None, int | None, str]] = set()
 
     def entry_for(self, event: Event) -> LogEntry | None:
         """Return the entry of an event, None for an event that is not logged."""
@@ -140,18 +139,36 @@ class TypedLog:
             return _entry(event, "start_prompt", to_text(fields.get("prompt")))
         if kind == MESSAGE:
             return _entry(event, MESSAGE, message_text(said))
-        if kind not in _LOGGED_EVENTS or self._is_repeated(event, kind, fields):
-            return None
-        return _entry(event, kind, _call_text(fields) or to_text(fields.get("message", said)))
+        if kind in _SUBAGENT_CALLS and "agent" in fields:
+            return _entry(event, kind, to_text(_subagent_call(kind, fields)))
+        if kind in _SUBAGENT_CALLS or kind == _LOGIC_CHECK:
+            return _entry(event, kind, to_text(fields.get("message", said)))
+        return None
 
-    def _is_repeated(self, event: NodeEmitted, kind: str, call: Mapping[str, Any]) -> bool:
-        """Return whether an attempt that was entered again reports the end of a call once more."""
-        if kind not in _CALL_ENDS or "call_id" not in call:
-            return False
-        key = (event.path, event.attempt, str(call["call_id"]))
-        is_known = key in self._ended_calls
-        self._ended_calls.add(key)
-        return is_known
+
+def _subagent_call(kind: str, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the call of an agent by another one in the form of the typed log.
+
+    ``parentNodeId`` is the agent above all others, ``depth`` 1 for an agent that it calls itself;
+    ``message`` is the task, or the error.
+    """
+    agent, depth = call["agent"], int(call.get("depth", 0))
+    root = str(call.get("path", "")).rsplit("[", depth)[0] if depth else str(call.get("path", ""))
+    content: dict[str, Any] = {
+        "type": kind,
+        "parentNodeId": root.rpartition("/")[2],
+        "subagentNodeId": agent["id"],
+        "subagentName": agent["name"],
+        "callId": call.get("call_id"),
+        "depth": depth + 1,
+    }
+    if call.get("parent_call_id") is not None:
+        content["parentCallId"] = call["parent_call_id"]
+    if "error" in call:
+        content["message"] = call["error"]["message"]
+    elif "arguments" in call:
+        content["message"] = call["arguments"].get("task")
+    return content
 
 
 def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
@@ -162,18 +179,6 @@ def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
 
 def _entry(event: Event, kind: str, content: str) -> LogEntry:
     return LogEntry(event.seq, event.at, event.path or SYSTEM, kind, content)
-
-
-def _call_text(call: Mapping[str, Any]) -> str:
-    """Return a call of an agent as text: its name with its arguments, its result or its error."""
-    if "name" not in call:
-        return ""
-    if "error" in call:
-        return f"{call['name']}: {error_message(call['error'])}"
-    given = call.get("result", call.get("arguments"))
-    if "result" not in call and isinstance(given, dict) and len(cast("dict[str, Any]", given)) == 1:
-        (given,) = cast("dict[str, Any]", given).values()  # such as the task of an agent
-    return f"{call['name']}: {to_text(given)}"
 
 
 def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:

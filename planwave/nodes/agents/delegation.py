@@ -86,6 +86,7 @@ def agent_as_tool(node: Node) -> Tool:
         call,
         node_id=node.id,
         kind=AGENT,
+        details={"agent": {"id": node.id, "name": node.name or node.id}},
     )
 
 

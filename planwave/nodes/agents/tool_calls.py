@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Final, cast
 
-from planwave.errors import GraphInvalid, LimitExceeded, PlanwaveError, StoreError
+from planwave.errors import (
+    GraphInvalid,
+    LimitExceeded,
+    PermanentError,
+    PlanwaveError,
+    StoreError,
+)
 from planwave.expressions.json_text import to_text
 from planwave.graph.diagnostics import short_repr
-from planwave.graph.json_values import NotJson, to_json
+from planwave.graph.json_values import NotJson, size_of, to_json
 from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import FlowContext
@@ -45,6 +51,8 @@ _NESTED_KINDS: Final = frozenset({AGENT, FLOW})
 """Kinds whose calls are nested runs."""
 _FATAL: Final = (StoreError, LimitExceeded)
 """Errors of the run itself, which no model can do anything about."""
+_INTERRUPTS: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+"""What ends the call, the node or the process, whatever a tool does."""
 
 
 class ToolCalls:
@@ -280,19 +288,26 @@ class ToolCalls:
         # A nested run is no own work of the agent.
         own_work = nullcontext() if tool.kind in _NESTED_KINDS else self._context.own_work()
         time_limit = asyncio.timeout(tool.timeout_s)
-        try:
+        with _failures_for_the_model(tool, time_limit):
             with own_work:
                 async with time_limit:
-                    return _as_json(await tool.call(arguments, call_context))
-        except (ToolError, *_FATAL):
-            raise
-        except PlanwaveError as error:
-            raise ToolError(error.message, code=error.code) from error
-        except Exception as error:
-            if time_limit.expired():
-                message = f"the tool did not answer within {tool.timeout_s:g} s"
-                raise ToolError(message, code="tool-timeout") from error
-            raise ToolError(f"{type(error).__name__}: {error}") from error
+                    result = _as_json(await tool.call(arguments, call_context))
+            self._check_size(result)
+            return result
+
+    def _check_size(self, result: Json) -> None:
+        """Refuse a result that is too large for a conversation.
+
+        Raises:
+            ToolError: ``limit-exceeded``: ``tool_result_bytes``.
+        """
+        limits = limits_of(self._context)
+        if limits is not None and (size := size_of(result)) > limits.tool_result_bytes:
+            raise ToolError(
+                f"the call was made, but its result has {size} bytes, and may have "
+                f"{limits.tool_result_bytes} (limit tool_result_bytes): ask for less",
+                code=LimitExceeded.code,
+            )
 
     def _event(self, call: ToolCall, tool: Tool | None) -> dict[str, Json]:
         return {
@@ -303,6 +318,7 @@ class ToolCalls:
             "node_id": None if tool is None else tool.node_id,
             "path": self._context.path,
             "depth": self._delegation.depth,
+            **({} if tool is None else tool.details),
         }
 
 
@@ -321,18 +337,43 @@ def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
 
     Raises:
         ToolError: They do not; the message names everything that is wrong.
+        NodeError: ``invalid-tool``: the schema is unusable, whatever the model sends.
     """
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
-    from planwave.nodes.json_schema import validate
+    from planwave.nodes.json_schema import check_schema, validate
 
     if not isinstance(arguments, dict):
         message = f"the arguments are an object, not {short_repr(arguments)}"
         raise ToolError(message, code="invalid-arguments")
     faults = validate(cast("Json", tool.parameters), arguments)
+    if faults and (unusable := check_schema(cast("Json", tool.parameters))):
+        if tool.checks_arguments:
+            return cast("dict[str, Json]", arguments)
+        raise PermanentError(
+            f"the tool {tool.name!r} has no usable JSON Schema: {unusable[0].message}",
+            code="invalid-tool",
+            hint="correct its parameters",
+        )
     if faults:
         found = "; ".join(f"{fault.pointer or 'arguments'}: {fault.message}" for fault in faults)
         raise ToolError(f"the arguments do not fit the tool: {found}", code="invalid-arguments")
     return cast("dict[str, Json]", arguments)
+
+
+@contextmanager
+def _failures_for_the_model(tool: Tool, time_limit: asyncio.Timeout) -> Generator[None]:
+    """Turn whatever a tool raises into a ``ToolError``, but for what ends the agent or the process."""
+    try:
+        yield
+    except (ToolError, *_FATAL, *_INTERRUPTS):
+        raise
+    except PlanwaveError as error:
+        raise ToolError(error.message, code=error.code) from error
+    except BaseException as error:
+        if time_limit.expired():
+            message = f"the tool did not answer within {tool.timeout_s:g} s"
+            raise ToolError(message, code="tool-timeout") from error
+        raise ToolError(": ".join(filter(None, (type(error).__name__, str(error))))) from error
 
 
 def _as_json(value: object) -> Json:

@@ -56,6 +56,10 @@ async def ask_approval(
         arguments: What the model calls it with.
         context: The context of the agent.
     """
+    # Lazy: test_the_schema_library_is_loaded_only_for_forms
+    from planwave.nodes.json_schema import check_schema
+
+    schema = dict(tool.parameters)
     answer = await _ask(
         tool,
         call_id,
@@ -64,8 +68,8 @@ async def ask_approval(
             "prompt": f"May the tool {tool.name} be called with these arguments?",
             "actions": [_APPROVE, _REJECT],
             "value": dict(arguments),
-            "valueSchema": dict(tool.parameters),
             "editable": True,
+            **({} if check_schema(schema) else {"valueSchema": schema}),
         },
         context,
         unanswered=_REJECT,

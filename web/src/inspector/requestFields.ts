@@ -1,7 +1,7 @@
 import type { OpenRequestResponse } from "@/api/types";
 import { BUDGET } from "@/stream/budget";
 import { askingPath } from "@/stream/calls";
-import { isTimer, toText } from "@/stream/json";
+import { isTimer } from "@/stream/json";
 import type { RunState } from "@/stream/runState";
 import type { JsonSchema } from "@/ui/schema";
 
@@ -13,7 +13,7 @@ export type RequestedTool = {
   /** What a call does to the world: `none`, `read`, `write` or `once`. */
   effect: string;
   /** What else is known of it, such as the server of an MCP tool. */
-  details: readonly [name: string, value: string][];
+  details: readonly (readonly [name: string, value: string])[];
 };
 
 /** What a request asks, as far as a page can show it. */
@@ -93,7 +93,9 @@ function toolOf(value: unknown): RequestedTool | null {
     name,
     kind: text(kind),
     effect: text(effect),
-    details: Object.entries(details).map(([label, each]) => [label, toText(each)]),
+    details: Object.entries(details).flatMap(([label, each]) =>
+      typeof each === "string" ? [[label, each] as const] : [],
+    ),
   };
 }
 

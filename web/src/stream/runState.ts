@@ -167,8 +167,8 @@ export type WaveState = {
 /** Whether a value has passed an edge; a `link` passes none. */
 export type EdgeState = "pending" | "delivered" | "skipped" | "failed" | "link";
 
-/** A line of the log: those of the service's typed log, what node types write themselves (`log`), and
- * the calls of tools. */
+/** A line of the log: those of the service's typed log, with calls in words, what node types write
+ * themselves (`log`), and the calls of tools. */
 export type LogEntry = {
   readonly seq: number;
   readonly at: string;

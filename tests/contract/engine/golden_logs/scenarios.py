@@ -161,6 +161,23 @@ runs_to_its_end(
 )  # fmt: skip
 
 
+def _delegation(ending: str, **more: Any) -> list[Any]:
+    """An event of an agent that another one called, as agents emit it."""
+    called = {"call_id": "c2", "parent_call_id": "c1", "name": "delegate_Leaf", "kind": "agent",
+              "path": "l[1]/a[delegate_Mid-0]/m", "depth": 1}  # fmt: skip
+    return [f"subagent_call_{ending}", {**called, "agent": {"id": "leaf", "name": "Leaf"}, **more}]
+
+
+runs_to_its_end(
+    "calls_of_agents",
+    graph_document(act("a", says=[
+        _delegation("start", arguments={"task": "Look."}), _delegation("end", result="Seen."),
+        _delegation("error", error={"code": "max-steps", "message": "It went on."}),
+        _delegation("end", parent_call_id=None, depth=0, path="l[1]/a"),
+    ])),
+)  # fmt: skip
+
+
 @scenario
 async def library_run(stage: Stage) -> list[Event]:
     graph = graph_document(act("a", "talks"), act("b"), edges=[("a", "b")])

@@ -168,25 +168,6 @@ def test_subagent_calls_keep_their_own_type(kind: str) -> None:
     ]
 
 
-def test_subagent_calls_are_told_in_words_and_their_end_once() -> None:
-    def call(kind: str, **facts: Any) -> tuple[str, str, dict[str, Any]]:
-        about = {"call_id": "c1", "name": "delegate_Clerk", **facts}
-        return "node.event", "a", {"event_type": f"subagent_call_{kind}", "data": about}
-
-    assert entries_of(
-        call("start", arguments={"task": "Find it."}),
-        call("end", result="Found."),
-        call("end", result="Found."),  # the agent was entered again
-        call("error", call_id="c2", error={"code": "x", "message": "it broke"}),
-        call("start", call_id="c3", arguments={}),
-    ) == [
-        ("a", "subagent_call_start", "delegate_Clerk: Find it."),
-        ("a", "subagent_call_end", "delegate_Clerk: Found."),
-        ("a", "subagent_call_error", "delegate_Clerk: it broke"),
-        ("a", "subagent_call_start", "delegate_Clerk: {}"),
-    ]
-
-
 def test_other_events_make_no_entry() -> None:
     others = [
         ("execution.started", None, {"waves": 1}),

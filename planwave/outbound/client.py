@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 from planwave.errors import LimitExceeded, OutboundError, PlanwaveError
 from planwave.outbound.body import read_body
-from planwave.outbound.urls import AllowedServices, Params, check_headers, parse_url, shown_url
+from planwave.outbound.urls import (
+    AllowedServices,
+    Params,
+    check_headers,
+    check_host,
+    parse_url,
+    shown_url,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -82,6 +89,7 @@ class OutboundClient:
     Args:
         allowed: The services that the operator has named; see ``AllowedServices``.
         limits: The limits of each request.
+        hosts: The only hosts to request besides these; see ``AllowedServices``.
         resolver: Resolves names; by default the system does.
         connector: Connects to vetted addresses.
         tls: The certificates that are trusted; by default those of the system.
@@ -92,15 +100,24 @@ class OutboundClient:
         allowed: Iterable[str] = (),
         limits: OutboundLimits | None = None,
         *,
+        hosts: Iterable[str] | None = None,
         resolver: Resolver | None = None,
         connector: httpcore2.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._allowed = AllowedServices(allowed)
+        self._allowed = AllowedServices(allowed, hosts)
         self._limits = limits or OutboundLimits()
         self._resolver = resolver
         self._connector = connector
         self._tls = tls
+
+    def check_host(self, url: str) -> None:
+        """Check the host of a URL that a provider is to request.
+
+        Raises:
+            OutboundError: ``url-refused``.
+        """
+        check_host(parse_url(url), self._allowed)
 
     async def request(
         self,

@@ -12,7 +12,6 @@ import pytest
 
 from planwave.errors import LimitExceeded, OutboundError
 from planwave.outbound.client import OutboundClient, OutboundLimits
-from tests.support.graph.bad_inputs import bad_inputs
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, redirect, response
 from tests.support.outbound.loopback_server import loopback_server
 
@@ -70,31 +69,6 @@ async def test_a_refused_url_opens_no_connection(url: str) -> None:
     error = await refused(network, url)
     assert error.code in ("address-refused", "url-refused")
     assert not error.retryable
-    assert network.connections == []
-
-
-def address_lines() -> list[Any]:
-    """Return the URLs of the shared collection that no single request may connect to."""
-    lines = [
-        line
-        for line in bad_inputs()
-        if line["area"] == "ssrf-address"
-        or (line["area"] == "ssrf-url" and "public.test" not in line["input"])
-    ]
-    own = {"URL-225", "URL-261"}  # rebinding, below; templates, which no URL of a request holds
-    return [
-        pytest.param(line["input"].partition(" (A=")[0], id=line["id"])
-        for line in lines
-        if line["id"] not in own
-    ]
-
-
-@pytest.mark.skipif(not bad_inputs(), reason="no ../shared/bad_inputs.jsonl")
-@pytest.mark.parametrize("url", address_lines())
-async def test_urls_of_the_shared_collection_open_no_connection(url: str) -> None:
-    network = FakeNetwork(NAMES)
-    error = await refused(network, url)
-    assert error.code in ("address-refused", "url-refused")
     assert network.connections == []
 
 

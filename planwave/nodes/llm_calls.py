@@ -229,8 +229,9 @@ async def _with_image_data(request: ModelRequest, context: FlowContext) -> Model
     urls = [url for turn in request.messages for url in turn.images if not url.startswith("data:")]
     services = services_of(context)
     if services.providers_fetch_images:
-        for url in urls if services.outbound else ():
-            services.outbound.check_host(url)
+        if services.outbound is not None:
+            for url in urls:
+                services.outbound.check_host(url)
         return request
     known: dict[str, str] = context.local.setdefault(_IMAGES, {})
     for url in urls:

@@ -77,6 +77,8 @@ class Tool:
         kind: ``tool``, ``mcp``, ``http``, ``flow`` or ``agent``; in events and in the document.
         timeout_s: The time of one call, in seconds; None for that of the agent.
         details: More about it for events: the server of an MCP tool, the flow of a flow tool.
+        definition: A hash of the node that gives it and of all that is linked into that node; the agent
+            sets it. A recorded call of a tool with another definition is not served.
     """
 
     name: str
@@ -89,3 +91,4 @@ class Tool:
     kind: str = "tool"
     timeout_s: float | None = None
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    definition: str = ""

@@ -20,6 +20,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.delegation import Delegation
+from planwave.nodes.agents.once_calls import OnceCalls
 from planwave.nodes.agents.tool import (
     AGENT,
     FLOW,
@@ -33,6 +34,7 @@ from planwave.nodes.agents.tool_questions import (
     Rejected,
     ask_after_interruption,
     ask_approval,
+    ask_repetition,
 )
 from planwave.nodes.recorded_calls import ExternalCall, call_scope
 from planwave.nodes.services import limits_of
@@ -70,6 +72,7 @@ class ToolCalls:
         self._context = context
         self._scope = call_scope(context)
         self._delegation = delegation
+        self._once = OnceCalls(context, delegation)
         self._approval: Approval = approval
         self._parallel = parallel
         self._delegations = 0
@@ -169,9 +172,7 @@ class ToolCalls:
             key = f"approve-{self._context.attempt}-{ordinal}"
             answer = await ask_approval(tool, call.id, key, arguments, self._context)
             if isinstance(answer, Rejected):
-                note = f" They wrote: {answer.note}" if answer.note else ""
-                message = f"a person rejected this call; it was not made.{note}"
-                raise ToolError(message, code="rejected")
+                raise _rejection(answer)
             if answer.arguments != arguments:
                 requested, arguments = arguments, _checked(tool, dict(answer.arguments))
         result = await self._recorded(ordinal, call, tool, arguments, requested)
@@ -194,7 +195,14 @@ class ToolCalls:
     ) -> Json:
         """Make a call, or return its recorded result; a person decides about one that was cut off."""
         request: dict[str, Json] = {"arguments": arguments}
-        external = ExternalCall(self._context, tool.kind, tool.name, request, ordinal=ordinal)
+        external = ExternalCall(
+            self._context,
+            tool.kind,
+            tool.name,
+            request,
+            definition=tool.definition,
+            ordinal=ordinal,
+        )
         if tool.effect == "once":
             given = await self._begin(external, ordinal, call, tool, arguments)
             if given is not None:
@@ -215,12 +223,19 @@ class ToolCalls:
     ) -> GivenResult | None:
         """Note that a call begins which must not happen twice.
 
-        Each time that it was cut off a person decides, and may give the result.
+        A person decides each time that it was cut off, and may give the result. A person also decides
+        about a call that may repeat one of an earlier attempt or execution.
+
+        Raises:
+            ToolError: A person rejects the call.
         """
         for number in count():
             state = await external.state(number)
             if state == "new":
+                if not number:
+                    await self._ask_repetition(ordinal, call, tool, arguments)
                 await external.begin(number)
+                await self._once.note(tool.name)
             if state != "begun":
                 return None
             key = f"interrupted-{self._context.attempt}-{ordinal}-{number}"
@@ -228,6 +243,17 @@ class ToolCalls:
             if given is not None:
                 return given
         return None
+
+    async def _ask_repetition(
+        self, ordinal: int, call: ToolCall, tool: Tool, arguments: dict[str, Json]
+    ) -> None:
+        is_approved = self._needs_approval(tool)
+        if not await self._once.may_repeat(tool.name, is_approved=is_approved):
+            return
+        key = f"repeat-{self._context.attempt}-{ordinal}"
+        rejected = await ask_repetition(tool, call.id, key, arguments, self._context)
+        if rejected is not None:
+            raise _rejection(rejected)
 
     async def _act(
         self,
@@ -291,6 +317,11 @@ class ToolCalls:
 
 def _prefix(tool: Tool | None) -> str:
     return "subagent" if tool is not None and tool.kind == AGENT else "tool"
+
+
+def _rejection(answer: Rejected) -> ToolError:
+    note = f" They wrote: {answer.note}" if answer.note else ""
+    return ToolError(f"a person rejected this call; it was not made.{note}", code="rejected")
 
 
 def _run_key(tool: Tool, ordinal: int, call: ToolCall) -> str:

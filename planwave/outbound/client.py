@@ -211,12 +211,11 @@ class OutboundClient:
 
     async def _read(self, response: httpx2.Response) -> OutboundResponse:
         shown = shown_url(response.url)
-        headers = response.headers
         return OutboundResponse(
             url=shown,
             status=response.status_code,
             reason=response.reason_phrase,
-            headers={name: headers[name] for name in headers},
+            headers=_joined(response.headers.multi_items()),
             body=await read_body(response, self._limits.body_bytes, shown),
         )
 
@@ -228,6 +227,14 @@ class OutboundClient:
             took = f"no connection within {limits.connect_s:g} s"
             hint = "check the address, or raise the limit fetch_connect_s"
         return OutboundError(f"{shown!r}: {took}", code="fetch-timeout", hint=hint)
+
+
+def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by name; O(n), which a server cannot use to keep this process busy."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    return {name: ", ".join(each) for name, each in values.items()}
 
 
 def status_error(method: str, response: OutboundResponse) -> OutboundError:

@@ -187,7 +187,25 @@ async def test_requests_share_no_cookies() -> None:
     assert not any(b"ookie" in each for each in network.requests)
 
 
+async def test_a_redirect_to_a_host_that_the_operator_does_not_list_is_refused() -> None:
+    network = FakeNetwork(PUBLIC_NAMES, redirect("https://other.test/"))
+    with pytest.raises(OutboundError, match=r"'other\.test' is not among"):
+        await network.client(hosts=["public.test"]).request("GET", "https://public.test/")
+    assert (network.resolved, len(network.connections)) == (["public.test"], 1)
+
+
 # -- size and time
+
+
+@pytest.mark.timeout(10)
+async def test_a_response_of_many_headers_keeps_nothing_busy() -> None:
+    lines = "".join(f"x{number}: {number}\r\n" for number in range(20_000))
+    head = f"HTTP/1.1 200 OK\r\nA: 1\r\na: 2\r\n{lines}content-length: 0\r\n\r\n"
+    network = FakeNetwork(PUBLIC_NAMES, head.encode())
+    found = await network.client().request("GET", "http://public.test/")
+    assert (len(found.headers), found.headers["a"], found.headers["x19999"]) == (
+        20_002, "1, 2", "19999",
+    )  # fmt: skip
 
 
 def chunked(piece: bytes, count: int) -> Iterator[bytes]:

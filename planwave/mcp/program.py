@@ -222,7 +222,9 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
             await _has_exited(process, _TERMINATE_S)
     finally:
         _kill_group(process)
-    await _has_exited(process, _TERMINATE_S)
+        await _has_exited(
+            process, _TERMINATE_S
+        )  # also when cancelled: the event loop may be closed next
 
 
 async def _has_exited(process: asyncio.subprocess.Process, within_s: float) -> bool:

@@ -90,8 +90,7 @@ async def run_program(
             try:
                 yield incoming, outgoing
             except BaseException:
-                is_killed = not tasks[0].done()  # it has closed its output at an exit of its own
-                if is_killed:
+                if is_killed := not tasks[0].done():  # at an exit of its own the output is closed
                     _kill_group(process)
                 raise
             finally:

@@ -102,7 +102,9 @@ def open_outbound(settings: Settings) -> OutboundClient:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.outbound.client import OutboundClient
 
-    return OutboundClient(settings.allowed_outbound, outbound_limits(settings.limits))
+    return OutboundClient(
+        settings.allowed_outbound, outbound_limits(settings.limits), hosts=settings.outbound_hosts
+    )
 
 
 def open_secrets(settings: Settings) -> dict[str, Secret]:

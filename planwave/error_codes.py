@@ -404,7 +404,7 @@ _RUNS: Final[_Rows] = (
     ("approval-timeout", "Nobody answered an approval in time, and it has no action `reject`.",
      "Give it a `timeoutS` and a `timeoutAction`, or retry the execution."),
     ("url-refused", "A URL may not be requested: its scheme, credentials, host or port.",
-     "Use `https://`, credentials in a header, and port 80 or 443; the operator can add others to `allowed_outbound`."),
+     "Use `https://`, credentials in a header, and port 80 or 443. The operator can add other ports to `allowed_outbound`, and hosts to `outbound_hosts` where it is set."),
     ("unreadable", "Stored data of the execution were changed from outside, or are damaged.",
      "Restore a backup, or cancel and delete the execution."),
 )

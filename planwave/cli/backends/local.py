@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 
 class LocalBackend:
-    """The service in this process, which owns the storage directory while it is open."""
+    """The service in this process, which owns the storage directory while it is open.
+
+    Attributes:
+        service: The service; whoever opens this backend enters it.
+    """
 
     runs_in_process = True
 
     def __init__(self, service: Service) -> None:
-        self._service = self.queries = service
+        self.service = self.queries = service
         self._source: Plan | FlowRef | None = None
         self.watch, self.wait = service.watch, service.wait
         self.cancel, self.pause, self.resume = service.cancel, service.pause, service.resume
@@ -40,42 +44,42 @@ class LocalBackend:
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""
-        return "/".join(self._service.providers.resolve(None, None))
+        return "/".join(self.service.providers.resolve(None, None))
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """See :meth:`Backend.plan_goal`."""
-        return await self._service.create_plan(goal, on_progress=on_progress)
+        return await self.service.create_plan(goal, on_progress=on_progress)
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_source`."""
         try:
-            plan = await self._service.read_plan(source.content)
+            plan = await self.service.read_plan(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        resolve_inputs(inputs, plan.graph, self.service.catalogue)
         self._source = plan
         return plan
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_flow`."""
         try:
-            checked = await self._service.read_plan(flow.graph)
+            checked = await self.service.read_plan(flow.graph)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
         plan = replace(
             plan_of_flow(flow), diagnostics=checked.diagnostics, forecast=checked.forecast
         )
-        resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        resolve_inputs(inputs, plan.graph, self.service.catalogue)
         self._source = FlowRef(flow.flow_id, flow.version)
         return plan
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
         """See :meth:`Backend.answer`."""
-        return (await self._service.answer(execution_id, request_id, answer)).execution_id
+        return (await self.service.answer(execution_id, request_id, answer)).execution_id
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """See :meth:`Backend.check`."""
-        return self._service.check_document(document).diagnostics
+        return self.service.check_document(document).diagnostics
 
     async def start(
         self,
@@ -86,8 +90,8 @@ class LocalBackend:
         require_approval: bool = False,
     ) -> str:
         """See :meth:`Backend.start`."""
-        values = resolve_inputs(inputs, plan.graph, self._service.catalogue)
-        record = await self._service.execute(
+        values = resolve_inputs(inputs, plan.graph, self.service.catalogue)
+        record = await self.service.execute(
             self._source or plan.plan_id,
             inputs=values,
             options=options,
@@ -97,9 +101,9 @@ class LocalBackend:
 
     async def retry(self, execution_id: str) -> str:
         """See :meth:`Backend.retry`."""
-        return (await self._service.retry(execution_id)).execution_id
+        return (await self.service.retry(execution_id)).execution_id
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """See :meth:`Backend.fork`."""
-        record = await self._service.fork(execution_id, rerun=rerun, changes=changes or None)
+        record = await self.service.fork(execution_id, rerun=rerun, changes=changes or None)
         return record.execution_id

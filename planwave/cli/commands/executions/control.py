@@ -186,7 +186,7 @@ async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> in
     async with ctx.queries(settings) as queries:
         execution_id = await find_execution(queries, name)
     with Interrupt(console) as interrupt:
-        async with ctx.backend(settings) as backend:
+        async with ctx.backend(settings, interrupt) as backend:
             # Only a run in this process is followed. The record of a service is not read, so an
             # execution with lost events can still be cancelled.
             before = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -146,9 +146,13 @@ async def _with_hints(
 
 
 async def _watch_service(backend: RemoteBackend, execution_id: str) -> AsyncGenerator[Event]:
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.cli.backends.remote import OwnerEnded
+
     async with aclosing(backend.watch(execution_id)) as events:
-        async for event in events:
-            yield event
+        with suppress(OwnerEnded):  # it answers until this command has read the end
+            async for event in events:
+                yield event
     await backend.wait(execution_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shlex
 import time
@@ -407,8 +408,9 @@ class CommandContext:
 
     async def _open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
         """Return the backend; wait for an owner of the directory that ends or answers in a moment."""
-        directory, until = settings.storage_dir, time.monotonic() + _LOCK_WAIT_S
+        directory, until = settings.storage_dir, 0.0
         while True:
+            probed = lock_owner(directory)
             self._running_services.pop(directory, None)
             remote = self.remote_backend(settings)
             if remote is not None:
@@ -418,8 +420,10 @@ class CommandContext:
             except StoreError as error:
                 if error.code != "storage-locked":
                     raise
-                owner = lock_owner(directory)
-                if (owner is not None and owner.url is not None) or time.monotonic() > until:
+                owner, now = lock_owner(directory), time.monotonic()
+                until = until or now + _LOCK_WAIT_S
+                is_silent = owner is not None and owner.url is not None and owner == probed
+                if is_silent or now > until:
                     error.hint = _locked_hint(owner)
                     raise
                 await self._wait_for_owner(directory, error.message, until)
@@ -429,11 +433,12 @@ class CommandContext:
         note_at = time.monotonic() + _LOCK_NOTE_S
         await asyncio.sleep(_LOCK_POLL_S)
         while (owner := lock_owner(directory)) is not None and owner.url is None:
-            if (now := time.monotonic()) > until:
-                return
+            now = time.monotonic()
             if now > note_at:
-                note_at = until
+                note_at = math.inf
                 self.console().note(f"{locked}; waiting for it")
+            if now > until:
+                return
             await asyncio.sleep(_LOCK_POLL_S)
 
 

@@ -43,8 +43,13 @@ def _park(run: RunState, attempt: Attempt) -> None:
 
 
 def ensure_active(run: RunState, attempt: Attempt) -> None:
-    """Let a parked node go on that does something by itself: not all of its tasks are counted."""
+    """Let a parked node go on that does something by itself: not all of its tasks are counted.
+
+    The parked nodes around it go on before: a process that takes over enters only those again.
+    """
     if attempt.phase is PARKED:
+        if attempt.graph_run.nested_run is not None:
+            ensure_active(run, attempt.graph_run.nested_run.node_run.attempt)
         unpark(run, attempt)
 
 

@@ -250,6 +250,8 @@ def _end_nested_run(
         return
     node_run, attempt = nested_run.node_run, nested_run.node_run.attempt
     del run.graph_runs[graph_run.prefix]
+    if run.history is not None:
+        run.history.nested_runs.discard_inside(graph_run.prefix)
     if graph_run.program.has_links:
         run.effects.append(CloseLinks(graph_run))
     nested_run.graph_run = None

@@ -178,6 +178,12 @@ class StoredNestedRuns(StoredGraphRuns):
                     unfinished.append(event)
         return unfinished
 
+    def discard_inside(self, prefix: str) -> None:
+        """Remove what nodes of an ended run have not taken up again, so that no later run does."""
+        run = self.latest_run(prefix)
+        for path in () if run is None else {*run.latest(), *run.once_values}:
+            self.discard(path)
+
     def discard(self, path: str) -> None:
         """Remove the nested runs and once values of a node."""
         self.pop_once_values(path)

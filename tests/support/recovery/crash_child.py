@@ -56,6 +56,8 @@ TOKENS = 7
 """What the model reads in every prompt."""
 NESTED_GRAPHS = {name: read_graph(document)[0] for name, document in nested_documents().items()}
 SET_ASIDE = "set aside"
+LONGEST_LIFE_S = 60
+"""A life that has not ended after so many seconds hangs; it writes what is open, and fails."""
 FAILING_PROMPT_PREFIX = "say"
 """How a prompt begins at which the model stumbles now and then: always at the same calls."""
 
@@ -369,12 +371,26 @@ async def run_child(order: ChildOptions) -> None:
         client = CrashClient(service, order, tasks)
         FactWriter().write("up")
         await service.recover()
-        await client.run()
+        try:
+            async with asyncio.timeout(LONGEST_LIFE_S):
+                await client.run()
+        except TimeoutError:
+            await write_open_executions(store)
+            raise
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     FactWriter().write("left", [repr(task) for task in left])
 
 
+async def write_open_executions(store: SqliteStore) -> None:
+    """Write what is stored of all executions that have not ended, and all tasks, to standard error."""
+    for record in await store.open_executions():
+        events = await store.events(record.execution_id)
+        sys.stderr.write("\n  ".join(map(str, [record, *events[-40:]])) + "\n")
+    for task in asyncio.all_tasks():
+        task.print_stack(limit=6, file=sys.stderr)
+
+
 def main() -> None:
     """Live as ordered in the first argument."""
-    signal.alarm(100)  # a process whose parent is gone does not stay
+    signal.alarm(2 * LONGEST_LIFE_S)  # a process whose parent is gone does not stay
     asyncio.run(run_child(ChildOptions(**json.loads(sys.argv[1]))))

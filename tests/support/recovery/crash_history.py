@@ -91,7 +91,8 @@ class CrashHistory:
                 timer.join()
             life.exit_code = process.wait()
         self.runs.append(life)
-        assert life.exit_code in (0, -signal.SIGKILL, KILLED), "it broke; its last words are above"
+        expected = 0, -signal.SIGKILL, KILLED
+        assert life.exit_code in expected, f"it broke ({life.exit_code}); see its standard error"
         self.settled.append(settled_in(self.directory))
         return life
 

@@ -377,6 +377,44 @@ async def test_a_run_not_requested_again_before_a_retry_is_restarted_by_it() -> 
 
 
 @virtual_time
+@pytest.mark.parametrize("reaches", ["its opening", "its node"])
+async def test_a_run_that_begins_anew_takes_up_nothing_stored_inside_it(reaches: str) -> None:
+    """Between, a restart came in which the inner run was not requested again before its end."""
+    lives: list[str] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        for limit_s in (2, None):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit_s):
+                    return await runs_graph("k", parse_graph("m"))(inputs, context)
+        raise AssertionError
+
+    async def middle(inputs: Inputs, context: Context) -> Any:
+        lives.append(context.path)
+        if len(lives) == 2:  # entered again after the restart, it does not come to its question
+            await asyncio.Event().wait()
+        return await runs_graph("inner", parse_graph("i"))(inputs, context)
+
+    async def innermost(inputs: Inputs, context: Context) -> Any:
+        if len(lives) == 1:
+            await asyncio.Event().wait()
+        return result_with(context.attempt)
+
+    behaviors = {"a": outer, "m": middle, "i": innermost}
+    harness = ExecutionHarness(parse_graph("a"), behaviors, journal=MemoryJournal())
+    harness.interrupt_after(1)
+    assert await harness.run() == "interrupted"
+    stored = harness.stored
+    if reaches == "its opening":
+        opening = next(e for e in stored if e.path == "a[k]/m" and e.type == "node.event")
+        stored = [event for event in stored if event.seq <= opening.seq]
+    last = recovered(harness, stored)
+    assert await last.run() == "completed", last.execution.error
+    assert last.execution.outputs["a"]["output"].value == {"m": {"output": {"i": {"output": 2}}}}
+    assert [each.get("before") for each in opened(last, "a[k]/m")] == [1]
+
+
+@virtual_time
 async def test_inner_nodes_are_cancelled_before_the_nodes_around_them() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
         with contextlib.suppress(TimeoutError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -476,6 +477,31 @@ async def test_a_parked_node_that_ends_by_itself_is_unparked_first() -> None:
     check_events(
         [created_event(harness.program.graph), *(e._replace(seq=e.seq + 1) for e in harness.stored)]
     )
+
+
+@virtual_time
+async def test_the_nodes_around_a_parked_node_that_goes_on_by_itself_are_unparked_before_it() -> (
+    None
+):
+    async def impatient(inputs: Inputs, context: Context) -> Any:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                await context.runtime.run_graph("k", parse_graph("q"), {})
+        return result_with("went on")
+
+    behaviors = {"a": runs_graph("k", parse_graph("b:plain")), "b": impatient, "q": asks()}
+    harness = ExecutionHarness(parse_graph("a"), behaviors, journal=MemoryJournal())
+    assert await harness.run() == "completed"
+    assert harness.event_names("node.parked", "node.unparked", "node.completed") == [
+        "node.parked a[k]/b", "node.parked a", "node.unparked a", "node.unparked a[k]/b",
+        "node.completed a[k]/b", "node.completed a",
+    ]  # fmt: skip
+    for count in range(1, len(harness.batches)):
+        stored = [event for batch in harness.batches[:count] for event in batch]
+        last = recovered(harness, stored)
+        status = await last.run()
+        is_open = bool(fold([*stored, *last.stored]).requests)
+        assert status == ("paused" if is_open else "completed"), [e.type for e in stored]
 
 
 # -- nodes that ask while graphs run inside them ----------------------------------------------------

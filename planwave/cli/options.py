@@ -19,7 +19,11 @@ import typer
 
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
-from planwave.cli.backends.shared_service import CommandServer, shared, wait_for_other_executions
+from planwave.cli.backends.shared_service import (
+    CommandServer,
+    leaving_others_running,
+    shared,
+)
 from planwave.cli.console import CommandConsole
 from planwave.errors import Conflict, StoreError, Unreachable
 from planwave.providers.local.catalog import is_path, model_file
@@ -386,8 +390,9 @@ class CommandContext:
     ) -> AsyncGenerator[Backend]:
         """Open the backend: the process that owns the storage directory, or a service in this one.
 
-        A service in this process is shared with commands in other terminals while it is open. With
-        ``interrupt``, leaving the block waits for the executions that they started.
+        A service in this process is shared with commands in other terminals while it is open, and
+        leaving the block waits for the executions that they started; ``interrupt`` watches for the
+        signals of this command.
 
         Raises:
             StoreError: The storage cannot be opened. For ``storage-locked``, the hint says what its
@@ -401,10 +406,9 @@ class CommandContext:
         async with (
             opened.service as service,
             shared(service, partial(self.factories.command_server, settings)),
+            leaving_others_running(opened, self.console(), interrupt),
         ):
             yield opened
-            if interrupt is not None:
-                await wait_for_other_executions(service, self.console(), interrupt)
 
     async def _open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
         """Return the backend; wait for an owner of the directory that ends or answers in a moment."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planwave.cli.backends.backend import PlanUpdate
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
-from planwave.errors import GraphInvalid
+from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
+    from planwave.storage.records import ExecutionRecord
 
 
 class LocalBackend:
@@ -34,7 +36,8 @@ class LocalBackend:
         self.service = self.queries = service
         self._source: Plan | FlowRef | None = None
         self.watch, self.wait = service.watch, service.wait
-        self.cancel, self.pause, self.resume = service.cancel, service.pause, service.resume
+        self._followed = set[str]()
+        self.cancel, self.pause = service.cancel, service.pause
         self.requests = service.requests
         self.document, self.document_path = service.document, service.document_path
         self.create_flow, self.update_flow = service.create_flow, service.update_flow
@@ -73,9 +76,25 @@ class LocalBackend:
         self._source = FlowRef(flow.flow_id, flow.version)
         return plan
 
+    async def resume(self, execution_id: str) -> None:
+        """See :meth:`Backend.resume`."""
+        await self.service.resume(execution_id)
+        self._followed.add(execution_id)
+
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
         """See :meth:`Backend.answer`."""
-        return (await self.service.answer(execution_id, request_id, answer)).execution_id
+        return self._follow(await self.service.answer(execution_id, request_id, answer))
+
+    async def cancel_running(self, cause: str) -> None:
+        """Cancel what this command has started and what still runs, as it cannot be followed."""
+        for execution_id in self._followed:
+            with suppress(Conflict, NotFound):
+                if (await self.service.execution(execution_id)).status == "executing":
+                    await self.service.cancel(execution_id, cause)
+
+    def _follow(self, record: ExecutionRecord) -> str:
+        self._followed.add(record.execution_id)
+        return record.execution_id
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """See :meth:`Backend.check`."""
@@ -97,13 +116,14 @@ class LocalBackend:
             options=options,
             require_approval=require_approval,
         )
-        return record.execution_id
+        return self._follow(record)
 
     async def retry(self, execution_id: str) -> str:
         """See :meth:`Backend.retry`."""
-        return (await self.service.retry(execution_id)).execution_id
+        return self._follow(await self.service.retry(execution_id))
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """See :meth:`Backend.fork`."""
-        record = await self.service.fork(execution_id, rerun=rerun, changes=changes or None)
-        return record.execution_id
+        return self._follow(
+            await self.service.fork(execution_id, rerun=rerun, changes=changes or None)
+        )

@@ -67,7 +67,8 @@ class OwnerEnded(Unreachable):
 
     def __init__(self, execution_id: str) -> None:
         super().__init__("the command that ran this execution, in another terminal, has ended")
-        self.hint = f"planwave show {execution_id} says how it goes on"
+        again = f"planwave resume {execution_id}"
+        self.hint = f"see it with: planwave show {execution_id}; continue it with: {again}"
 
 
 class RemoteBackend:

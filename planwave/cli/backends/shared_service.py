@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from planwave.cli.formatting import counted
 from planwave.cli.signals import Interrupt, Interrupted
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.local import LocalBackend
     from planwave.cli.console import CommandConsole
     from planwave.service.service import Service
 
@@ -24,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 SHARE_AFTER_S: Final = 1.0
 """A command that ends earlier does not pay for the import of the server, half a second of CPU time."""
+
+_CAUSE: Final = "planwave is closing"
 
 
 class CommandServer(Protocol):
@@ -63,22 +66,47 @@ async def _share(service: Service, build: BuildServer, leaving: asyncio.Event) -
         _log.warning("commands in other terminals cannot reach this one: %s", error)
 
 
-async def wait_for_other_executions(
-    service: Service, console: CommandConsole, interrupt: Interrupt
-) -> None:
-    """Wait for the executions that other terminals started here; a signal interrupts these.
+@asynccontextmanager
+async def leaving_others_running(
+    backend: LocalBackend, console: CommandConsole, interrupt: Interrupt | None
+) -> AsyncGenerator[None]:
+    """Wait after the block for the executions that other terminals started here.
 
-    They can be resumed then: no event says that they ended.
+    A signal before or meanwhile interrupts them; they can be resumed then. If the block fails, the
+    executions that this command has started are cancelled.
+
+    Args:
+        backend: The backend of this command.
+        console: The console that says what the command waits for.
+        interrupt: The signals of this command; None if it watches for none.
     """
+    try:
+        yield
+    except Exception:
+        await backend.cancel_running(_CAUSE)
+        await _wait_for_others(backend.service, console, interrupt)
+        raise
+    except BaseException:  # cancelled, or interrupted while nothing watches for signals
+        await backend.cancel_running(_CAUSE)
+        await backend.service.drain(0)
+        raise
+    await _wait_for_others(backend.service, console, interrupt)
+
+
+async def _wait_for_others(
+    service: Service, console: CommandConsole, interrupt: Interrupt | None
+) -> None:
     load = service.load
     left = load.running + load.queued
     if not left:
         return
-    console.note(
-        f"{counted(left, 'execution')} of other terminals still run here; this command ends after "
-        "that, Ctrl-C interrupts it"
-    )
-    try:
-        await interrupt.cancel_on_signal(service.wait_idle())
-    except Interrupted:
-        await service.drain(0)
+    with nullcontext(interrupt) if interrupt is not None else Interrupt(console) as signals:
+        if signals.received is None:
+            console.note(
+                f"{counted(left, 'execution')} of other terminals still run here; this command "
+                "waits for that, Ctrl-C interrupts it"
+            )
+        try:
+            await signals.cancel_on_signal(service.wait_idle())
+        except Interrupted:
+            await service.drain(0)

@@ -190,6 +190,20 @@ def test_watcher_of_an_open_question_learns_that_nobody_runs_it() -> None:
     assert "answer with: planwave answer" in out.splitlines()[-1]
 
 
+def test_watcher_of_a_killed_command_is_told_how_to_go_on() -> None:
+    with gated() as (process, execution_id), command("watch", execution_id) as watching:
+        read_until(watching.stdout, "started    gate")
+        process.kill()
+        _, err = watching.communicate()
+    assert watching.returncode == 1
+    assert err == (
+        "✗ the command that ran this execution, in another terminal, has ended\n"
+        f"  → see it with: planwave show {execution_id}; continue it with: planwave resume {execution_id}\n"
+    )
+    open_gate()
+    assert invoke_json("resume", execution_id)["status"] == "completed"
+
+
 def test_second_run_goes_through_the_first_which_stays_for_it() -> None:
     with asking() as terminal, command("exec", "gated.json") as second:
         read_until(second.stdout, "started    gate")

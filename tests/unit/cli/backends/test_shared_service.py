@@ -11,11 +11,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from planwave.cli.backends import shared_service
-from planwave.cli.backends.shared_service import CommandServer, shared, wait_for_other_executions
-from planwave.cli.signals import Interrupt
+from planwave.cli.backends.local import LocalBackend
+from planwave.cli.backends.shared_service import CommandServer, leaving_others_running, shared
+from planwave.cli.inputs import Source
 from planwave.errors import InputError
 from planwave.service.service import Service
 from tests.support.cli.fake_console import console_output, plain_console
+from tests.support.polling import until
+from tests.support.server.running_server import HeldNodePerExecution
 from tests.support.service.dependencies import dependencies
 
 
@@ -112,5 +115,29 @@ async def test_error_of_the_block_reaches_the_caller_as_it_is(service: Service) 
 
 async def test_command_without_executions_of_others_ends_at_once(service: Service) -> None:
     console = plain_console()
-    await wait_for_other_executions(service, console, Interrupt(console))
+    async with service, leaving_others_running(LocalBackend(service), console, None):
+        pass
     assert console_output(console) == ""
+
+
+async def test_failed_command_cancels_its_execution_and_waits_for_others() -> None:
+    node, console = HeldNodePerExecution(), plain_console()
+    service = Service(dependencies(types=[node]))
+    source = Source("held", b'{"nodes": [{"id": "h", "type": "held"}], "edges": []}')
+    async with service:
+        backend = LocalBackend(service)
+        own = await backend.start(await backend.plan_source(source, ()), (), None)
+        other = (await service.execute(await service.read_plan(source.content))).execution_id
+        await until(lambda: node.started == {own, other})
+
+        async def release_other() -> None:
+            await service.wait(own)
+            node.gate(other).set()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(release_other())
+            with pytest.raises(InputError, match="wrong"):
+                async with leaving_others_running(backend, console, None):
+                    raise InputError("wrong")
+        ended = [(await service.execution(each)).status for each in (own, other)]
+    assert ended == ["cancelled", "completed"]

@@ -6,6 +6,7 @@ That is ``planwave serve``, or a command that runs something in another terminal
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -99,6 +100,8 @@ class RemoteBackend:
         self._client, self._directory = client, directory
         self._provider, self._model = provider, model
         self._is_service, self._import_conflict = is_service, import_conflict
+        self._seen: dict[str, int] = {}
+        """The number of the last event that was yielded, by execution."""
         self._source: dict[str, Any] | Flow = {}
         self._page_size = _MAX_PAGE_SIZE
         self._cursors: dict[str, str | None] = {}
@@ -133,8 +136,20 @@ class RemoteBackend:
         return [_execution_record(each) for each in items]
 
     async def document(self, execution_id: str) -> dict[str, Any]:
-        """See :meth:`Queries.document`."""
-        return cast("dict[str, Any]", await self._client.document(execution_id))
+        """See :meth:`Queries.document`; read from its file where the command that wrote it has ended."""
+        try:
+            return cast("dict[str, Any]", await self._client.document(execution_id))
+        except Unreachable:
+            if not await self._is_on_disk(execution_id):
+                raise
+        content = await asyncio.to_thread(self.document_path(execution_id).read_bytes)
+        return cast("dict[str, Any]", json.loads(content))
+
+    async def _is_on_disk(self, execution_id: str) -> bool:
+        """Return whether a command that has ended left a document with all that was seen here."""
+        seen = self._seen.get(execution_id, 1)
+        path = self.document_path(execution_id)
+        return not self._is_service and await asyncio.to_thread(document_seq, path) >= seen
 
     def document_path(self, execution_id: str) -> Path:
         """See :meth:`Queries.document_path`."""
@@ -330,6 +345,7 @@ class RemoteBackend:
         async with aclosing(self._client.events(execution_id, after=after)) as events:
             try:
                 async for event in events:
+                    self._seen[execution_id] = max(self._seen.get(execution_id, 1), event.seq)
                     yield event
             except PlanwaveError as error:
                 if self._is_service or not is_worth_retrying(error):
@@ -339,7 +355,12 @@ class RemoteBackend:
     async def wait(self, execution_id: str) -> None:
         """Wait until the service has written the present document of an execution that is idle."""
         path = self.document_path(execution_id)
-        last_seq = (await self._client.execution(execution_id))["last_seq"]
+        try:
+            last_seq = (await self._client.execution(execution_id))["last_seq"]
+        except Unreachable:
+            if await self._is_on_disk(execution_id):
+                return
+            raise
         for _ in range(_DOCUMENT_POLLS):
             if await asyncio.to_thread(document_seq, path) >= last_seq:
                 return

@@ -299,18 +299,21 @@ async def run_goal_async(
     options: RunOptions | None = None,
     store: StoreSource | None = None,
     check: bool = True,
+    require_approval: bool = False,
 ) -> RunResult:
     """Plan a goal and run the plan, without a service.
 
     Args and errors are those of :func:`plan_async` and :func:`run`.
     """
     _check_types(options, store)
-    check_flags(check=check)
+    check_flags(check=check, require_approval=require_approval)
     if store is not None:
         async with open_store(store):  # fails before a model call is paid for
             pass
     made = await plan_async(goal, provider=provider, model=model)
-    return await run(made, options=options, store=store, check=check)
+    return await run(
+        made, options=options, store=store, check=check, require_approval=require_approval
+    )
 
 
 @hides_inner_frames

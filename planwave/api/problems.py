@@ -52,43 +52,49 @@ _UNPROCESSABLE: Final = 1008
 
 _STATUS_EXAMPLES: Final = {
     400: ("invalid-json", "The body is not JSON, or the request is not HTTP."),
-    401: ("unauthorized", "No token, or not the right one."),
-    403: ("forbidden", "A host or an origin that is not allowed here."),
+    401: ("unauthorized", "The token is missing or wrong."),
+    403: ("forbidden", "The `Host` or `Origin` is not allowed."),
     404: ("not-found", "Nothing of that id exists."),
     405: ("method-not-allowed", "The route has no such method; `Allow` lists those it has."),
     408: ("request-timeout", "The request did not arrive in time."),
-    409: ("conflict", "Right request, wrong moment."),
+    409: ("conflict", "The request is not possible in the present state."),
     410: (
         "request-closed",
         "The request is closed: its time was over, or its node or execution was cancelled.",
     ),
-    412: ("outdated", "It has moved on from what `If-Match` names; `current` says to what."),
-    413: ("limit-exceeded", "Larger than a limit: `limit`, `value` and `met` say which."),
+    412: (
+        "outdated",
+        "The item has changed since the version in `If-Match`; `current` is its present hash.",
+    ),
+    413: (
+        "limit-exceeded",
+        "A value is larger than a limit: `limit` is its name, `value` the limit, `met` the value.",
+    ),
     415: ("unsupported-media-type", "Bodies are JSON: `Content-Type: application/json`."),
-    422: ("invalid-body", "It cannot be used; `issues` lists everything that is wrong."),
+    422: ("invalid-body", "The body has errors; `issues` lists all of them."),
     428: (
         "precondition-required",
         "The change does not name what it is based on: send `If-Match`.",
     ),
-    429: ("too-many-requests", "Too much at once; `Retry-After` says when to come back."),
+    429: ("too-many-requests", "Too many requests; `Retry-After` says when to send the next one."),
     431: ("limit-exceeded", "The head of the request is larger than `header_bytes`."),
     500: ("internal-error", "A fault in planwave; its log has it under `request_id`."),
     502: ("provider-error", "A model provider failed."),
-    503: ("server-draining", "The service is going down, or its store cannot be used."),
+    503: ("server-draining", "The service is shutting down, or its store cannot be used."),
 }
 """Of each status: a code that comes with it, and when."""
 
 
 class Issue(BaseModel):
-    """One thing that is wrong."""
+    """One error, warning or note."""
 
     model_config = ConfigDict(extra="allow")
 
     code: str = Field(description="Stable; branch on it.")
-    message: str = Field(description="What is wrong and where, one sentence.")
+    message: str = Field(description="The error and its location, one sentence.")
     pointer: str = Field(description="JSON pointer into the document that was sent.")
     severity: str | None = Field(None, description="`error`, `warning` or `info`.")
-    hint: str | None = Field(None, description="The way out.")
+    hint: str | None = Field(None, description="How to correct it.")
     node: str | None = Field(None, description="Id of the node concerned.")
     edge: str | None = Field(None, description="Id of the edge concerned.")
     path: list[str] | None = Field(None, description="Of a cycle: the node ids around it.")
@@ -103,16 +109,14 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(
-        "about:blank", description="Always `about:blank`: `exit_code` tells them apart."
-    )
+    type: str = Field("about:blank", description="Always `about:blank`: `code` tells them apart.")
     title: str = Field(description="The code in words.")
     status: int = Field(description="The HTTP status.")
     code: str = Field(description="Stable and machine-readable; branch on it, never on `detail`.")
-    detail: str = Field(description="What happened and where, one sentence.")
+    detail: str = Field(description="The failure and its location, one sentence.")
     hint: str | None = Field(None, description="The way out.")
-    request_id: str | None = Field(None, description="What the log has it under.")
-    issues: list[Issue] | None = Field(None, description="Everything that is wrong.")
+    request_id: str | None = Field(None, description="The id of the request in the log.")
+    issues: list[Issue] | None = Field(None, description="All errors.")
     attempts: list[dict[str, Any]] | None = Field(
         None, description="Of `plan-invalid`: each reply of the model, with its errors."
     )
@@ -121,7 +125,9 @@ class Problem(BaseModel):
     )
     value: float | None = Field(None, description="Of `limit-exceeded`: the limit.")
     met: float | None = Field(None, description="Of `limit-exceeded`: the value that exceeds it.")
-    retry_after_s: float | None = Field(None, description="When to come back, seconds.")
+    retry_after_s: float | None = Field(
+        None, description="Seconds until the next request may be sent."
+    )
     current: str | None = Field(None, description="Of 412: the present hash, as in `ETag`.")
 
 

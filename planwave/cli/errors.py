@@ -95,6 +95,7 @@ _COMMAND_LINE: Final = {
     "store-unusable": "--storage or PLANWAVE_STORAGE_DIR",
     "unknown-node-type": "--import MODULE",
     "unknown-provider": "planwave doctor",
+    "unknown-tool": "--import MODULE",
     "template-memory": _SETTINGS_OF_LIMITS,
     "template-timeout": _SETTINGS_OF_LIMITS,
     "template-too-large": _SETTINGS_OF_LIMITS,

@@ -125,7 +125,7 @@ RUN_ASKER: Final = "the run"
 
 
 def asker_of(path: str | None, request: Any) -> str:
-    """Return who asks: the path of a node, or what of the execution a request is about."""
+    """Return the source of a request: the path of its node, or the run or the plan."""
     return path or (RUN_ASKER if is_budget_request(request) else PLAN_ASKER)
 
 

@@ -1,4 +1,4 @@
-"""The budget of an execution: its limits, what is used of them, and the request for more.
+"""The budget of an execution: its limits, the amounts used, and the request for higher limits.
 
 A budget is a limit for each of some amounts, such as ``{"usd": 5, "tokens": 200000}``. What is used is
 the sum of the paid ``usage`` events and the time in which the execution was not paused. An answer to
@@ -178,7 +178,7 @@ def budget_request(
 
     Args:
         budget: The limits.
-        used: What is used of them.
+        used: The amounts used so far.
         spending: Which node used what.
         waiting: What the next call of each waiting node may need, by path.
     """
@@ -223,7 +223,7 @@ def is_raised(answer: Any) -> bool:
 
 
 def raised_limits(limits: Mapping[str, float], answer: Any) -> dict[str, float]:
-    """Return the limits that an answer sets; what is no amount of this budget is left out."""
+    """Return the limits that an answer sets; amounts that this budget does not limit are left out."""
     value = field_of(answer, "value") if is_raised(answer) else None
     raised = {name: field_of(value, name) for name in limits}
     return {name: most for name, most in raised.items() if is_amount(name, most)}

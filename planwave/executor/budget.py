@@ -1,4 +1,4 @@
-"""State of the budget of a running execution: what is used, what calls hold, and who waits."""
+"""State of the budget of a running execution: amounts used, reservations of calls, and waiting calls."""
 
 from __future__ import annotations
 

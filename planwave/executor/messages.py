@@ -128,7 +128,7 @@ class BudgetReserved:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReleased:
-    """A node does not hold, or wait for, what it reserved with this reply token any more."""
+    """A node gives back the amounts that it reserved with this reply token, or no longer waits for them."""
 
     attempt: Attempt
     reply: ReplyTo

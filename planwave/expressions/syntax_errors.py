@@ -1,4 +1,4 @@
-"""Errors of Jinja2's parser in planwave's words: what is missing or too much, and where."""
+"""Errors of Jinja2's parser in planwave's words: the missing or surplus part, and its place."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ async def connect_address(
     on_status: Callable[[int], None],
     on_expired: Callable[[], None],
 ) -> AsyncGenerator[Any]:
-    """Give the two streams of messages of a server; a :class:`mcp.client.Transport`.
+    """Yield the two streams of messages of a server; a :class:`mcp.client.Transport`.
 
     Args:
         address: Where it is.

@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast, get_args
 
 from pydantic import BaseModel
 
-from planwave.graph.model import LINK, Json, Port
+from planwave.graph.model import LINK, Effect, Json, Port
 from planwave.graph.protocols import FlowExecutor, LinkMaterializer, NodeTypeInfo
 from planwave.nodes.authoring.data_fields import (
     FIELD_PORT_SIDE,
@@ -22,6 +22,7 @@ from planwave.nodes.authoring.data_fields import (
     with_field_ports,
 )
 from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeType
+from planwave.nodes.authoring.signatures import require_choice
 from planwave.nodes.sockets import SocketStyle, port_documents
 
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
@@ -66,6 +67,7 @@ def spec_of(implementation: Any) -> RegisteredType:
 
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
+        ValueError: Its effect is none of those that planwave knows.
     """
     is_capable = isinstance(implementation, (FlowExecutor, LinkMaterializer))
     name = _validate_name(implementation, capable=is_capable)
@@ -76,6 +78,7 @@ def spec_of(implementation: Any) -> RegisteredType:
     wired = fields if getattr(implementation, "field_sockets", False) else ()
     inputs = with_field_ports(declared, wired, _field_side(implementation))
     facts = _facts_of(implementation, name, fields, inputs)
+    require_choice(f"node type {name!r}", "effect", facts.effect, get_args(Effect))
     calls_model = bool(getattr(implementation, "calls_model", False))
     is_checked_empty = calls_model or _has_check(implementation) or any(f.required for f in fields)
     return RegisteredType(

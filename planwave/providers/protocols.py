@@ -44,7 +44,7 @@ class PromptMessage:
 
     Attributes:
         role: Who speaks; ``tool`` gives the result of the call ``tool_call_id`` to the model.
-        text: What is said; the result of a tool as text.
+        text: The text of the turn; of a tool, its result as text.
         images: http(s) or base64 ``data:`` URLs, only in turns of the user.
         tool_calls: The calls that a turn of the assistant asks for.
         tool_call_id: The call whose result a ``tool`` turn holds.
@@ -110,7 +110,7 @@ class ModelRequest:
     def hash(self) -> str:
         """Return the identity of the call: sha256 in canonical JSON over every field that forms the reply.
 
-        What came later counts only if present, so that calls recorded before it existed are still found.
+        Fields added later count only if present, so that calls recorded before are still found.
         """
         fields = asdict(self)
         del fields["fixed_chars"]

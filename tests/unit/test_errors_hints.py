@@ -9,7 +9,12 @@ from pathlib import Path
 
 import planwave
 
-PACKAGES = ("events", "executor", "expressions", "graph", "planner", "service", "storage")
+PACKAGES = (
+    "events", "executor", "expressions", "graph", "mcp", "nodes", "outbound", "planner", "prompts",
+    "service", "storage",
+)  # fmt: skip
+OF_THE_OPERATOR = {"nodes/modules.py"}
+"""Modules whose errors only those meet who start a command or the service: they name modules to load."""
 COMMAND = re.compile(
     r"\bplanwave (answer|cancel|delete|diff|exec|explain|flow|fork|last|ls|nodes|plan|retry|resume|"
     r"run|show|watch)\b|(?<!\w)--[a-z]+"
@@ -35,6 +40,6 @@ def test_no_message_below_the_command_line_names_a_command_or_option() -> None:
         for package in PACKAGES
         for file in (root / package).rglob("*.py")
         for text in messages(ast.parse(file.read_text("utf-8")))
-        if COMMAND.search(text)
+        if COMMAND.search(text) and str(file.relative_to(root)) not in OF_THE_OPERATOR
     }
     assert found == set()

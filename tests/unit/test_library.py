@@ -47,12 +47,23 @@ def test_a_goal_is_planned_and_run_in_one_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("provider")
+def test_a_planned_goal_waits_for_approval_before_its_first_step(tmp_path: Path) -> None:
+    paused = planwave.run_goal(GOAL, store=tmp_path / "runs", require_approval=True)
+    assert (paused.status, paused.outputs) == ("paused", {})
+    opened = planwave.open(tmp_path / "runs", paused.execution_id)
+    done = opened.answer(paused.requests[0].request_id, {"decision": "approve"}).wait()
+    assert (done.status, done.text) == ("completed", "Done.")
+
+
+@pytest.mark.usefixtures("provider")
 def test_a_run_has_the_budget_of_its_options_and_goes_on_when_it_is_raised() -> None:
     plan = planwave.plan(GOAL)
     paused = planwave.run_sync(plan, options=planwave.RunOptions(budget={"calls": 3}))
     (request,) = paused.requests
     assert (paused.status, request.request["used"]) == ("paused", {"calls": 3})
-    with pytest.raises(planwave.InputError, match="3 calls are used already"):
+    with pytest.raises(
+        planwave.InputError, match="3 calls already used; the new limit has to be higher"
+    ):
         paused.run.answer(request.request_id, {"decision": "raise", "value": {"calls": 3}})
     raised = paused.run.answer(request.request_id, {"decision": "raise", "value": {"calls": 4}})
     result = raised.wait()

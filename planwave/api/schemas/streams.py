@@ -57,6 +57,8 @@ class NodeSnapshot(ResponseModel):
     outputs: OutputsDocument | None
     error: ErrorDocument | None
     handled: bool
+    """Its own policy caught its failure, as in `node.failed`; a node around it that completed is not
+    counted here, but it is in the document."""
     reason: str | None
     handle: str | None
     """The required handle that got no value, for a skipped node."""

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from planwave.cli.errors import hint_with_command
 from planwave.cli.options import ImportOption, JsonFlag, StorageOption, command_context
 from planwave.cli.views.tools import show_tool, show_tools
 from planwave.errors import NotFound
@@ -49,8 +48,7 @@ def tools(
         if about is None:
             close = closest_match(name, [each["name"] for each in found])
             suggestion = f"did you mean {close!r}?" if close else "planwave tools lists all;"
-            hint = hint_with_command("unknown-tool", f"{suggestion} {_LOAD_OWN_TOOL}")
-            raise NotFound(f"there is no tool {name!r}", hint=hint)
+            raise NotFound(f"there is no tool {name!r}", hint=f"{suggestion} {_LOAD_OWN_TOOL}")
         if console.json:
             console.result(about)
         else:

@@ -321,7 +321,8 @@ class GraphChecker:
         suggestion = self._suggest(node.type, known)
         message = f"node {node.id!r} has the unknown type {short_repr(node.type)}"
         if suggestion is None:
-            message += f"; known types are {', '.join(known)}"
+            listed = f"known types are {', '.join(known)}" if known else "no type is known here"
+            message += f"; {listed}"
         hint = f"did you mean {suggestion!r}?" if suggestion else "use one of the known types;"
         hint += f" {LOAD_OWN_TYPE}"
         pointer = f"/nodes/{number}/type"

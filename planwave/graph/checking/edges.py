@@ -88,7 +88,7 @@ def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | No
         return None, False
     if kind.channel == FLOW and not facts.executes:
         message = f"a {facts.node_type} never runs, so no data can flow out of it"
-        hint = "connect it with a link to the node that uses it"
+        hint = f"connect it with a link to the node that uses it{_link_in_python(kind)}"
         link = _use_channel(LINK)
         findings.append(EdgeFinding("channel-mismatch", "/data/channel", message, hint, link))
         return None, False
@@ -104,6 +104,17 @@ def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | No
         known = fixed_handles(facts.outputs)
         findings.append(_unknown_handle("sourceHandle", "output", kind.source_handle, facts, known))
     return port, False
+
+
+def _link_in_python(kind: EdgeKind) -> str:
+    """Return how the link is written with the builder, as the rest of a hint."""
+    outputs = [] if kind.source is None else [p for p in kind.source.outputs if p.channel == LINK]
+    inputs = [] if kind.target is None else [p for p in kind.target.inputs if p.channel == LINK]
+    for out in outputs:
+        for into in inputs:
+            if into.type == out.type:
+                return f'; in Python, node["{out.name}"].link(user, "{into.name}")'
+    return ""
 
 
 def _target_port(kind: EdgeKind, findings: list[EdgeFinding]) -> Port | None:

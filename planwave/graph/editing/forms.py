@@ -1,4 +1,4 @@
-"""The form of operations: what is wrong with one whatever plan it is applied to."""
+"""The form of operations: errors that do not depend on the plan they are applied to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FIELD_TYPES: Final[Mapping[str, Mapping[str, tuple[type, ...]]]] = {
 
 
 def check_operations(operations: Sequence[Operation]) -> None:
-    """Check the form of operations: all that can be said without the plan they are for.
+    """Check the form of operations, which does not depend on the plan they are applied to.
 
     A service calls it before it compares versions: a request that no version could take is wrong,
     not outdated (RFC 9110, section 13.2.1).

@@ -29,6 +29,7 @@ from planwave.nodes.agents.tool import (
     ToolError,
 )
 from planwave.nodes.agents.tool_questions import (
+    CallAbandoned,
     GivenResult,
     Rejected,
     ask_after_interruption,
@@ -192,18 +193,30 @@ class ToolCalls:
         arguments: dict[str, Json],
         requested: dict[str, Json] | None,
     ) -> Json:
-        """Make a call, or return its recorded result; a person decides about one that was cut off."""
+        """Make a call, or return its recorded result; a person decides about one that was cut off.
+
+        A nested run goes on where it was cut off; its own nodes ask about what must not happen twice.
+        """
         request: dict[str, Json] = {"arguments": arguments}
         external = ExternalCall(self._context, tool.kind, tool.name, request, ordinal=ordinal)
-        if tool.effect == "once":
-            given = await self._begin(external, ordinal, call, tool, arguments)
-            if given is not None:
-                return given.value
+        decided: GivenResult | CallAbandoned | None = None
+        if tool.effect == "once" and tool.kind not in _NESTED_KINDS:
+            try:
+                decided = await self._begin(external, ordinal, call, tool, arguments)
+            except CallAbandoned as error:
+                decided = error
 
         async def make() -> Json:
-            return await self._act(external, ordinal, call, tool, arguments, requested)
+            match decided:
+                case GivenResult(value):
+                    return value
+                case CallAbandoned():
+                    raise decided
+                case None:
+                    return await self._act(external, ordinal, call, tool, arguments, requested)
 
-        return await external.run(make, keep=(ToolError,))
+        # What a person decided is recorded too: the tool may have acted.
+        return await external.run(make, keep=(ToolError, CallAbandoned))
 
     async def _begin(
         self,
@@ -216,6 +229,9 @@ class ToolCalls:
         """Note that a call begins which must not happen twice.
 
         Each time that it was cut off a person decides, and may give the result.
+
+        Raises:
+            CallAbandoned: The person lets it fail.
         """
         for number in count():
             state = await external.state(number)

@@ -38,6 +38,12 @@ class GivenResult(NamedTuple):
     value: Json
 
 
+class CallAbandoned(PermanentError):
+    """A person let a call fail that was cut off."""
+
+    code = "interrupted"
+
+
 async def ask_approval(
     tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
 ) -> Approved | Rejected:
@@ -76,7 +82,7 @@ async def ask_after_interruption(
     """Ask what to do about a call that must not happen twice, and was cut off; None calls it again.
 
     Raises:
-        NodeError: The person lets it fail (code ``interrupted``).
+        CallAbandoned: The person lets it fail.
     """
     answer = await _ask(
         tool,
@@ -98,9 +104,8 @@ async def ask_after_interruption(
         case "run_again":
             return None
         case _:
-            raise PermanentError(
-                f"a call of the tool {tool.name!r} was cut off, and a person let it fail",
-                code="interrupted",
+            raise CallAbandoned(
+                f"a call of the tool {tool.name!r} was cut off, and a person let it fail"
             )
 
 

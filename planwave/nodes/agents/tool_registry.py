@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Effect
 from planwave.graph.protocols import FlowContext
 from planwave.graph.suggestions import closest_match
-from planwave.nodes.agents.tool import Tool
+from planwave.nodes.agents.tool import Approval, Tool
 from planwave.nodes.authoring.entry_points import broken_package, load_entry_point
+from planwave.nodes.authoring.signatures import require_choice
 from planwave.source_locations import shown_path
 
 ENTRY_POINTS: Final = "planwave.tools"
@@ -98,7 +99,8 @@ class ToolRegistry:
 
         Raises:
             TypeError: It is no tool.
-            ValueError: Its name cannot be that of a tool, or another tool has it.
+            ValueError: Its name cannot be that of a tool, or another tool has it; its effect, approval
+                or time limit is not possible.
         """
         tool, origin = _tool_and_origin(source)
         if _NAME.fullmatch(tool.name) is None:
@@ -106,6 +108,7 @@ class ToolRegistry:
                 f"a tool cannot be called {tool.name!r}: a name has letters, digits, '_' and '-', "
                 "64 at most"
             )
+        _require_valid_options(tool)
         if package is not None:
             origin = origin._replace(kind="package", name=package)
         present = self._tools.get(tool.name)
@@ -208,6 +211,17 @@ def _tool_and_origin(source: object) -> tuple[Tool, ToolOrigin]:
             f"{source!r} is no tool; write @planwave.tool() above a function, or give a planwave.Tool"
         )
     return tool, ToolOrigin("module", module, _file_of(module), line)
+
+
+def _require_valid_options(tool: Tool) -> None:
+    what = f"tool {tool.name!r}"
+    require_choice(what, "effect", tool.effect, get_args(Effect))
+    require_choice(what, "approval", tool.approval, get_args(Approval))
+    seconds = cast("object", tool.timeout_s)
+    if seconds is not None and not (
+        isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0
+    ):
+        raise ValueError(f"{what}: timeout_s is a number of seconds above 0, not {seconds!r}")
 
 
 def _file_of(module: str) -> str | None:

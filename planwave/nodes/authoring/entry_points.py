@@ -1,4 +1,4 @@
-"""Entry points of installed packages: what they name, and the warning where one is broken."""
+"""Entry points of installed packages: loading the objects they name, and warnings about broken ones."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -26,9 +26,20 @@ def require_function(what: str, function: Any) -> None:
 
 
 def require_named_parameter(what: str, parameter: inspect.Parameter, hint: str) -> None:
-    """Raise TypeError for a parameter that cannot be filled by its name."""
+    """Raise TypeError for a parameter that cannot be filled by its name, or only by an object."""
+    if parameter.name == "self" and parameter.annotation is parameter.empty:
+        raise TypeError(
+            f"{what} is a method; declare a function, which may call the method of an object"
+        )
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         raise TypeError(f"{what}: parameter {parameter.name!r} cannot be filled by name; {hint}")
+
+
+def require_choice(what: str, name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise ValueError for a value that is none of the choices."""
+    if value not in choices:
+        listed = ", ".join(map(repr, choices[:-1]))
+        raise ValueError(f"{what}: {name} is {listed} or {choices[-1]!r}, not {value!r}")
 
 
 def type_hints(

@@ -52,6 +52,8 @@ class FoundModel(NamedTuple):
 
 ModelLookup = Callable[[str | None, str | None], FoundModel]
 
+_OF_THE_NODE: Final = ("name", "description")
+"""Fields of a node that its data may have too, with another meaning."""
 _MAX_KEY_CHARS = 4_096
 """Longest data (as text) whose reading is kept; longer ones are read again each time."""
 _MAX_CACHED = 4_096
@@ -92,7 +94,7 @@ class DataChecks:
         yield from self._check_limits(spec, node)
         lacks = [name for name in reading.missing if not _is_wired(name, spec, view)]
         for name in lacks:
-            yield _missing_field(name, spec)
+            yield _missing_field(name, spec, node)
         yield from _check_references(spec, view)
         if reading.findings or lacks:
             return
@@ -220,8 +222,10 @@ def _is_wired(name: str, spec: RegisteredType, view: NodeView) -> bool:
     return name in spec.sockets and view.is_wired(name)
 
 
-def _missing_field(name: str, spec: RegisteredType) -> NodeFinding:
-    if name in spec.sockets:
+def _missing_field(name: str, spec: RegisteredType, node: Node) -> NodeFinding:
+    if name in _OF_THE_NODE and getattr(node, name) not in ("", node.id):
+        hint = f"write it in data; the {name} beside data is that of the node"
+    elif name in spec.sockets:
         hint = f"write data.{name}, or connect an edge to the handle {name!r}"
     else:
         hint = f"write data.{name}"

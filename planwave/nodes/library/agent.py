@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Final, Literal, cast
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import (
@@ -71,6 +71,16 @@ class AgentTools(NodeData):
     subagents: bool | None = Field(
         default=None, description="Whether agents may be linked to it as tools; unset allows it."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_list(cls, value: object) -> object:
+        if isinstance(value, list):
+            raise ValueError(
+                "tools are linked to an agent: add a node of the type 'tool' or 'toolset', and a link "
+                "from its handle 'tools' to the handle 'tools' of the agent"
+            )
+        return value
 
 
 class AgentData(NodeData):

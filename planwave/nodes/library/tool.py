@@ -20,7 +20,8 @@ from planwave.nodes.tools.tool_node import ApprovalField, ToolNode, name_in, str
 
 _CODE = "unknown-tool"
 _LOAD_OWN_TOOL = (
-    "declare it with @planwave.tool(), and load its module with --import or node_modules"
+    "a tool of your own, declared with @planwave.tool(), is known when its module is imported; the "
+    "command line and the service import the node_modules of planwave.toml"
 )
 
 
@@ -106,6 +107,6 @@ def check_tool_name(
 def _unknown(name: str, tools: ToolRegistry) -> tuple[str, str, str | None]:
     near = tools.closest(name)
     names = tools.names()
-    listed = f"there are: {', '.join(names)}" if names else _LOAD_OWN_TOOL
+    listed = f"there are: {', '.join(names)}; {_LOAD_OWN_TOOL}" if names else _LOAD_OWN_TOOL
     hint = f"did you mean {near!r}?" if near else listed
     return f"there is no tool {name!r}", hint, near

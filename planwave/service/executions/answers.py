@@ -216,7 +216,7 @@ def _budget_errors(asked: dict[str, Json], value: Json) -> Iterator[Diagnostic]:
             yield _answer_error(_INVALID, message, pointer)
         elif cast("float", most) <= used.get(name, 0):
             message = (
-                f"{amount_text(name, used[name])} are used already; the new limit is above that"
+                f"{amount_text(name, used[name])} already used; the new limit has to be higher"
             )
             yield _answer_error(_INVALID, message, pointer)
 

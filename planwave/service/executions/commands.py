@@ -455,7 +455,8 @@ def _already_ended(execution_id: str, status: str) -> Conflict:
         if status == "completed"
         else f"retry it to run its {status} steps again"
     )
-    return Conflict(f"execution {execution_id} is already {status}", hint=hint)
+    message = f"execution {execution_id} is already {status}"
+    return Conflict(message, code="already-ended", hint=hint)
 
 
 def _require_started(state: ExecutionState) -> None:

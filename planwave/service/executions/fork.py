@@ -16,6 +16,7 @@ from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
 from planwave.graph.model import Graph, Json, Node
+from planwave.graph.suggestions import closest_match
 from planwave.service.plans.policies import json_limits
 from planwave.settings import Limits
 
@@ -100,10 +101,12 @@ def changes_of_fields(
         node_id = max((i for i in ids if name.startswith(f"{i}.")), key=len, default="")
         path = name.removeprefix(f"{node_id}.").split(".")
         if not (node_id and all(path)):
+            near = closest_match(name.partition(".")[0], ids)
+            meant = f"did you mean {near!r}? " if near is not None and len(path) > 1 else ""
             raise InputError(
                 f"{short_repr(name)} is not a field of a step",
                 code="usage",
-                hint=f"write NODE.FIELD; the steps are {', '.join(ids[:_NODES_SHOWN])}",
+                hint=f"{meant}write NODE.FIELD; the steps are {', '.join(ids[:_NODES_SHOWN])}",
             )
         inner = merged.setdefault(node_id, {})
         if not _is_mapping(inner):

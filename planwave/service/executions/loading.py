@@ -73,7 +73,7 @@ class _CallReader(Protocol):
 
 
 async def recorded_bytes(store: _CallReader, execution_id: str, options: RunOptions) -> int:
-    """Return the size of what is recorded of an execution's calls; 0 where no option bounds it."""
+    """Return the size of the recorded calls of an execution; 0 where no option bounds it."""
     if options.max_state_bytes is None:
         return 0
     found = await store.calls([execution_id])

@@ -43,7 +43,7 @@ from planwave.service.executions.parent_results import (
     load_reuse,
 )
 from planwave.service.executions.retry import failed_nodes
-from planwave.service.library.arguments import known_arguments
+from planwave.service.library.arguments import check_text, known_arguments
 from planwave.service.library.event_loops import require_no_loop, running_loop
 from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
@@ -102,7 +102,8 @@ class _Command:
 class Run:
     """One run: await it for its result, iterate over it for its events, or both.
 
-    The events can be read once, from the start; the result can be awaited any number of times. The
+    It is awaitable, not a coroutine: ``asyncio.ensure_future(run)`` makes a task of it. The events can
+    be read once, from the start; the result can be awaited any number of times. The
     run continues while events are being read and does not wait for a slow reader. Leaving the
     iteration early cancels it, and so does cancelling a task that awaits it.
 
@@ -176,6 +177,7 @@ class Run:
             NotFound, Conflict, Gone: The run has no such request, or it is closed. For a stored run
                 that is not loaded yet, all of these are raised when it is awaited.
         """
+        check_text("the id of a request", request_id)
         if any(each.request_id == request_id for each in self._commands):
             raise request_answered(request_id)
         if isinstance(self._source, LoadedRun):

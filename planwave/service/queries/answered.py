@@ -23,7 +23,7 @@ class GivenAnswer:
         place: Its place in the list.
         asked: The request, as it was while it was open.
         by: ``person``, or ``timeout`` where nobody answered in time.
-        answer: What was answered.
+        answer: The answer.
     """
 
     place: AnsweredRequest

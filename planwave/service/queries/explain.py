@@ -273,7 +273,8 @@ def _pending(picture: DependencyView, node: NodeState) -> Reason:
     behind = [each for each in picture.blockers(node.path) if each.path not in direct]
     reason = f"It waits for {_statuses_text(need.node for need in opened)}"
     if behind:
-        reason += f", which waits for {_statuses_text(behind)}"
+        verb = "waits" if len(direct) == 1 else "wait"
+        reason += f", which {verb} for {_statuses_text(behind)}"
     because: list[Mapping[str, Any]] = [need.as_json() for need in opened]
     because += [{"node": each.path, "status": each.status} for each in behind]
     return Reason("sources-open", f"{reason}.", because)
@@ -317,11 +318,21 @@ def _edges_text(needs: Sequence[Dependency]) -> str:
     alike: dict[str, list[Dependency]] = {outcome: [] for outcome in _OUTCOMES}
     for need in needs:
         alike.setdefault(_outcome(need), []).append(need)
-    return "; ".join(f"{_node_names(same)} {how}" for how, same in alike.items() if same)
+    return "; ".join(
+        f"{_node_names(same)} {_plural(how) if len({need.node.path for need in same}) > 1 else how}"
+        for how, same in alike.items()
+        if same
+    )
+
+
+def _plural(outcome: str) -> str:
+    verb, _, rest = outcome.partition(" ")
+    return f"{_PLURAL_VERBS.get(verb, verb)} {rest}".strip()
 
 
 _OUTCOMES: Final = ("delivered a value", "failed")
 """The outcomes of edges that are named first."""
+_PLURAL_VERBS: Final = {"was": "were", "has": "have"}
 
 
 def _outcome(need: Dependency) -> str:

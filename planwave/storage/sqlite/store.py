@@ -74,6 +74,8 @@ ARTIFACT_BYTES: Final = 1024 * 1024
 class SqliteStore:
     """The ``Store`` port over ``<directory>/planwave.db``; make one with :meth:`open`.
 
+    ``async with`` closes it at the end; so does ``with`` in code without an event loop.
+
     Writes go through one thread (``writer.py``), reads through threads of their own; nothing blocks
     the event loop. Output values over ``artifact_bytes`` of JSON live in ``<directory>/artifacts``.
     """
@@ -428,6 +430,24 @@ class SqliteStore:
             self._closing = self._readers.run(self._close_files)
         await asyncio.shield(self._closing)
         self._readers.shutdown()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self
+        self._close_files()  # else its directory stays locked
+        self._readers.shutdown()
+        raise RuntimeError("in an event loop write: async with planwave.SqliteStore.open(…)")
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run(self.close())
 
     def _close_files(self) -> None:
         if self._writer is not None:

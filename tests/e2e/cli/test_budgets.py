@@ -93,7 +93,7 @@ async def test_a_run_is_paused_at_its_budget_and_completes_once_it_is_raised(
         assert "used 3,000 of 6,000 tokens" in message
         assert "Most was used by 's1' (1,500 tokens), 's2' (1,500 tokens)" in message
         for value, problem in (
-            ({"tokens": 3_000}, "3,000 tokens are used already"),
+            ({"tokens": 3_000}, "3,000 tokens already used"),
             ({"calls": 9}, "does not limit 'calls'"),
             ({}, "the new limits are an object"),
         ):

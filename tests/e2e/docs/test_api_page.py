@@ -251,6 +251,12 @@ def test_every_route_has_an_example() -> None:
     assert {example.route for example in examples()} == shown
 
 
+def test_every_block_is_an_example_but_the_address() -> None:
+    used = sum(1 + bool(example.kind) for example in examples())
+    assert len(re.findall(r"^```\w", DOCS, re.M)) == used + 1
+    assert DOCS.count("```sh\nexport PLANWAVE=") == 1
+
+
 def test_false_example_is_detected(url: str) -> None:
     health = Example("GET /healthz", "console", "$ curl $PLANWAVE/healthz", 200, "json", "{}")
     with httpx2.Client() as client, pytest.raises(AssertionError, match="healthz"):

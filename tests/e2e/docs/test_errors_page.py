@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import planwave
 from planwave.error_codes import ERROR_CODES
@@ -25,45 +26,70 @@ MADE = {
 """Codes that are made of the item's name."""
 
 
-def texts(node: ast.AST) -> Iterator[str]:
-    """Yield the texts that an expression may have as its value."""
+def constants(trees: Iterable[ast.Module]) -> dict[str, str]:
+    """Return the constants of modules that are text, by name."""
+    found: dict[str, str] = {}
+    for tree in trees:
+        for line in tree.body:
+            match line:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text)))
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text)))
+                ):
+                    found[name] = text
+                case _:
+                    pass
+    return found
+
+
+TREES = {
+    path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "planwave").rglob("*.py"))
+}
+SHARED = constants(TREES.values())
+
+
+def texts(node: ast.AST, names: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Yield the texts that an expression may have as its value; ``names`` are constants."""
     match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in names:
+            yield names[name]
         case ast.Constant(value=str(text)):
             yield text
         case ast.IfExp():
-            yield from (*texts(node.body), *texts(node.orelse))
+            yield from (*texts(node.body, names), *texts(node.orelse, names))
         case ast.JoinedStr(values=[*parts]):
             yield "".join(part.value if isinstance(part, ast.Constant) else "*" for part in parts)
         case _:
             return
 
 
-def codes_in(tree: ast.AST) -> Iterator[str]:
+def codes_in(tree: ast.Module) -> Iterator[str]:
+    names = {**SHARED, **constants([tree])}
     for node in ast.walk(tree):
         match node:
             case ast.Call():
-                yield from codes_of_call(node)
+                yield from codes_of_call(node, names)
             case ast.Dict():
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == "code":
-                        yield from texts(value)
+                        yield from texts(value, names)
             case ast.ClassDef():
                 for line in node.body:
                     if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
-                        yield from texts(line.value)
+                        yield from texts(line.value, names)
             case _:
                 pass
 
 
-def codes_of_call(call: ast.Call) -> Iterator[str]:
+def codes_of_call(call: ast.Call, names: Mapping[str, str]) -> Iterator[str]:
     for keyword in call.keywords:
         if keyword.arg == "code":
-            yield from texts(keyword.value)
+            yield from texts(keyword.value, names)
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
     if name in FACTORIES and call.args:
-        yield from texts(call.args[0])
+        yield from texts(call.args[0], names)
     elif name == "ProblemError":
-        yield from texts(call.args[1])
+        yield from texts(call.args[1], names)
 
 
 def test_page_is_current() -> None:
@@ -73,9 +99,9 @@ def test_page_is_current() -> None:
 def test_every_code_of_the_package_is_listed() -> None:
     used = {
         code
-        for path in (ROOT / "planwave").rglob("*.py")
+        for path, tree in TREES.items()
         if path.name not in NOT_ERRORS
-        for code in codes_in(ast.parse(path.read_text("utf-8")))
+        for code in codes_in(tree)
     }
     assert used - INTERNAL - {""} - MADE.keys() <= {each.code for each in LISTED}
     assert MADE.keys() <= used

@@ -338,16 +338,22 @@ def test_service_is_monitored_backed_up_and_stopped(
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         operate()
-    restore(tmp_path, "all.tgz")
+    restore(tmp_path, backup())
     shown = run_command("show", "last", "--json")
     assert json.loads(shown.stdout)["status"] == "failed"
 
 
-def restore(directory: Path, backup: str) -> None:
+def backup() -> str:
+    """Return the name of the file that the page backs up into, as a shell reads it."""
+    (name,) = re.findall(r"^\$ planwave backup (\S.*)$", DOCUMENT, re.M)
+    return subprocess.check_output(["sh", "-c", f"echo {name}"], text=True).strip()
+
+
+def restore(directory: Path, archive: str) -> None:
     """Run the commands of the page that restore a backup, as far as they need no systemd."""
     (shown,) = re.findall(r"^To restore:\n\n```console\n(.*?)^```$", DOCUMENT, re.M | re.S)
     script = re.sub(r"^\$ (systemctl .*\n)?", "", shown, flags=re.M)
-    script = re.sub(r"planwave-[0-9-]+\.tgz", backup, script)
+    script = re.sub(r"planwave-[0-9-]+\.tgz", archive, script)
     script = script.replace("/var/lib/planwave", str(directory))
     assert script.count("\n") == 4
     subprocess.run(["sh", "-e", "-c", script], check=True)
@@ -365,7 +371,7 @@ def operate() -> None:
         while not after.value("planwave_link_cache_misses_total"):
             after = scraped(http)  # links are told a moment later, when the execution has left
         check_metrics(before, after)
-        assert json.loads(run_command("backup", "all.tgz", "--json").stdout)["executions"] == 1
+        assert json.loads(run_command("backup", backup(), "--json").stdout)["executions"] == 1
         refused = run_command("prune", "--older-than", "1")
         assert (refused.returncode, "PLANWAVE_RETENTION_DAYS" in refused.stderr) == (1, True)
         port = http.base_url.port

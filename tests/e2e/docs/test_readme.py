@@ -20,6 +20,7 @@ import planwave
 from planwave.cli.app import app
 from tests.support.cli.doc_page import PageReader, commands
 from tests.support.cli.terminal import at_terminal
+from tests.support.llm.fake_llm_server import ReplyStep, ToolCallReply, tool_results_of
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
@@ -149,6 +150,23 @@ def test_client_block_controls_a_service(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["1", "execution.created"]
     assert lines[-1].split()[1] == "execution.completed"
+
+
+def test_agent_block_runs_the_call_that_was_approved_with_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shown,) = [block for block in blocks("python") if "planwave.tool" in block]
+
+    def reply(body: dict[str, Any]) -> str | ReplyStep:
+        results = tool_results_of(body)
+        return next(iter(results.values()), "") or ToolCallReply([("refund", {"order": "A-17"})])
+
+    with ExitStack() as resources:
+        PageReader(tmp_path, monkeypatch, resources, reply=reply)
+        script = f"import planwave\n{shown}\nprint(reply_to('The kettle of order A-17 is broken.'))"
+        done = run_forked("-W", "error", "-c", script, cwd=tmp_path)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.endswith("50 % of order A-17 refunded\n")
 
 
 def command_of(words: list[str]) -> str:

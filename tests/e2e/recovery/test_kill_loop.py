@@ -37,7 +37,6 @@ from tests.support.recovery.crash_history import (
 )
 from tests.support.storage.filled_database import fill_database
 
-SHORTEST_S, LONGEST_S = 0.03, 0.4
 KINDS = {
     "execution.completed", "execution.failed", "execution.paused", "execution.resumed",
     "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
@@ -47,14 +46,7 @@ KINDS = {
 
 def live_and_die(lives: CrashHistory, kills: int, seed: int) -> None:
     """Live so many lives that are cut off, and on until all has happened; then one to the end."""
-    choose = Random(seed)  # noqa: S311 - a test's choices
-    killed = 0
-    while killed < kills or not is_mixed(lives):  # a busy machine does little in so short a life
-        assert killed < kills + 60, "something of everything never happened: see is_mixed"
-        more = max(killed - kills, 0) / 5
-        after_s = choose.uniform(SHORTEST_S, LONGEST_S) * (1 + more)
-        killed += lives.run(after_s, seed=choose.getrandbits(32), at_once=6).exit_code != 0
-    lives.run(seed=seed, ends=True)
+    lives.live_and_die(kills, seed, lambda: not is_mixed(lives) and "see is_mixed", at_once=6)
 
 
 def is_mixed(lives: CrashHistory) -> bool:

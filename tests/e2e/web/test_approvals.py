@@ -86,13 +86,16 @@ async def test_second_answer_shows_the_first_one(pages: Pages) -> None:
 
 async def test_request_of_another_page_disappears_by_itself(pages: Pages) -> None:
     one = await pages.open(None)
-    await ask(one, "Gone soon")
+    execution_id = await ask(one, "Gone soon")
     await one.goto("/approvals")
     two = await pages.open("/approvals")
     first, second = await open_request(one, "Gone soon"), await open_request(two, "Gone soon")
     await first.get_by_role("button", name="Approve").click()
     await expect(second.get_by_role("alert")).to_contain_text("“Approve” was given")
     await expect(two.get_by_role("link", name="Gone soon")).to_have_count(0)
+    await expect(one.get_by_text("Approved: Gone soon").first).to_be_visible()
+    await one.get_by_role("button", name="Open the run").click()
+    await one.wait_for_url(f"**/runs/{execution_id}")
 
 
 async def test_edited_text_and_form_go_on(page: Page) -> None:

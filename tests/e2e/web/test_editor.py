@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,22 @@ async def test_dependency_is_added_and_removed_by_keyboard(pages: Pages) -> None
     await depends.get_by_role("button", name="Remove the wire from facts").focus()
     await editor.page.keyboard.press("Enter")
     assert [edge["source"] for edge in (await editor.saved())["edges"]] == ["other"]
+
+
+async def test_step_that_gets_another_wave_stays_in_view(pages: Pages) -> None:
+    edges = [
+        {"source": source, "target": target, "data": {"channel": "flow"}}
+        for source, target in pairwise("abcd")
+    ]
+    nodes = [{"id": each, "type": "text", "name": each.upper() * 3} for each in "abcde"]
+    editor = await PlanEditor.open(pages, {"nodes": nodes, "edges": edges})
+    panel = await editor.select("EEE")
+    await panel.get_by_role("tab", name="Depends on").click()
+    form = panel.get_by_role("region", name="Add a dependency")
+    await form.get_by_label("Step", exact=True).select_option(label="DDD")
+    await form.get_by_role("button", name="Add dependency").click()
+    await expect(editor.page.get_by_text("Wave 5")).to_be_visible()
+    await expect(editor.card("EEE")).to_be_in_viewport(ratio=1)
 
 
 async def test_steps_are_removed_undone_duplicated_and_pasted(pages: Pages) -> None:
@@ -453,7 +470,7 @@ async def test_what_is_not_saved_yet_is_saved_before_the_run(
     assert await editor.authors() == [(3, "person"), (2, "api"), (1, "planner")]
 
 
-async def test_plan_may_be_approved_before_its_run_starts(
+async def test_plan_is_approved_or_changed_before_its_run_starts(
     pages: Pages, model: ScriptedModel
 ) -> None:
     editor = await PlanEditor.open(pages)
@@ -463,6 +480,20 @@ async def test_plan_may_be_approved_before_its_run_starts(
     await page.wait_for_url("**/runs/*")
     await expect(page.get_by_role("button", name="Approve").first).to_be_visible()
     assert model.prompts == []
+    before = page.url
+    await page.get_by_role("link", name="Edit the plan").click()
+    panel = await editor.select("Facts")
+    await panel.get_by_role("textbox", name="Text", exact=True).fill("Water freezes.")
+    waiting = page.get_by_text("A run waits for the approval of this plan")
+    await waiting.get_by_role("button", name="Take revision 3 instead").wait_for()
+    await waiting.get_by_role("link", name="Open the run").click()
+    await page.wait_for_url(before)
+    await page.get_by_role("button", name="Take revision 3 instead").click()
+    await page.wait_for_url(lambda url: "/runs/" in url and url != before)
+    await page.get_by_role("button", name="Approve").first.click()
+    await expect(page.get_by_text("Water freezes.").first).to_be_visible()
+    await expect(page.get_by_role("button", name="Draft, completed").first).to_be_visible()
+    assert len(model.prompts) == 1
 
 
 async def press_until_focused(page: Page, key: str, name: str) -> None:

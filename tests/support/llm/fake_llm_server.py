@@ -398,6 +398,14 @@ def prompt_of(body: dict[str, Any]) -> str:
     return "\n".join(text for text in map(_text_of, texts) if text)
 
 
+def task_of(body: dict[str, Any]) -> str:
+    """Give the text of the first turn of the user."""
+    given = body.get("messages") or body.get("input") or []
+    if isinstance(given, str):
+        return given
+    return _text_of(next(turn["content"] for turn in given if turn.get("role") == "user"))
+
+
 def _text_of(content: Any) -> str:
     if isinstance(content, str):
         return content

@@ -29,6 +29,7 @@ for name in (
     "pydantic_ai.models.openai",
     "pydantic_ai.providers.openai",
     "rich.markdown",
+    "tests.support.recovery.agent_child",
     "tests.support.recovery.crash_child",
     "tests.support.recovery.crash_server",
     "tests.support.server.server_process",

@@ -250,10 +250,13 @@ class CrashClient:
             await self._make(graph)
         while self._open or self._order.at_once:
             if self._open < self._order.at_once:
-                await self._make(random_document(self._choose), random_options(self._choose))
+                await self._make(*self._random_graph())
             else:
                 self._execution_ended.clear()
                 await self._execution_ended.wait()
+
+    def _random_graph(self) -> tuple[dict[str, Any], RunOptions | None]:
+        return random_document(self._choose), random_options(self._choose)
 
     async def _make(self, graph: dict[str, Any], options: RunOptions | None = None) -> None:
         plan = await self._service.read_plan(json.dumps(graph))
@@ -317,10 +320,14 @@ class CrashClient:
         if not self._order.patient:
             self._tasks.create_task(self._answer(execution_id, request_id, request))
 
-    async def _answer(self, execution_id: str, request_id: str, request: Any) -> None:
+    def _answer_to(self, request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {"decision": self._choose.choice(request["actions"])}
         if answer["decision"] == "give_result":
             answer["value"] = "given"
+        return answer
+
+    async def _answer(self, execution_id: str, request_id: str, request: Any) -> None:
+        answer = self._answer_to(request)
         await asyncio.sleep(self._choose.random() * 0.03)
         with suppress(PlanwaveError):  # its time was over, or its node was cancelled first
             await self._service.answer(execution_id, request_id, answer)
@@ -367,15 +374,20 @@ async def run_child(order: ChildOptions) -> None:
         limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),
         node_services=lambda goal: NodeServices(outside, FakeProviders(), goal),
     )
-    async with Service(parts) as service, asyncio.TaskGroup() as tasks:
-        client = CrashClient(service, order, tasks)
+    await live(Service(parts), CrashClient, order)
+
+
+async def live(opened: Service, client_type: type[CrashClient], order: ChildOptions) -> None:
+    """Recover what is stored, do all that is ordered, and go down in good order."""
+    async with opened as service, asyncio.TaskGroup() as tasks:
+        client = client_type(service, order, tasks)
         FactWriter().write("up")
         await service.recover()
         try:
             async with asyncio.timeout(LONGEST_LIFE_S):
                 await client.run()
         except TimeoutError:
-            await write_open_executions(store)
+            await write_open_executions(service._store)
             raise
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     FactWriter().write("left", [repr(task) for task in left])

@@ -12,9 +12,11 @@ import json
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from random import Random
+from typing import Any, ClassVar, NamedTuple
 
 from planwave.errors import StoreError
 from planwave.events import ENDED_STATUS, TERMINAL, Event, fold
@@ -25,9 +27,11 @@ from tests.support.engine.event_invariants import check_events, once_values, set
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_child import EXTERNAL_LOG, TOKENS, ChildOptions
-from tests.support.recovery.crash_points import KILLED
+from tests.support.recovery.crash_points import KILLED, record_kind
 
 PROGRAM = "from tests.support.recovery.crash_child import main; main()"
+SHORTEST_S = 0.03
+"""How long a life lasts at least that is cut off at a random moment."""
 CallRef = tuple[str, str, int, int]
 """Execution, path, attempt, ordinal."""
 
@@ -69,16 +73,24 @@ class CrashHistory:
 
     Attributes:
         settled: How things stood after each life.
+        program: What the process of a life runs.
+        longest_s: How long a life lasts at most that is cut off at a random moment.
     """
 
     directory: Path
     runs: list[ProcessRun] = field(default_factory=list)
     settled: list[SettledWork] = field(default_factory=list)
+    program: ClassVar[str] = PROGRAM
+    longest_s: ClassVar[float] = 0.4
+
+    def options(self, **order: Any) -> ChildOptions:
+        """Return the options of one life."""
+        return ChildOptions(directory=str(self.directory), **order)
 
     def run(self, kill_after_s: float | None = None, **order: Any) -> ProcessRun:
         """Live one life; it is killed so many seconds after it is up, if it has not ended."""
-        options = json.dumps(asdict(ChildOptions(directory=str(self.directory), **order)))
-        with ForkedProcess("-c", PROGRAM, options, cwd=ROOT, stderr=2) as process:
+        options = json.dumps(asdict(self.options(**order)))
+        with ForkedProcess("-c", self.program, options, cwd=ROOT, stderr=2) as process:
             life = ProcessRun(process.pid)
             timer = threading.Timer(kill_after_s or 0, process.kill)
             assert process.stdout is not None
@@ -95,6 +107,27 @@ class CrashHistory:
         assert life.exit_code in expected, f"it broke ({life.exit_code}); see its standard error"
         self.settled.append(settled_in(self.directory))
         return life
+
+    def live_and_die(
+        self, kills: int, seed: int, missing: Callable[[], object], *, at_once: int
+    ) -> None:
+        """Live so many lives that are cut off, and on until all has happened; then one to the end.
+
+        Args:
+            kills: How many lives are cut off, at random moments.
+            seed: What is chosen.
+            missing: What has not happened yet, without which the loop shows nothing; false for nothing.
+            at_once: How many executions there always are that have not ended.
+        """
+        choose = Random(seed)  # noqa: S311 - a test's choices
+        killed = 0
+        while killed < kills or missing():  # a busy machine does little in so short a life
+            assert killed < kills + 60, f"never happened: {missing()}"
+            more = max(killed - kills, 0) / 5
+            after_s = choose.uniform(SHORTEST_S, self.longest_s) * (1 + more)
+            life = self.run(after_s, seed=choose.getrandbits(32), at_once=at_once)
+            killed += life.exit_code != 0
+        self.run(seed=seed, ends=True)
 
     def stored(self) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
         """Give all that is stored."""
@@ -260,11 +293,12 @@ async def _settled(directory: Path) -> SettledWork:
 
 
 async def _recorded_calls(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
-    """Give how many calls are kept, by execution, and by path and attempt."""
+    """Give how many model calls are kept, by execution, and by path and attempt."""
     store = SqliteStore.open(directory, read_only=True)
     found: dict[str, Counter[tuple[str, int]]] = {}
     for row in await store._rows(calls.select()):
-        found.setdefault(row.execution_id, Counter())[row.path, row.attempt] += 1
+        if record_kind(json.loads(row.reply)) == "model":
+            found.setdefault(row.execution_id, Counter())[row.path, row.attempt] += 1
     await store.close()
     return found
 

@@ -2,16 +2,22 @@
 
 A point is written ``before:append:2`` or ``after:record:1``: what is called, and which call of it,
 from 1. ``before:append:3:node.parked`` is the call with the third such event: how many of them one
-call takes along depends on how busy the machine is. What is wrapped does not know; see :func:`crash_at`.
+call takes along depends on how busy the machine is. ``after:record:2:model`` is the second record of a call
+of that kind, ``begun`` that of a call that is about to act. What is wrapped does not know; see
+:func:`crash_at`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.providers.recordings import KIND
 
 KILLED = 137
 """The exit code of a process that ended at a point."""
@@ -20,8 +26,8 @@ KILLED = 137
 class CrashPoint(NamedTuple):
     """Where a process ends.
 
-    ``about`` is the type of the events that count, or the kind of what a node or the driver recorded;
-    None where calls do.
+    ``event_type`` is the type of the events that count, or the kind of what a node or the driver
+    recorded; None where calls do.
     """
 
     when: str
@@ -46,6 +52,10 @@ class CrashingProxy:
         self._point = point
         self._counts = 0
 
+    async def end(self) -> None:
+        """End the process."""
+        os._exit(KILLED)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
         return self._with_crash(found) if name == self._point.method else found
@@ -54,22 +64,59 @@ class CrashingProxy:
         async def watched(*args: Any, **options: Any) -> Any:
             point = self._point
             before = self._counts
-            self._counts += (
-                1 if point.event_type is None else _events_of(point.event_type, args[-1])
-            )
+            self._counts += 1 if point.event_type is None else _count_in(point.event_type, args[-1])
             is_there = before < point.number <= self._counts
             if is_there and point.when == "before":
-                os._exit(KILLED)
+                await self.end()
             given = await call(*args, **options)
             if is_there:
-                os._exit(KILLED)
+                await self.end()
             return given
 
         return watched
 
 
-def _events_of(kind: str, events: Sequence[Event]) -> int:
-    return sum(kind in (event.type, event.data.get("event_type")) for event in events)
+class HaltingProxy(CrashingProxy):
+    """Stands still from a point on, as if the process of its callers had ended.
+
+    Attributes:
+        has_ended: Set once it stands still.
+        is_released: Set by the test to let the callers fail, when all has been seen.
+    """
+
+    def __init__(self, inner: Any, point: CrashPoint) -> None:
+        super().__init__(inner, point)
+        self.has_ended = asyncio.Event()
+        self.is_released = asyncio.Event()
+
+    async def end(self) -> None:
+        self.has_ended.set()
+        await self.is_released.wait()
+        raise StoreError("the process has ended")
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        async def call(*args: Any, **options: Any) -> Any:
+            if self.has_ended.is_set():
+                await self.end()
+            return await found(*args, **options)
+
+        return call
+
+
+def _count_in(kind: str, written: Sequence[Event] | Mapping[str, Any]) -> int:
+    """Return how many events or records of a kind are written."""
+    if isinstance(written, Mapping):
+        return int(kind == record_kind(written))
+    return sum(kind in (event.type, event.data.get("event_type")) for event in written)
+
+
+def record_kind(record: Mapping[str, Any]) -> str:
+    """Return the kind of a recorded call, or ``begun`` for the note that one is about to act."""
+    return record.get(KIND) or ("model" if "usage" in record else "begun")
 
 
 def crash_at(inner: Any, point: CrashPoint | None) -> Any:

@@ -953,17 +953,17 @@ export type ToolsResponse = {
   tools: ToolResponse[];
 };
 
-/** One thing that is wrong. */
+/** One error, warning or note. */
 export type Issue = {
   /** Stable; branch on it. */
   code: string;
-  /** What is wrong and where, one sentence. */
+  /** The error and its location, one sentence. */
   message: string;
   /** JSON pointer into the document that was sent. */
   pointer: string;
   /** `error`, `warning` or `info`. */
   severity?: string | null;
-  /** The way out. */
+  /** How to correct it. */
   hint?: string | null;
   /** Id of the node concerned. */
   node?: string | null;
@@ -979,7 +979,7 @@ export type Issue = {
 
 /** A failure (RFC 9457). */
 export type Problem = {
-  /** Always `about:blank`: `exit_code` tells them apart. */
+  /** Always `about:blank`: `code` tells them apart. */
   type?: string;
   /** The code in words. */
   title: string;
@@ -987,13 +987,13 @@ export type Problem = {
   status: number;
   /** Stable and machine-readable; branch on it, never on `detail`. */
   code: string;
-  /** What happened and where, one sentence. */
+  /** The failure and its location, one sentence. */
   detail: string;
   /** The way out. */
   hint?: string | null;
-  /** What the log has it under. */
+  /** The id of the request in the log. */
   request_id?: string | null;
-  /** Everything that is wrong. */
+  /** All errors. */
   issues?: Issue[] | null;
   /** Of `plan-invalid`: each reply of the model, with its errors. */
   attempts?: Record<string, unknown>[] | null;
@@ -1003,7 +1003,7 @@ export type Problem = {
   value?: number | null;
   /** Of `limit-exceeded`: the value that exceeds it. */
   met?: number | null;
-  /** When to come back, seconds. */
+  /** Seconds until the next request may be sent. */
   retry_after_s?: number | null;
   /** Of 412: the present hash, as in `ETag`. */
   current?: string | null;
@@ -1580,6 +1580,7 @@ export type NodeSnapshot = {
   duration_s: number | null;
   outputs: Record<string, OutputDocument> | null;
   error: ErrorDocument | null;
+  /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
   handled: boolean;
   reason: string | null;
   /** The required handle that got no value, for a skipped node. */

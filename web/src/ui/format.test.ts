@@ -56,5 +56,16 @@ test("times are of the day, yesterday, or a date", () => {
   expect(format.formatMoment(new Date(2026, 10, 22, 23, 59), now)).toBe("Yesterday");
   expect(format.formatMoment(new Date(2026, 10, 21, 13, 28), now)).toBe("21 Nov");
   expect(format.formatMoment(new Date(2025, 11, 31), now)).toBe("31 Dec 2025");
+  expect(format.formatMoment(new Date(2026, 10, 24, 9, 0), now)).toBe("24 Nov");
   expect(format.formatTime(new Date(2026, 0, 1, 13, 28, 35), true)).toBe("13:28:35");
+});
+
+test("a time of another day names the day", () => {
+  const now = new Date(2026, 10, 23, 14, 0);
+  const words = (...at: [number, number, number]) =>
+    format.formatInstant(new Date(...at, 13, 28, 35), now);
+  expect(words(2026, 10, 23)).toBe("13:28:35");
+  expect(words(2026, 10, 22)).toBe("yesterday, 13:28");
+  expect(words(2026, 10, 30)).toBe("30 Nov, 13:28");
+  expect(words(2027, 0, 2)).toBe("2 Jan 2027, 13:28");
 });

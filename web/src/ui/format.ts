@@ -99,11 +99,24 @@ export function formatTime(time: Date, seconds = false): string {
   return (seconds ? CLOCK_SECONDS : CLOCK).format(time);
 }
 
-/** "13:28" today, then "Yesterday", then "21 Nov", in another year "21 Nov 2025" */
+/** "13:28" today, then "Yesterday", then "21 Nov", in another year "21 Nov 2025"; so later days */
 export function formatMoment(time: Date, now: Date = new Date()): string {
-  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
-  if (time >= midnight) return formatTime(time);
-  const dayBefore = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1);
-  if (time >= dayBefore) return "Yesterday";
+  const days = daysBetween(now, time);
+  if (days === 0) return formatTime(time);
+  if (days === -1) return "Yesterday";
   return (time.getFullYear() === now.getFullYear() ? DAY : DAY_YEAR).format(time);
+}
+
+/** "13:28:35" today, on other days "yesterday, 13:28" or "21 Nov, 13:28": within a sentence */
+export function formatInstant(time: Date, now: Date = new Date()): string {
+  const days = daysBetween(now, time);
+  if (days === 0) return formatTime(time, true);
+  return `${days === -1 ? "yesterday" : formatMoment(time, now)}, ${formatTime(time)}`;
+}
+
+/** How many midnights are between two times; a day of the change to summer time has 23 hours. */
+function daysBetween(from: Date, to: Date): number {
+  const midnight = (time: Date) =>
+    new Date(time.getFullYear(), time.getMonth(), time.getDate()).getTime();
+  return Math.round((midnight(to) - midnight(from)) / 86_400_000);
 }

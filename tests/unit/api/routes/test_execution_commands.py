@@ -173,7 +173,7 @@ async def test_paused_execution_continues_after_resume() -> None:
         for command in ("pause", "resume"):
             assert (await calls.expect_problem("POST", f"{path}/{command}", 409))[
                 "code"
-            ] == "conflict"
+            ] == "already-ended"
 
 
 async def test_cancellation_cause_is_stored() -> None:

@@ -350,7 +350,9 @@ async def test_running_execution_shows_partial_result_and_can_be_cancelled() -> 
         assert answer["status"] == "cancelled"
         shown = await calls.get_json(path, ExecutionResponse)
         assert (shown["status"], shown["cause"]) == ("cancelled", "cancelled by request")
-        assert (await calls.expect_problem("POST", f"{path}/cancel", 409))["code"] == "conflict"
+        assert (await calls.expect_problem("POST", f"{path}/cancel", 409))[
+            "code"
+        ] == "already-ended"
 
 
 async def test_queued_execution_can_be_cancelled() -> None:

@@ -60,7 +60,13 @@ def test_unknown_handles_at_both_ends_are_both_reported() -> None:
         ("u:user v:user", "u.gear>v.gears", 'write "channel": "link"'),
         ("a u:user", "a>u.gears", "these two cannot be connected"),
         ("a u:nope", "a~u", 'write "channel": "flow"'),
-        ("g:gear u:user", "g.gear>u", "connect it with a link to the node that uses it"),
+        (
+            "g:gear u:user",
+            "g.gear>u",
+            "connect it with a link to the node that uses it; "
+            'in Python, node["gear"].link(user, "gears")',
+        ),
+        ("g:gear b", "g.gear>b", "connect it with a link to the node that uses it"),
         ("a u:user", "a.error~u.gears", None),
     ],
 )

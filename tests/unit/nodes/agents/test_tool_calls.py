@@ -9,9 +9,16 @@ import pytest
 
 import planwave
 from planwave.nodes.agents.tool import Tool, ToolCallContext
+from planwave.storage.call_documents import calls_by_node
 from planwave.storage.memory import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls, run_agents, scripted, tool
-from tests.support.nodes.nested_graphs import node_document, registry_with
+from tests.support.nodes.nested_graphs import (
+    FakeFlowStore,
+    graph_document,
+    node_document,
+    registry_with,
+    run_to_end,
+)
 from tests.support.nodes.node_context import services_with
 from tests.support.virtual_loop import virtual_time
 
@@ -45,6 +52,12 @@ class Crash:
             self._acted[len(self.keys) - 1].set()
             await asyncio.Event().wait()
         return f"acted {len(self.keys)} times"
+
+    async def recorded_calls(self) -> list[Any]:
+        """Return the calls as the document of the run shows them."""
+        run_id = self._run.execution_id
+        shown = calls_by_node((await self._store.calls([run_id])).get(run_id, []))
+        return [call for calls in shown.values() for call in calls]
 
     async def resumed(self, run: planwave.Run | None = None) -> planwave.RunResult:
         """Run until the tool has acted; continue as another process, up to the end or a question.
@@ -101,6 +114,7 @@ async def test_person_decides_about_a_call_that_must_not_happen_twice(
     result = await result.run.answer(request.request_id, answer)
     assert (result.text, len(crash.keys)) == ("Done.", acts)
     assert crash.models.requests[-1].messages[-1].text == told
+    assert [call["result"] for call in await crash.recorded_calls()] == [told]
 
 
 async def test_person_lets_a_call_fail_that_was_cut_off() -> None:
@@ -111,6 +125,8 @@ async def test_person_lets_a_call_fail_that_was_cut_off() -> None:
     assert result.error is not None
     assert result.error["code"] == "interrupted"
     assert len(crash.keys) == 1
+    (call,) = await crash.recorded_calls()
+    assert call["error"]["code"] == "interrupted"
 
 
 async def test_person_decides_each_time_that_a_call_was_cut_off() -> None:
@@ -123,6 +139,31 @@ async def test_person_decides_each_time_that_a_call_was_cut_off() -> None:
     (again,) = result.requests
     result = await result.run.answer(again.request_id, {"decision": "run_again"})
     assert (result.text, len(crash.keys)) == ("Done.", 3)
+
+
+async def test_approval_inside_a_flow_that_must_not_run_twice_is_the_only_question() -> None:
+    mail = {**node_document("mail", "text", text="sent"), "policy": {"effect": "once"}}
+    flow = graph_document(
+        mail,
+        node_document("ask", "approval", prompt="Go on?"),
+        node_document("out", "end"),
+        edges=[("mail", "ask"), ("ask", "out", "approve", "input")],
+    )
+    about = {"name": "work", "description": "Works.", "flow": {"id": "work"}}
+    graph = agent_graph(kit_of=())
+    graph["nodes"].append(node_document("flow", "flow_tool", **about))
+    graph["edges"].append({
+        "source": "flow", "sourceHandle": "tools", "target": "a", "targetHandle": "tools",
+        "data": {"channel": "link"},
+    })  # fmt: skip
+    reply, store = scripted(calls(("work", {})), "Done."), MemoryStore()
+    services, _ = services_with(
+        lambda request: [reply(request)], recorder=store, flows=FakeFlowStore(work=[flow])
+    )
+    result = await run_to_end(graph, services=services, store=store)
+    (request,) = result.requests
+    result = await result.run.answer(request.request_id, {"decision": "approve"})
+    assert (result.text, result.requests) == ("Done.", ())
 
 
 @virtual_time

@@ -271,6 +271,45 @@ def test_what_cannot_be_a_tool_is_refused_where_it_is_declared(function: Any, te
         made(function)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"effect": "reads"},
+            "tool 'act': effect is 'none', 'read', 'write' or 'once', not 'reads'",
+        ),
+        (
+            {"approval": "maybe"},
+            "tool 'act': approval is 'never', 'always' or 'write', not 'maybe'",
+        ),
+        (
+            {"timeout_s": 0},
+            "tool 'act': timeout_s is a number of seconds above 0, not 0",
+        ),
+        (
+            {"timeout_s": True},
+            "tool 'act': timeout_s is a number of seconds above 0, not True",
+        ),
+    ],
+)
+def test_an_option_with_an_impossible_value_is_refused_where_it_is_declared(
+    options: dict[str, Any], message: str
+) -> None:
+    def act() -> None: ...
+
+    with pytest.raises(ValueError, match=message):
+        made(act, **options)
+
+
+def test_a_method_is_refused_since_no_model_can_give_its_object() -> None:
+    class Shop:
+        def look_up(self, number: str) -> str:
+            return number
+
+    with pytest.raises(TypeError, match="tool 'look_up' is a method; declare a function"):
+        made(Shop.look_up)
+
+
 def test_the_decorator_needs_parentheses() -> None:
     def act() -> None: ...
 

@@ -296,7 +296,13 @@ async def _starred(*values: str) -> None: ...
 async def _odd(input: str, thing: NodeType = 3) -> None: ...  # noqa: F821
 
 
-class Opaque: ...
+async def _text(input: str) -> str:
+    return input
+
+
+class Opaque:
+    def method(self, input: str) -> str:
+        return input
 
 
 async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
@@ -309,6 +315,7 @@ async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
         (functools.partial(shout, times=2), {}, "is not a function"),
         (_starred, {}, "parameter 'values' cannot be filled by name"),
         (_opaque, {}, "must have a JSON type"),
+        (Opaque.method, {}, "node type 'f' is a method; declare a function"),
         (shout, {"inputs": ["text"]}, "called 'text'"),
         (shout, {"templates": ["input"]}, "called 'input'"),
     ],
@@ -318,6 +325,12 @@ def test_a_function_that_cannot_be_a_node_is_rejected_with_the_reason(
 ) -> None:
     with pytest.raises(TypeError, match=message):
         node("f", registry=Registry(), **options)(function)
+
+
+def test_an_effect_that_does_not_exist_is_rejected() -> None:
+    message = "node type 'f': effect is 'none', 'read', 'write' or 'once', not 'reads'"
+    with pytest.raises(ValueError, match=message):
+        node("f", registry=Registry(), effect="reads")(_text)  # type: ignore[arg-type]
 
 
 def test_unresolvable_annotations_count_as_absent() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import planwave
 from planwave.errors import NodeError
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
@@ -139,7 +140,8 @@ def test_an_unknown_tool_is_found_with_a_correction() -> None:
     assert found.suggestion is not None
     (found,) = findings(linked(node("one", "cancel", "nothing like it")))
     assert (found.pointer, found.hint) == (
-        "/nodes/0/data/names/1", "there are: cancel, look_up",
+        "/nodes/0/data/names/1", "there are: cancel, look_up; a tool of your own, declared with @planwave.tool(), is known when its "
+        "module is imported; the command line and the service import the node_modules of planwave.toml",
     )  # fmt: skip
     (found,) = Registry(LIBRARY).check(node("n", "x"), linked(node("n", "x")))
     assert "@planwave.tool()" in (found.hint or "")
@@ -178,3 +180,38 @@ def test_the_effect_of_a_node_is_that_of_its_tools() -> None:
         facts = REGISTRY.type_info(each.type)
         assert facts is not None
         assert effect_of(each, facts, linked(each)) == effect
+
+
+def test_a_tool_that_is_connected_with_a_flow_edge_says_how_it_is_linked() -> None:
+    g = planwave.GraphBuilder()
+    desk = g.node("tool", id="desk", data={"name": "look_up"})
+    desk >> g.node("agent", id="a", userPrompt="Hi")
+    with pytest.raises(planwave.GraphInvalid) as caught:
+        planwave.build(g, registry=REGISTRY)
+    assert (caught.value.message, caught.value.hint) == (
+        "edge 'e1' (desk to a): a tool never runs, so no data can flow out of it",
+        "connect it with a link to the node that uses it; "
+        'in Python, node["tools"].link(user, "tools")',
+    )
+
+
+def test_the_name_of_the_node_is_not_taken_for_that_of_the_tool() -> None:
+    g = planwave.GraphBuilder()
+    g.node("tool", name="look_up")
+    with pytest.raises(planwave.GraphInvalid) as caught:
+        planwave.build(g, registry=REGISTRY)
+    assert (caught.value.message, caught.value.hint) == (
+        "node 'tool': data.name is required",
+        "write it in data; the name beside data is that of the node",
+    )
+
+
+def test_tools_in_the_data_of_an_agent_are_refused_with_the_way_to_link_them() -> None:
+    g = planwave.GraphBuilder()
+    g.node("agent", userPrompt="Hi", tools=["look_up"])
+    with pytest.raises(planwave.GraphInvalid) as caught:
+        planwave.build(g, registry=REGISTRY)
+    assert caught.value.message == (
+        "node 'agent': data.tools: tools are linked to an agent: add a node of the type 'tool' or "
+        "'toolset', and a link from its handle 'tools' to the handle 'tools' of the agent"
+    )

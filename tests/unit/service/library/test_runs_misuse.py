@@ -555,3 +555,39 @@ async def test_a_run_that_has_not_started_cannot_be_retried_or_forked() -> None:
             "the run has not started yet",
             "await it first, then retry or fork it",
         )
+
+
+def test_an_answer_names_its_request_by_the_id() -> None:
+    paused = planwave.run_sync(planwave.build(APPROVAL, "Dear Ann"))
+    request: Any = paused.requests[0]
+    with pytest.raises(TypeError, match="the id of a request is text, not OpenRequest"):
+        paused.run.answer(request, {"decision": "send"})
+    assert paused.run.answer(request.request_id, {"decision": "send"}).wait().status == "completed"
+
+
+def test_a_misspelt_step_of_a_fork_is_named_with_the_closest_one() -> None:
+    result = planwave.run_sync(planwave.build(APPROVAL, "Dear Ann"))
+    with pytest.raises(planwave.InputError) as caught:
+        result.run.fork(set={"aks.prompt": "Send now?"}).wait()
+    assert (caught.value.message, caught.value.hint) == (
+        "'aks.prompt' is not a field of a step",
+        "did you mean 'ask'? write NODE.FIELD; the steps are s, ask",
+    )
+
+
+def test_a_store_is_opened_once_for_several_runs_and_closed_at_the_end(tmp_path: Path) -> None:
+    for _ in range(2):  # a store that is left open locks its directory
+        with planwave.SqliteStore.open(tmp_path) as store:
+            results = [planwave.run_sync(TEXT, store=store) for _ in range(2)]
+    assert planwave.open(tmp_path, results[0].execution_id).wait().text == "hi"
+
+
+async def test_a_store_is_closed_at_the_end_in_an_event_loop(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError, match="in an event loop write: async with"),
+        planwave.SqliteStore.open(tmp_path),
+    ):
+        pass
+    async with planwave.SqliteStore.open(tmp_path) as store:
+        result = await planwave.run(TEXT, store=store)
+    assert (await planwave.open(tmp_path, result.execution_id)).text == "hi"

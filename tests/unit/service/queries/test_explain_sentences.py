@@ -148,6 +148,12 @@ CASES: dict[str, Case] = {
         "No value arrived at any of its inputs: 'no' was skipped.",
         {"a": result_with(1, "yes")},
     ),
+    "skipped-after-several": case(
+        parse_graph("a b c d", "a.x>b", "a.y>c", "b>d", "c>d"),
+        "d",
+        "No value arrived at any of its inputs: 'b' and 'c' were skipped.",
+        {"a": result_with(1, "yes")},
+    ),
     "required-input": case(
         parse_graph("a b n:picky", "a.no>n.need", "b>n"),
         "n",
@@ -328,6 +334,13 @@ CASES: dict[str, Case] = {
         THREE,
         "c",
         "It waits for 'b' (pending), which waits for 'a' (waiting).",
+        {"a": suspend},
+        until=PAUSED,
+    ),
+    "several-sources-behind": case(
+        parse_graph("a b c d", "a>b", "a>c", "b>d", "c>d"),
+        "d",
+        "It waits for 'b' (pending) and 'c' (pending), which wait for 'a' (waiting).",
         {"a": suspend},
         until=PAUSED,
     ),

@@ -1,7 +1,7 @@
 import { type ReactNode, type RefObject, useMemo } from "react";
 import type { AnswerResponse, PendingRequest } from "@/api/types";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
-import { formatDuration, formatMoment, formatTime } from "@/ui/format";
+import { formatDuration, formatInstant } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
 import { Status } from "@/ui/Status";
 import { schemaFields } from "@/ui/schema";
@@ -55,7 +55,7 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
             <Fact name="By">
               {answered.by === "person" ? "A person" : "Nobody, the time was over"}
             </Fact>
-            <Fact name="When">{momentWords(answered.at)}</Fact>
+            <Fact name="When">{formatInstant(new Date(answered.at))}</Fact>
             <Fact name="After">{waitOf(request, answered)}</Fact>
             {note && <Fact name="Note">{note}</Fact>}
             {form.map(([name, each]) => (
@@ -77,13 +77,6 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
       <dd>{children}</dd>
     </div>
   );
-}
-
-/** "13:28:35", before today "Yesterday, 13:28:35". */
-function momentWords(at: string): string {
-  const time = new Date(at);
-  const [moment, clock] = [formatMoment(time), formatTime(time, true)];
-  return clock.startsWith(moment) ? clock : `${moment}, ${clock}`;
 }
 
 function waitOf({ since }: PendingRequest, { at }: AnswerResponse): string {

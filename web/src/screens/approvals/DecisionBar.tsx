@@ -1,16 +1,16 @@
-import type { PendingRequest, PlanResponse } from "@/api/types";
+import type { PlanResponse } from "@/api/types";
 import type { AnswerDraft, RequestAnswer } from "@/inspector/answerDraft";
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
 import { Button, ButtonLink } from "@/ui/Button";
-import { readPlanRequest } from "./planRequestFields";
 import styles from "./RequestDetail.module.css";
 import { PLAN_APPROVAL } from "./requestWords";
 
 type DecisionBarProps = {
-  request: PendingRequest;
   fields: RequestFields;
   /** The plan of the run as it is now. */
   plan: PlanResponse | null;
+  /** It is another one than the run has. */
+  isChanged: boolean;
   draft: AnswerDraft;
   /** Why nothing can be sent now. */
   reason: string | undefined;
@@ -25,10 +25,8 @@ const LOOKS = {
 
 /** The decisions, always in sight. */
 export function DecisionBar(props: DecisionBarProps) {
-  const { request, fields, plan, draft, reason, onDecide, onSend } = props;
+  const { fields, plan, isChanged, draft, reason, onDecide, onSend } = props;
   const isPlan = fields.kind === PLAN_APPROVAL;
-  const { planHash } = readPlanRequest(request);
-  const isChanged = isPlan && plan !== null && planHash !== null && plan.hash !== planHash;
   return (
     <footer className={styles.footer}>
       {fields.actions
@@ -49,7 +47,7 @@ export function DecisionBar(props: DecisionBarProps) {
           Edit
         </ButtonLink>
       )}
-      {isChanged && (
+      {isPlan && plan && isChanged && (
         <Button
           onClick={() =>
             onSend({

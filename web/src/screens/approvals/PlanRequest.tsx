@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import type { GraphDocument, PendingRequest } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
 import { forecastStats, viewOfPlan } from "@/screens/goal/planView";
-import { formatAmount } from "@/ui/format";
+import { formatCount } from "@/ui/format";
 import { readPlanRequest } from "./planRequestFields";
 import styles from "./RequestDetail.module.css";
 
@@ -24,7 +24,7 @@ export function PlanRequest({ request, graph }: PlanRequestProps) {
         <dl className={styles.stats}>
           <div>
             <dt>Steps</dt>
-            <dd>{formatAmount(forecast.nodes, "step")}</dd>
+            <dd>{formatCount(forecast.nodes)}</dd>
           </div>
           {forecastStats(forecast, false).map(({ label, value }) => (
             <div key={label}>
@@ -39,7 +39,9 @@ export function PlanRequest({ request, graph }: PlanRequestProps) {
           <PlanLanes steps={view.steps} edges={view.edges} />
         </div>
       ) : (
-        <p className={styles.goal}>The plan was changed since this was asked.</p>
+        <p className={styles.goal}>
+          The plan was changed since this was asked. Approve runs it as it was.
+        </p>
       )}
     </>
   );

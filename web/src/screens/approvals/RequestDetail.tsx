@@ -1,4 +1,5 @@
 import { type RefObject, useMemo } from "react";
+import { useNavigate } from "react-router";
 import { useAnswer } from "@/api/mutations";
 import type { ExecutionDigest, PendingRequest } from "@/api/types";
 import { AnswerFields } from "@/inspector/AnswerFields";
@@ -11,6 +12,7 @@ import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
 import { useShortcuts } from "@/ui/shortcuts";
 import { showToast } from "@/ui/Toast";
+import { decisionWords } from "./answerWords";
 import { DecisionBar } from "./DecisionBar";
 import { GivenAnswer } from "./GivenAnswer";
 import { PlanRequest } from "./PlanRequest";
@@ -89,9 +91,9 @@ export function RequestDetail(props: RequestDetailProps) {
       </div>
       {!isDone && fields.actions.length > 0 && (
         <DecisionBar
-          request={request}
           fields={fields}
           plan={run.plan}
+          isChanged={run.isChanged}
           draft={draft}
           reason={reason}
           onDecide={decide}
@@ -104,6 +106,7 @@ export function RequestDetail(props: RequestDetailProps) {
 
 function useSend({ request, onAnswered }: RequestDetailProps) {
   const answer = useAnswer();
+  const navigate = useNavigate();
   const send = (given: RequestAnswer) =>
     answer.mutate(
       {
@@ -112,9 +115,12 @@ function useSend({ request, onAnswered }: RequestDetailProps) {
         answer: "answer" in given ? given.answer : given,
       },
       {
-        onSuccess: () => {
-          const said = "decision" in given ? actionLabel(given.decision) : "Answered";
-          showToast({ text: `${said}: ${titleOf(request, readRequest(request))}` });
+        onSuccess: ({ execution_id }) => {
+          const said = decisionWords("decision" in given ? given.decision : null);
+          showToast({
+            text: `${said}: ${titleOf(request, readRequest(request))}`,
+            action: { label: "Open the run", onSelect: () => navigate(`/runs/${execution_id}`) },
+          });
           onAnswered(keyOf(request));
         },
       },

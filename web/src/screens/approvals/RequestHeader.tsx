@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { PendingRequest } from "@/api/types";
-import { formatTime } from "@/ui/format";
+import { formatInstant } from "@/ui/format";
 import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
 import { TAB, type Tab } from "./inboxTab";
@@ -41,7 +41,7 @@ export function RequestHeader(props: RequestHeaderProps) {
       <p className={styles.meta}>
         {status}
         <Link to={`/runs/${request.execution_id}${step}`}>{runTitleOf(request)}</Link>
-        <span>asked {formatTime(new Date(request.since), true)}</span>
+        <span>asked {formatInstant(new Date(request.since))}</span>
       </p>
     </header>
   );

@@ -37,6 +37,11 @@ const DONE: Record<string, string> = {
   edit: "Changed the plan",
 };
 
+/** "Approved", "Ask again", "Answered" */
+export function decisionWords(decision: string | null): string {
+  return decision === null ? "Answered" : (DONE[decision] ?? actionLabel(decision));
+}
+
 /** "Approved", "Rejected: “numbers first”", "Nobody answered in time, so “Reject” was taken" */
 export function answerWords(answered: AnswerResponse): string {
   const { decision, note } = readAnswer(answered);
@@ -44,7 +49,7 @@ export function answerWords(answered: AnswerResponse): string {
     const taken = decision === null ? "the default" : `“${actionLabel(decision)}”`;
     return `Nobody answered in time, so ${taken} was taken`;
   }
-  const said = decision === null ? "Answered" : (DONE[decision] ?? actionLabel(decision));
+  const said = decisionWords(decision);
   return note ? `${said}: “${note}”` : said;
 }
 

@@ -3,7 +3,7 @@ import { readForecast } from "@/screens/goal/planView";
 
 /** What a run asks about its plan before its first step. */
 export type PlanRequestFields = {
-  planHash: string | null;
+  planId: string | null;
   title: string;
   goal: string;
   forecast: ForecastResponse | null;
@@ -15,7 +15,7 @@ export function readPlanRequest({ request }: Pick<PendingRequest, "request">): P
     typeof request === "object" && request !== null ? { ...request } : {};
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   return {
-    planHash: text(fields.plan_hash) || null,
+    planId: text(fields.plan_id) || null,
     title: text(fields.title),
     goal: text(fields.goal),
     forecast: readForecast(fields.forecast),

@@ -122,7 +122,11 @@ function changeOf([a, b]: StepPair["nodes"]): Change {
   return a.status === b.status && a.result === b.result && a.error === b.error ? "same" : "changed";
 }
 
-const FIELD_WORDS: Record<string, string> = { data: "settings", policy: "retries and timeouts" };
+const FIELD_WORDS: Record<string, string> = {
+  data: "settings",
+  description: "task",
+  policy: "retries and timeouts",
+};
 
 function differingParts({ written, status, error, outputs }: NodeDifference): string[] {
   return [

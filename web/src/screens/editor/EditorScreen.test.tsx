@@ -65,13 +65,16 @@ beforeEach(async () => {
     },
     "GET /api/node-types": { node_types: [], socket_types: [] },
     "POST /api/check": CHECK,
+    "GET /api/requests": { requests: [], next_cursor: null },
   });
 });
 
 afterEach(() => api.close());
 
 function show() {
-  renderRoutes([{ path: "/plans/:planId", Component: EditorScreen }], "/plans/p1");
+  const run = { path: "/runs/:id", Component: () => "The run" };
+  return renderRoutes([{ path: "/plans/:planId", Component: EditorScreen }, run], "/plans/p1")
+    .router;
 }
 
 const asked = (start: string) => api.requests.filter(({ route }) => route.startsWith(start));
@@ -122,4 +125,40 @@ test("a problem with one way out is corrected by a button, and that is undone", 
   expect(await screen.findByRole("button", { name: "Use type agent" })).toBeTruthy();
   await waitFor(() => expect(asked("PATCH ")).toHaveLength(2), { timeout: 3_000 });
   await screen.findByText("Saved");
+});
+
+test("a run that waits for the approval of the plan takes the plan as it was changed", async () => {
+  const request = { kind: "plan-approval", actions: ["approve", "reject", "edit"], plan_id: "p1" };
+  const asking = { execution_id: "e1", request_id: "r1", path: null, request, deadline: null };
+  api.routes["GET /api/requests"] = {
+    requests: [
+      { ...asking, execution_id: "e0", request: { ...request, plan_id: "p0" } },
+      { ...asking, execution_id: "e0", request: { ...request, kind: "budget" } },
+      asking,
+    ],
+    next_cursor: null,
+  };
+  api.routes["GET /api/executions/e1"] = { execution_id: "e1", plan_hash: "h1" };
+  api.routes["POST /api/executions/e1/requests/r1"] = { execution_id: "e2" };
+  api.routes["PATCH /api/plans/p1"] = (response, body) => {
+    const [operation] = JSON.parse(body).operations;
+    json(200, { ...PLAN, title: operation.title, revision: 2, hash: "h2" })(response, body);
+  };
+  const router = show();
+  const note = await screen.findByText(/A run waits for the approval of this plan\./);
+  expect(note.querySelector("a")?.getAttribute("href")).toBe("/runs/e1");
+  expect(note.querySelector("button")).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Rename the plan" }));
+  const title = screen.getByRole("textbox", { name: "Title of the plan" });
+  fireEvent.change(title, { target: { value: "Another title" } });
+  fireEvent.blur(title);
+  const take = { name: "Take revision 2 instead" };
+  fireEvent.click(await screen.findByRole("button", take, { timeout: 3_000 }));
+  await screen.findByText("The run");
+  expect(router.state.location.pathname).toBe("/runs/e2");
+  expect(JSON.parse(asked("POST /api/executions")[0]?.body ?? "")).toEqual({
+    decision: "edit",
+    note: "",
+    value: { plan_hash: "h2" },
+  });
 });

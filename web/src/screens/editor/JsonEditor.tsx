@@ -11,8 +11,13 @@ type JsonEditorProps = { label: string; text: string; onText: (text: string) => 
 const THEME = EditorView.theme({
   "&": { height: "100%", fontSize: "12px", backgroundColor: "transparent" },
   ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "18px" },
-  ".cm-gutters": { backgroundColor: "transparent", border: "0", color: "var(--text-3)" },
-  ".cm-content": { caretColor: "var(--text)" },
+  ".cm-gutters": {
+    paddingLeft: "8px",
+    backgroundColor: "transparent",
+    border: "0",
+    color: "var(--text-3)",
+  },
+  ".cm-content": { padding: "8px 0", caretColor: "var(--text)" },
   "&.cm-focused": { outline: "2px solid var(--accent)" },
 });
 
@@ -54,7 +59,6 @@ export function JsonEditor({ label, text, onText }: JsonEditorProps) {
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           THEME,
-          EditorView.cspNonce.of(styleNonce),
           EditorView.updateListener.of((update) => {
             if (!update.docChanged) return;
             latest.current.onText(update.state.doc.toString());

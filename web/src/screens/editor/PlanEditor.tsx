@@ -23,6 +23,7 @@ import { SaveAsFlow } from "./SaveAsFlow";
 import { type Autosave, savedPlan, useAutosave } from "./useAutosave";
 import { useComparison } from "./useComparison";
 import { useRunPlan } from "./useRunPlan";
+import { WaitingRun } from "./WaitingRun";
 
 /** How long after the last key the plan is checked, in ms. */
 const CHECK_DELAY_MS = 250;
@@ -62,6 +63,13 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         save={autosave.state}
         comparison={comparison}
         onRestore={changes.restore}
+      />
+      <WaitingRun
+        planId={plan.plan_id}
+        store={store}
+        saved={saved}
+        blocked={blocked}
+        flush={autosave.flush}
       />
       {lost.length > 0 && <Lost lost={lost} onClose={store.forgetLost} />}
       <EditorBody

@@ -1,8 +1,10 @@
+import { usePlan } from "@/api/queries";
 import type { OpenRequestResponse } from "@/api/types";
+import { useTakeRevision } from "@/screens/approvals/useTakeRevision";
 import { BUDGET } from "@/stream/budget";
 import { fieldOf } from "@/stream/json";
 import type { RunState } from "@/stream/runState";
-import { ButtonLink } from "@/ui/Button";
+import { Button, ButtonLink } from "@/ui/Button";
 import { OpenRequest } from "./OpenRequest";
 import styles from "./OpenRequest.module.css";
 
@@ -20,12 +22,43 @@ export function PlanApproval({ run, now }: { run: RunState; now: number }) {
     <>
       <OpenRequest executionId={run.executionId} request={request} now={now} without="edit" />
       {run.planId && fieldOf(request.request, "kind") !== BUDGET && (
+        <EditPlan run={run} planId={run.planId} requestId={request.request_id} />
+      )}
+    </>
+  );
+}
+
+type EditPlanProps = { run: RunState; planId: string; requestId: string };
+
+/** The way to the editor; where the plan was changed meanwhile, the way to run it as it is now. */
+function EditPlan({ run, planId, requestId }: EditPlanProps) {
+  const plan = usePlan(planId).data;
+  const request = { execution_id: run.executionId, request_id: requestId };
+  const { take, isTaking } = useTakeRevision(request);
+  const isChanged = plan !== undefined && run.planHash !== null && plan.hash !== run.planHash;
+  return (
+    <>
+      {isChanged && (
         <p className={styles.edit}>
-          <ButtonLink small icon="edit" to={`/plans/${run.planId}`}>
-            Edit the plan
-          </ButtonLink>
+          The plan was changed since this was asked. Approve runs it as it was.
         </p>
       )}
+      <p className={styles.edit}>
+        {isChanged && (
+          <>
+            <Button
+              small
+              onClick={() => take(plan.hash)}
+              disabledReason={isTaking ? "Sending …" : undefined}
+            >
+              Take revision {plan.revision} instead
+            </Button>{" "}
+          </>
+        )}
+        <ButtonLink small icon="edit" to={`/plans/${planId}`}>
+          Edit the plan
+        </ButtonLink>
+      </p>
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { type CSSProperties, useMemo } from "react";
 import { classes } from "@/ui/classes";
 import { formatDuration } from "@/ui/format";
 import { StatusIcon, type StatusName } from "@/ui/Status";
@@ -42,10 +42,12 @@ type TimelineProps = {
 export function Timeline({ rows, now, squeeze, ...choice }: TimelineProps) {
   const scale = useMemo(() => {
     const bars = rows.flatMap((row) => row.bars);
-    return createTimeScale(now === null ? bars : [...bars, untilForecast(bars, now)], squeeze);
+    const ahead = now === null ? [] : [untilForecast(bars, now)];
+    const busy = bars.filter(({ kind }) => kind === "work" || kind === "forecast");
+    return createTimeScale([...bars, ...ahead], squeeze, [...busy, ...ahead]);
   }, [rows, now, squeeze]);
   return (
-    <div className={styles.timeline}>
+    <div className={styles.timeline} style={{ "--longest": longestName(rows) } as CSSProperties}>
       <Axis scale={scale} />
       <div className={styles.body}>
         <Overlay scale={scale} now={now} />
@@ -57,6 +59,11 @@ export function Timeline({ rows, now, squeeze, ...choice }: TimelineProps) {
       </div>
     </div>
   );
+}
+
+/** The length of the longest name, in characters; nested ones stand further right. */
+function longestName(rows: readonly TimelineRow[]): number {
+  return rows.reduce((most, { name, depth }) => Math.max(most, name.length + 2 * depth), 0);
 }
 
 /** From now until the last step that is expected begins: something runs then, so it is not idle. */

@@ -25,7 +25,24 @@ test("a long idle time is squeezed to a few per cent", () => {
   expect(scale.position(0)).toBe(0);
   expect(scale.position(100)).toBeCloseTo(1);
   expect(scale.position(90) - scale.position(10)).toBeCloseTo(0.04 / 1.04);
-  expect(scale.ticks.map((tick) => tick.at)).toEqual([0, 5, 10, 90, 95, 100]);
+  expect(scale.ticks.map((tick) => tick.at)).toEqual([0, 5, 10, 95, 100]);
+});
+
+test("a time in which a run only waits is squeezed too, also at its end", () => {
+  const work = [
+    { from: 0, to: 10 },
+    { from: 110, to: 120 },
+  ];
+  const waits = [
+    { from: 10, to: 110 },
+    { from: 120, to: 220 },
+  ];
+  const scale = createTimeScale([...work, ...waits], true, work);
+  expect(scale.squeezed).toEqual(waits);
+  expect(scale.end).toBe(220);
+  expect(scale.position(10)).toBeCloseTo(10 / (20 * 1.08));
+  const now = { from: 220, to: 220 };
+  expect(createTimeScale([...waits, now], true, [now]).squeezed).toEqual([]);
 });
 
 test("overlapping spans leave no idle time, and short ones are kept as they are", () => {

@@ -19,10 +19,17 @@ const STEPS_S = [
 ];
 const MOST_TICKS = 6;
 
-/** Returns a scale over `spans`; with `squeeze`, long times in which nothing ran are narrow. */
-export function createTimeScale(spans: readonly Span[], squeeze: boolean): TimeScale {
+/** Ticks are not closer than this share of the width: at both sides of a squeezed time. */
+const LEAST_DISTANCE = 0.06;
+
+/** Returns a scale over `spans`; with `squeeze`, long times in which nothing of `busy` ran are narrow. */
+export function createTimeScale(
+  spans: readonly Span[],
+  squeeze: boolean,
+  busy: readonly Span[] = spans,
+): TimeScale {
   const end = Math.max(0.1, ...spans.map((span) => span.to));
-  const squeezed = squeeze ? longGaps(spans, end) : [];
+  const squeezed = squeeze ? longGaps(busy, end) : [];
   const idle = squeezed.reduce((sum, gap) => sum + gap.to - gap.from, 0);
   const gapWidth = (end - idle) * SQUEEZED_WIDTH;
   const width = end - idle + squeezed.length * gapWidth;
@@ -37,6 +44,7 @@ export function createTimeScale(spans: readonly Span[], squeeze: boolean): TimeS
   return { end, position, squeezed, ticks: ticksOf(end, squeezed, position) };
 }
 
+/** Returns the long times in which nothing ran; none where nothing has run at all. */
 function longGaps(spans: readonly Span[], end: number): Span[] {
   const gaps: Span[] = [];
   let reached = 0;
@@ -44,7 +52,9 @@ function longGaps(spans: readonly Span[], end: number): Span[] {
     if (span.from > reached) gaps.push({ from: reached, to: span.from });
     reached = Math.max(reached, span.to);
   }
+  if (end > reached) gaps.push({ from: reached, to: end });
   const busy = end - gaps.reduce((sum, gap) => sum + gap.to - gap.from, 0);
+  if (busy < 0.001) return [];
   return gaps.filter((gap) => gap.to - gap.from > busy * LONG_GAP);
 }
 
@@ -56,7 +66,9 @@ function ticksOf(end: number, squeezed: readonly Span[], position: TimeScale["po
   while (index * step <= end) {
     const at = index * step;
     const gap = squeezed.find((each) => at > each.from && at < each.to);
-    if (!gap) ticks.push({ at, position: position(at) });
+    const tick = { at, position: position(at) };
+    const isClose = tick.position - (ticks.at(-1)?.position ?? -1) < LEAST_DISTANCE;
+    if (!gap && !isClose) ticks.push(tick);
     index = gap ? Math.ceil(gap.to / step) : index + 1;
   }
   return ticks;

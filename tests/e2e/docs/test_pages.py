@@ -1,0 +1,146 @@
+"""Every code block of every page is run by a test; those that are not are named here, with the reason."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.graph.checking.checker import read_and_check
+from planwave.nodes.registry import default_registry
+from tests.support.cli.doc_page import blocks
+from tests.support.llm.fake_providers import ListedProviders
+from tests.support.paths import ROOT
+
+RUN_WHOLE = {
+    "docs/agents.md": "test_agents_page.py",
+    "docs/api.md": "test_api_page.py",
+    "docs/chunks.md": "test_chat_chunks_page.py",
+    "docs/nodes.md": "test_nodes_page.py",
+    "docs/tools.md": "test_tools_page.py",
+    "docs/tutorial.md": "test_tutorial_page.py",
+    "examples/flows/README.md": "test_example_flows.py",
+}
+"""Pages whose test runs whatever blocks they have; a reason below is for one that it leaves out."""
+RUN = {
+    "README.md": {
+        '$ planwave run "Compare three ways to store time series data and recommend one"',
+        "$ planwave serve",
+        "import planwave",
+        'def ask(goal, url="http://127.0.0.1:8000", token=None):',
+        '@planwave.tool(effect="write", approval="always")',
+        '$ planwave plan "Compare three ways to store time series data" --json > plan.json  '
+        "# plan only",
+        "# planwave.toml",
+    },
+    "docs/architecture.md": {"main"},
+    "docs/mcp.md": {"[mcp.tickets]", "{"},
+    "docs/node-types.md": {"{"},
+    "docs/operations.md": {
+        "$ planwave serve",
+        'storage_dir = "/var/lib/planwave/storage"',
+        "[secrets.crm]",
+        "$ export PLANWAVE_ALLOWED_HOSTS='[\"planwave.example.com\"]'",
+        "$ planwave backup planwave-$(date +%F).tgz",
+        "$ systemctl stop planwave",
+    },
+    "docs/semantics.md": {
+        '{"nodes": [{"id": "draft", "type": "agent", "description": "Write the mail."},'
+    },
+    "docs/web-ui.md": set[str](),
+}
+"""The first lines of the blocks that the tests of other pages run, or read where they are settings."""
+NEEDS_A_DOWNLOAD = (
+    "downloads packages and a model; the test of the page checks that the targets exist"
+)
+INSTALLS = "installs packages; the tests run in such an environment"
+NOT_RUN = {
+    "README.md": {
+        '$ make run GOAL="Compare three ways to store time series data and recommend one"': (
+            NEEDS_A_DOWNLOAD
+        ),
+    },
+    "docs/agents.md": {
+        "python3.11 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[mcp]'": INSTALLS
+    },
+    "docs/tutorial.md": {
+        "python3.11 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[local]'": INSTALLS
+    },
+    "docs/operations.md": {
+        "map $http_upgrade $connection_upgrade {": "nginx is needed; its limits are compared",
+        "planwave.example.com {": "Caddy is needed",
+        "$ python3 -m venv /opt/planwave && /opt/planwave/bin/pip install -c constraints.txt .": (
+            "installs packages into /opt"
+        ),
+        "[Unit]": "systemd is needed; its time limits and settings are compared",
+        "$ systemctl daemon-reload && systemctl enable --now planwave": "systemd is needed",
+        "$ export PLANWAVE_TOKEN=$(openssl rand -hex 32)": (
+            "Docker is needed; the Dockerfile and compose.yaml are checked"
+        ),
+        "scrape_configs:": "Prometheus is needed; the address and the token are compared",
+        "$ pip install 'planwave[otel]'": "installs packages; a unit test runs the service with spans",
+    },
+    "docs/web-ui.md": {
+        "make web    # build it into planwave/api/web, unless it is up to date": (
+            "builds the web UI; the test of the page checks that the targets exist"
+        )
+    },
+}
+"""The first lines of the blocks that no test runs, each with the reason."""
+
+
+def pages() -> list[str]:
+    """Return the pages with code blocks."""
+    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    return sorted(
+        str(page.relative_to(ROOT)) for page in found if "\n```" in page.read_text("utf-8")
+    )
+
+
+def first_lines(page: str) -> list[str]:
+    """Return the first line of each block of a page."""
+    text = (ROOT / page).read_text("utf-8")
+    found = [block["text"].partition("\n")[0] for block in blocks(text)]
+    assert len(found) * 2 == len(re.findall(r"^```", text, re.M)), "a block without a language"
+    return found
+
+
+def test_every_page_with_a_block_has_a_test() -> None:
+    assert pages() == sorted({*RUN_WHOLE, *RUN})
+    folder = Path(__file__).parent
+    for page, test in RUN_WHOLE.items():
+        assert Path(page).name in (folder / test).read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", sorted(RUN))
+def test_every_block_is_run_or_has_a_reason(page: str) -> None:
+    sessions = {"docs/web-ui.md": "$ "}.get(page)  # its test runs all of its console blocks
+    shown = {line for line in first_lines(page) if not (sessions and line.startswith(sessions))}
+    assert shown == RUN[page] | NOT_RUN.get(page, {}).keys()
+
+
+def test_a_reason_is_for_a_block_that_exists() -> None:
+    for page, reasons in NOT_RUN.items():
+        assert reasons.keys() <= set(first_lines(page)), page
+
+
+def test_the_layers_of_the_architecture_are_those_that_are_checked() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    (shown,) = (block["text"] for block in blocks(text))
+    lines = [re.sub(r"\(.*\)", "", line) for line in shown.splitlines()]
+    contracts: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))[
+        "tool"
+    ]["importlinter"]["contracts"]
+    (layers,) = (each["layers"] for each in contracts if each.get("containers") == ["planwave"])
+    checked = [re.sub(r"\(\w+\)( \| )?", "", layer) for layer in layers]
+    assert [line.strip() for line in lines] == checked
+
+
+def test_the_graph_of_the_rules_can_run() -> None:
+    text = (ROOT / "docs" / "semantics.md").read_text("utf-8")
+    registry = default_registry().with_providers(ListedProviders({"openai": ["m"]}))
+    for block in blocks(text):
+        assert read_and_check(block["text"], registry)[1] == []

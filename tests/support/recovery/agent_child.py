@@ -1,0 +1,103 @@
+"""A service of agents that is there to be killed: real SDKs, HTTP and tools, with the client of ``crash_child``.
+
+The process runs ``main OPTIONS``: it lives one life as ordered (:class:`AgentOptions` as JSON), with the
+service that ``planwave serve`` composes. The model and the HTTP service are in the process of the test;
+``tests/support/recovery/agent_history.py`` is the other end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planwave.bootstrap import open_service
+from planwave.executor.options import RunOptions
+from planwave.settings import Limits, McpServerSettings, Settings
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.agent_documents import random_agents
+from tests.support.recovery.acts import ACT_LOG
+from tests.support.recovery.crash_child import LONGEST_LIFE_S, ChildOptions, CrashClient, live
+from tests.support.recovery.crash_points import CrashPoint, crash_at
+
+MCP_SERVER = Path(__file__).parents[1] / "mcp" / "acting_server.py"
+API_KEY = "sk-canary-19"
+EDITED = "as a person says"
+"""The text of arguments that a person has changed."""
+GIVEN = "a person gave it"
+"""The result that a person gives of a call that was cut off."""
+_EDIT = "edit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions(ChildOptions):
+    """What one life is to be like, and where its world is.
+
+    Attributes:
+        llm_url: The model, with the API of OpenAI.
+        service: ``host:port`` of the HTTP service.
+        act_log: The file of acts.
+        mcp_marks: Where MCP servers write the ids of their processes.
+        answers: The decisions by the kind of the question, ``edit`` for an approval with other arguments;
+            a kind that is missing gets any.
+    """
+
+    llm_url: str
+    service: str
+    act_log: str
+    mcp_marks: str
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class AgentClient(CrashClient):
+    """Makes executions of agents; changes the arguments of some calls that it approves."""
+
+    _order: AgentOptions
+
+    def _random_graph(self) -> tuple[dict[str, Any], RunOptions | None]:
+        return random_agents(self._choose, self._order.service), None
+
+    def _answer_to(self, request: Any) -> dict[str, Any]:
+        kind, actions = request["kind"], request["actions"]
+        actions = [*actions, _EDIT if kind == "approval" else "run_again"]
+        decision = self._order.answers.get(kind) or self._choose.choice(actions)
+        if decision == _EDIT:
+            return {"decision": "approve", "value": {**request["value"], "text": EDITED}}
+        return {"decision": decision, **({"value": GIVEN} if decision == "give_result" else {})}
+
+    async def _retry_or_fork(self, execution_id: str) -> None:
+        """Leave it: a new execution of the same graph would act on the same items."""
+
+
+async def run_child(order: AgentOptions) -> None:
+    """Live as ordered."""
+    os.environ[ACT_LOG] = order.act_log
+    environment = {ACT_LOG: order.act_log, "MARK": order.mcp_marks}
+    settings = Settings(
+        storage_dir=Path(order.directory),
+        openai_api_key=API_KEY,
+        openai_base_url=order.llm_url,
+        allowed_outbound=[order.service],
+        node_modules=["tests.support.recovery.acting_tools"],
+        mcp={
+            "mcp": McpServerSettings(
+                command=sys.executable, args=[str(MCP_SERVER)], env=environment
+            )
+        },
+        limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),
+    )
+    store = crash_at(SqliteStore.open(settings.storage_dir), CrashPoint.parse(order.point))
+    SqliteStore.open = lambda *_, **__: store  # the one that the service is composed with
+    await live(open_service(settings), AgentClient, order)
+
+
+def main() -> None:
+    """Live as ordered in the first argument."""
+    signal.alarm(2 * LONGEST_LIFE_S)  # a process whose parent is gone does not stay
+    asyncio.run(run_child(AgentOptions(**json.loads(sys.argv[1]))))

@@ -426,7 +426,7 @@ _STORAGE: Final[_Rows] = (
     ("not-storable", "A value cannot be stored.", "Change the value that the message names."),
     ("schema-too-new", "A newer planwave wrote the database.", "Update planwave."),
     ("storage-locked", "Another process uses the storage directory.",
-     "Stop that process, or use its service."),
+     "Wait until it ends, or stop it; `planwave serve` and commands answer others."),
     ("store-busy", "The database is locked by another process.", "Try again in a moment."),
     ("store-closed", "The store was closed.", "Open it again."),
     ("store-damaged", "The database is damaged.", "Restore a backup."),

@@ -404,7 +404,7 @@ _RUNS: Final[_Rows] = (
     ("approval-timeout", "Nobody answered an approval in time, and it has no action `reject`.",
      "Give it a `timeoutS` and a `timeoutAction`, or retry the execution."),
     ("url-refused", "A URL may not be requested: its scheme, credentials, host or port.",
-     "Use `https://`, credentials in a header, and port 80 or 443; the operator can add others to `allowed_outbound`."),
+     "Use `https://`, credentials in a header, and port 80 or 443. The operator can add other ports to `allowed_outbound`, and hosts to `outbound_hosts` where it is set."),
     ("unreadable", "Stored data of the execution were changed from outside, or are damaged.",
      "Restore a backup, or cancel and delete the execution."),
 )
@@ -426,7 +426,7 @@ _STORAGE: Final[_Rows] = (
     ("not-storable", "A value cannot be stored.", "Change the value that the message names."),
     ("schema-too-new", "A newer planwave wrote the database.", "Update planwave."),
     ("storage-locked", "Another process uses the storage directory.",
-     "Stop that process, or use its service."),
+     "Wait until it ends, or stop it; `planwave serve` and commands answer others."),
     ("store-busy", "The database is locked by another process.", "Try again in a moment."),
     ("store-closed", "The store was closed.", "Open it again."),
     ("store-damaged", "The database is damaged.", "Restore a backup."),

@@ -98,6 +98,7 @@ class Service:
         self.retry = executions.retry
         self.fork = executions.fork
         self.position = commands.runner.position
+        self.wait_idle = commands.runner.wait_idle
         self.wait = commands.wait
         self.recover = commands.recover
         self.cancel = commands.cancel

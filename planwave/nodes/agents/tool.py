@@ -79,6 +79,8 @@ class Tool:
         checks_arguments: Whether ``call`` itself refuses arguments that do not fit: then planwave accepts
             a schema that it cannot check, such as a recursive one.
         details: More about it for events: the server of an MCP tool, the flow of a flow tool.
+        definition: A hash of the node that gives it and of all that is linked into that node; the agent
+            sets it. A recorded call of a tool with another definition is not served.
     """
 
     name: str
@@ -92,3 +94,4 @@ class Tool:
     timeout_s: float | None = None
     checks_arguments: bool = False
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    definition: str = ""

@@ -26,6 +26,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.delegation import Delegation
+from planwave.nodes.agents.once_calls import OnceCalls
 from planwave.nodes.agents.tool import (
     AGENT,
     FLOW,
@@ -40,6 +41,7 @@ from planwave.nodes.agents.tool_questions import (
     Rejected,
     ask_after_interruption,
     ask_approval,
+    ask_repetition,
 )
 from planwave.nodes.recorded_calls import ExternalCall, call_scope
 from planwave.nodes.services import limits_of
@@ -79,6 +81,7 @@ class ToolCalls:
         self._context = context
         self._scope = call_scope(context)
         self._delegation = delegation
+        self._once = OnceCalls(context, delegation)
         self._approval: Approval = approval
         self._parallel = parallel
         self._delegations = 0
@@ -178,9 +181,7 @@ class ToolCalls:
             key = f"approve-{self._context.attempt}-{ordinal}"
             answer = await ask_approval(tool, call.id, key, arguments, self._context)
             if isinstance(answer, Rejected):
-                note = f" They wrote: {answer.note}" if answer.note else ""
-                message = f"a person rejected this call; it was not made.{note}"
-                raise ToolError(message, code="rejected")
+                raise _rejection(answer)
             if answer.arguments != arguments:
                 requested, arguments = arguments, _checked(tool, dict(answer.arguments))
         result = await self._recorded(ordinal, call, tool, arguments, requested)
@@ -206,9 +207,16 @@ class ToolCalls:
         A nested run goes on where it was cut off; its own nodes ask about what must not happen twice.
         """
         request: dict[str, Json] = {"arguments": arguments}
-        external = ExternalCall(self._context, tool.kind, tool.name, request, ordinal=ordinal)
+        external = ExternalCall(
+            self._context,
+            tool.kind,
+            tool.name,
+            request,
+            definition=tool.definition,
+            ordinal=ordinal,
+        )
         decided: GivenResult | CallAbandoned | None = None
-        if tool.effect == "once" and tool.kind not in _NESTED_KINDS:
+        if tool.effect == "once":
             try:
                 decided = await self._begin(external, ordinal, call, tool, arguments)
             except CallAbandoned as error:
@@ -236,22 +244,38 @@ class ToolCalls:
     ) -> GivenResult | None:
         """Note that a call begins which must not happen twice.
 
-        Each time that it was cut off a person decides, and may give the result.
+        A person decides each time that it was cut off, and may give the result. A person also decides
+        about a call that may repeat one of an earlier attempt or execution.
 
         Raises:
             CallAbandoned: The person lets it fail.
+            ToolError: A person rejects the call.
         """
         for number in count():
             state = await external.state(number)
             if state == "new":
+                if not number:
+                    await self._ask_repetition(ordinal, call, tool, arguments)
                 await external.begin(number)
-            if state != "begun":
+                await self._once.note(tool.name)
+            if state != "begun" or tool.kind in _NESTED_KINDS:
                 return None
             key = f"interrupted-{self._context.attempt}-{ordinal}-{number}"
             given = await ask_after_interruption(tool, call.id, key, arguments, self._context)
             if given is not None:
                 return given
         return None
+
+    async def _ask_repetition(
+        self, ordinal: int, call: ToolCall, tool: Tool, arguments: dict[str, Json]
+    ) -> None:
+        is_approved = self._needs_approval(tool)
+        if not await self._once.may_repeat(tool.name, is_approved=is_approved):
+            return
+        key = f"repeat-{self._context.attempt}-{ordinal}"
+        rejected = await ask_repetition(tool, call.id, key, arguments, self._context)
+        if rejected is not None:
+            raise _rejection(rejected)
 
     async def _act(
         self,
@@ -324,6 +348,11 @@ class ToolCalls:
 
 def _prefix(tool: Tool | None) -> str:
     return "subagent" if tool is not None and tool.kind == AGENT else "tool"
+
+
+def _rejection(answer: Rejected) -> ToolError:
+    note = f" They wrote: {answer.note}" if answer.note else ""
+    return ToolError(f"a person rejected this call; it was not made.{note}", code="rejected")
 
 
 def _run_key(tool: Tool, ordinal: int, call: ToolCall) -> str:

@@ -80,6 +80,30 @@ async def ask_approval(
     return Approved(changed if isinstance(changed, dict) else arguments)
 
 
+async def ask_repetition(
+    tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
+) -> Rejected | None:
+    """Ask whether a tool may be called that an earlier run of the agent has called; None if it may.
+
+    The arguments are as for :func:`ask_approval`; the answer cannot change those of the call.
+    """
+    answer = await _ask(
+        tool,
+        call_id,
+        key,
+        {
+            "prompt": f"An earlier run of this agent has called the tool {tool.name}, which may act only "
+            "once. May it be called now, with these arguments?",
+            "actions": [_APPROVE, _REJECT],
+            "value": dict(arguments),
+            "editable": False,
+        },
+        context,
+        unanswered=_REJECT,
+    )
+    return None if answer.get("decision") == _APPROVE else Rejected(str(answer.get("note") or ""))
+
+
 async def ask_after_interruption(
     tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
 ) -> GivenResult | None:

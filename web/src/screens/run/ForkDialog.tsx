@@ -108,21 +108,14 @@ function Effects({ graph, kind, id }: { graph: GraphDocument; kind: ForkKind; id
   const namesOf = (chosen: (each: ForkEffect) => boolean) =>
     NAMES.format(found.filter(chosen).map(({ name }) => name));
   const others = namesOf(({ effect }) => effect !== "once");
-  const asking = namesOf(({ effect, isAnew }) => effect === "once" && !isAnew);
-  const anew = namesOf(({ effect, isAnew }) => effect === "once" && isAnew);
+  const once = namesOf(({ effect }) => effect === "once");
   return (
     <Note kind="warning">
       {others && <p>{others} may change something again.</p>}
-      {asking && (
+      {once && (
         <p>
-          {asking} must act only once. Where that has happened in this run, you are asked before it
+          {once} must act only once. Where that has happened in this run, you are asked before it
           happens again.
-        </p>
-      )}
-      {anew && (
-        <p>
-          {anew} must act only once, and may act again: a step that is run again makes all its calls
-          anew.
         </p>
       )}
     </Note>

@@ -33,14 +33,9 @@ const EFFECTS = [
 
 test("tools of agents that run again act, those of agents that they call too", () => {
   expect(forkEffects(GRAPH, EFFECTS, "rerun", "lead")).toEqual([
-    { node: "mail", name: "Send a mail", effect: "once", isAnew: true },
-    { node: "ticket", name: "ticket", effect: "write", isAnew: true },
-    { node: "publish", name: "publish", effect: "write", isAnew: false },
-  ]);
-  expect(forkEffects(GRAPH, EFFECTS, "settings", "lead").map((each) => each.isAnew)).toEqual([
-    false,
-    false,
-    false,
+    { node: "mail", name: "Send a mail", effect: "once" },
+    { node: "ticket", name: "ticket", effect: "write" },
+    { node: "publish", name: "publish", effect: "write" },
   ]);
 });
 

@@ -4,13 +4,7 @@ import type { ForkKind } from "./forkChange";
 type Effect = ForecastResponse["effects"][number];
 
 /** A step that acts on the world in the new run: itself, or as a tool of an agent that runs again. */
-export type ForkEffect = {
-  node: string;
-  name: string;
-  effect: Effect["effect"];
-  /** Its step is run again as if it had never run; steps that a change reaches are served their calls. */
-  isAnew: boolean;
-};
+export type ForkEffect = { node: string; name: string; effect: Effect["effect"] };
 
 /** Returns what acts on the world in a fork in which one step changes, as far as steps may run again.
  *
@@ -22,12 +16,11 @@ export function forkEffects(
   id: string,
 ): ForkEffect[] {
   const again = withLinked(graph, stepsAgain(graph, kind, id));
-  const anew = kind === "rerun" ? withLinked(graph, new Set([id])) : new Set<string>();
   const names = new Map(graph.nodes.map((node) => [node.id, node.name || node.id]));
   const found = new Map<string, ForkEffect>();
   for (const { node, effect } of effects) {
     if (!again.has(node) || found.get(node)?.effect === "once") continue;
-    found.set(node, { node, name: names.get(node) ?? node, effect, isAnew: anew.has(node) });
+    found.set(node, { node, name: names.get(node) ?? node, effect });
   }
   return [...found.values()];
 }

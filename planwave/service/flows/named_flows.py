@@ -12,6 +12,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.graph.subgraphs import all_nodes
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.subgraphs import FlowName, named_flow
+from planwave.service.flows.flow_queries import LIST_HINT
 from planwave.storage.records import FlowRecord
 
 UNKNOWN_FLOW: Final = "unknown-flow"
@@ -102,7 +103,7 @@ async def unknown_flow(flows: FlowLookup, name: str) -> NotFound:
     """Return the error for a flow that does not exist; its hint has the nearest name."""
     names = [each.name for each in await flows.flows(limit=_PAGE)]
     near = name if name in names else closest_match(name, names)
-    hint = "list the flows: `planwave flow ls`"
+    hint = LIST_HINT
     if near is not None:
         hint = f'there is the flow {near!r}; write "flow": {{"name": {near!r}}}'
     return NotFound(f"there is no flow {short_repr(name)}", code=UNKNOWN_FLOW, hint=hint)

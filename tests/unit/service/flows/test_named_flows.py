@@ -52,7 +52,7 @@ async def test_a_node_runs_the_flow_of_a_name() -> None:
     [
         ({"name": "Triag"}, "unknown-flow", "'Triage'"),
         ({"id": "Triage"}, "unknown-flow", "\"name\": 'Triage'"),
-        ({"name": "zzzzzz"}, "unknown-flow", "planwave flow ls"),
+        ({"name": "zzzzzz"}, "unknown-flow", "list the flows"),
         ({"name": "Triage", "version": "0"}, "unknown-flow", "versions"),
         ({"name": "Twice"}, "ambiguous-flow", "by its id"),
     ],

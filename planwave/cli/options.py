@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _GLOBAL_OPTIONS_PANEL = "Options of every command"
-_LOCK_WAIT_S: Final = 10.0
+LOCK_WAIT_S: Final = 10.0
 """How long a command waits for the owner of the directory to end, or to write its address."""
-_LOCK_NOTE_S: Final = 1.0
+LOCK_NOTE_S: Final = 1.0
 _LOCK_POLL_S: Final = 0.05
 JSON_FLAG: Final = "--json"
 MAX_LISTED: Final = 1000
@@ -425,7 +425,7 @@ class CommandContext:
                 if error.code != "storage-locked":
                     raise
                 owner, now = lock_owner(directory), time.monotonic()
-                until = until or now + _LOCK_WAIT_S
+                until = until or now + LOCK_WAIT_S
                 is_silent = owner is not None and owner.url is not None and owner == probed
                 if is_silent or now > until:
                     error.hint = _locked_hint(owner)
@@ -434,7 +434,7 @@ class CommandContext:
 
     async def _wait_for_owner(self, directory: Path, locked: str, until: float) -> None:
         """Wait until the owner of a directory ends or has an address, at most until a time."""
-        note_at = time.monotonic() + _LOCK_NOTE_S
+        note_at = time.monotonic() + LOCK_NOTE_S
         await asyncio.sleep(_LOCK_POLL_S)
         while (owner := lock_owner(directory)) is not None and owner.url is None:
             now = time.monotonic()

@@ -277,8 +277,8 @@ def test_command_waits_for_an_owner_that_has_no_address_yet() -> None:
 def test_owner_that_never_answers_is_an_error_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "_LOCK_WAIT_S", 0.1)
-    monkeypatch.setattr(options, "_LOCK_NOTE_S", 0.0)
+    monkeypatch.setattr(options, "LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(options, "LOCK_NOTE_S", 0.0)
     STORAGE.mkdir()
     lock = DirectoryLock(STORAGE)
     try:

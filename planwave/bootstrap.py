@@ -10,13 +10,15 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
 from planwave.settings import load_settings
 
 if TYPE_CHECKING:
+    from planwave.api.server import CommandServer
     from planwave.cli.options import Factories
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
@@ -33,6 +35,17 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
+
+_SERVER_MODULES: Final = (
+    "fastapi",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
+    "planwave.api.schemas.executions",
+    "planwave.api.schemas.streams",
+    "planwave.api.openapi",
+    "planwave.api.server",
+)
+"""The slow imports of the HTTP server, in steps of about a tenth of a second."""
 
 
 def open_service(settings: Settings) -> Service:
@@ -105,7 +118,9 @@ def open_outbound(settings: Settings) -> OutboundClient:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.outbound.client import OutboundClient
 
-    return OutboundClient(settings.allowed_outbound, outbound_limits(settings.limits))
+    return OutboundClient(
+        settings.allowed_outbound, outbound_limits(settings.limits), hosts=settings.outbound_hosts
+    )
 
 
 def open_secrets(settings: Settings) -> dict[str, Secret]:
@@ -287,6 +302,23 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
     return await serve(settings, open_service, on_listening)
 
 
+def open_command_server(settings: Settings, is_wanted: Callable[[], bool]) -> CommandServer | None:
+    """Return the HTTP server of a command; it does not listen yet. Called in a thread.
+
+    Args:
+        settings: Those of the command.
+        is_wanted: Asked between the imports; False ends them, and the result is None.
+    """
+    for name in _SERVER_MODULES:
+        if not is_wanted():
+            return None
+        import_module(name)
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.api.server import CommandServer
+
+    return CommandServer(settings)
+
+
 def cli_factories() -> Factories:
     """Return the factories that the command line uses."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
@@ -300,4 +332,5 @@ def cli_factories() -> Factories:
         open_providers,
         serve,
         open_mcp_servers,
+        open_command_server,
     )

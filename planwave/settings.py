@@ -36,6 +36,7 @@ from planwave.validation import describe_error
 _PREFIX: Final = "PLANWAVE_"
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
+_HOST: Final = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
 _MAX_PORT: Final = 65_535
 _SERVICE_PATHS: Final = ("/api/", "/hooks/", "/ws/", "/assets/")
 """Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
@@ -228,6 +229,8 @@ class Limits(EnvFirstSettings):
     """Tools of one MCP server."""
     agent_tools: int = Field(default=200, ge=0, le=1_000)
     """Tools that are linked to one node."""
+    tool_result_bytes: int = Field(default=1024 * 1024, ge=1, le=16 * 1024 * 1024)
+    """The result of a call of a tool, as JSON: what goes back to the model."""
     tool_rounds: int = Field(default=20, ge=1, le=100)
     """Replies of its model in one attempt of an agent, the last one included."""
     subagent_depth: int = Field(default=2, ge=0, le=4)
@@ -383,6 +386,20 @@ def parse_service(written: str) -> str:
     return service
 
 
+def parse_host(written: str) -> str:
+    """Return the name of a host, or ``*.`` and a name, in lower case.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    host = written.strip().lower()
+    if _HOST.fullmatch(host) is None:
+        raise ValueError(
+            f"{written!r} is no host: write a name without a port, as in example.com or *.example.com"
+        )
+    return host
+
+
 _List = (NoDecode, BeforeValidator(_parse_list))
 
 
@@ -431,6 +448,11 @@ class Settings(EnvFirstSettings):
     )
     """Services that nodes may send requests to although they have private addresses or other ports
     than 80 and 443: ``host`` (ports 80 and 443) or ``host:port``."""
+    outbound_hosts: Annotated[list[Annotated[str, AfterValidator(parse_host)]] | None, *_List] = (
+        None
+    )
+    """The only hosts that nodes may send requests to, besides ``allowed_outbound``: ``example.com``, or
+    ``*.example.com`` for all hosts below it; None allows every public host."""
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: bool = True

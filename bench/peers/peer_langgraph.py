@@ -9,6 +9,7 @@ import asyncio
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, TypedDict
+from uuid import uuid4
 
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -88,22 +89,33 @@ async def stream(n):
         yield token
 
 
-async def agent_open(base_url, model, prompt, tool):
+async def agent_open(base_url, model, prompt, tool, saving=None):
     """The prebuilt agent, with a model that streams."""
     from langchain_openai import ChatOpenAI
     from langgraph.prebuilt import create_react_agent
 
     chat = ChatOpenAI(model=model, base_url=base_url, api_key="none", streaming=True)
-    return create_react_agent(chat, [tool]), {"messages": [("user", prompt)]}
+    saver = None if saving is None else saving[1]
+    agent = create_react_agent(chat, [tool], checkpointer=saver)
+    return agent, {"messages": [("user", prompt)]}, saving
+
+
+async def agent_open_durable(folder, *given):
+    """The saver of W4, with each turn a thread of its own."""
+    return await agent_open(*given, saving=await durable_open(folder))
 
 
 async def agent_turn(opened):
-    agent, given = opened
-    async for mode, item in agent.astream(given, stream_mode=["messages", "values"]):
+    agent, given, saving = opened
+    options = {}
+    if saving is not None:
+        options = {"config": {"configurable": {"thread_id": uuid4().hex}}, "durability": "async"}
+    async for mode, item in agent.astream(given, stream_mode=["messages", "values"], **options):
         if mode == "values":
             last = item["messages"][-1]
     return last.content
 
 
 async def agent_close(opened):
-    pass
+    if opened[2] is not None:
+        await durable_close(opened[2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Final
@@ -78,15 +78,36 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
-        metrics.attach(service)
-        triggers = TriggerHost(service, settings)
-        async with service, triggers, retention_task(service.prune, settings.retention_days):
-            authenticator.sessions.open(service.directory)
-            app.state.planwave = AppState(settings, service, authenticator, triggers, metrics)
-            with EventLoopMonitor(metrics.loop_lagged):
+        state = attach_service(app, settings, service)
+        async with service, state.triggers, retention_task(service.prune, settings.retention_days):
+            state.authenticator.sessions.open(service.directory)
+            with EventLoopMonitor(state.metrics.loop_lagged):
                 yield
 
-    authenticator, metrics = Authenticator(settings), PrometheusObserver()
+    return create_detached_app(settings, lifespan)
+
+
+def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppState:
+    """Let the application answer requests with a service; return the state of the application."""
+    metrics: PrometheusObserver = app.state.metrics
+    metrics.attach(service)
+    triggers = TriggerHost(service, settings)
+    state = AppState(settings, service, Authenticator(settings), triggers, metrics)
+    app.state.planwave = state
+    return state
+
+
+def create_detached_app(
+    settings: Settings,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
+    """Build the application without a service; see :func:`attach_service`.
+
+    Args:
+        settings: Token, hosts, origins and limits.
+        lifespan: Runs while the application does.
+    """
+    metrics = PrometheusObserver()
     root_path = settings.root_path
     app = FastAPI(
         title="planwave",
@@ -108,6 +129,7 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
             *([Middleware(TraceContextMiddleware)] if settings.tracing else ()),
         ],
     )
+    app.state.metrics = metrics
     problems.register_handlers(app)
     for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
         app.include_router(router)

@@ -16,14 +16,16 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
+from pydantic import SecretStr
 
-from planwave.api.app import ServiceFactory, create_app
+from planwave.api.app import ServiceFactory, attach_service, create_app, create_detached_app
 from planwave.api.dependencies import AppState
 from planwave.api.logging_config import configure_logging
 from planwave.errors import InputError
@@ -38,6 +40,9 @@ _log = logging.getLogger(__name__)
 
 FINAL_GRACE_S: Final = 1.0
 """How long responses that have begun may go on once the drain time is over."""
+CLIENTS_GRACE_S: Final = 2.0
+"""How long a command that ends stays for commands of other terminals, which read its last events."""
+_LOOPBACK: Final = "127.0.0.1"
 _KEEP_ALIVE_S: Final = 30
 _POLL_INTERVAL_S: Final = 0.05
 _HEADER_SLACK: Final = 256
@@ -139,6 +144,15 @@ class Server:
         await self._tasks.__aenter__()
         self._tasks.create_task(self._server.main_loop())
 
+    async def wait_for_clients(self, timeout_s: float) -> None:
+        """Wait until the clients have closed their connections, for so many seconds at most."""
+        now = asyncio.get_running_loop().time
+        end = now() + timeout_s
+        while self._server.server_state.connections:
+            if now() >= end:
+                return
+            await asyncio.sleep(_POLL_INTERVAL_S)
+
     async def close(self, deadline: float = 0.0, abort: asyncio.Event | None = None) -> None:
         """Stop accepting connections, let requests finish, then close every connection.
 
@@ -206,6 +220,51 @@ async def serve(
             await signals.drain_requested.wait()
             await shutdown(service, server, signals)
     return signals.exit_code
+
+
+class CommandServer:
+    """The HTTP API of a command that runs executions, for commands in other terminals.
+
+    It listens on a free port of loopback and has a token of its own; both are in the lock of the
+    storage directory, which only its user can read.
+
+    Args:
+        settings: Those of the command; addresses, names and token of ``planwave serve`` do not hold.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._token = token_urlsafe(32)
+        self._settings = settings.model_copy(
+            update={
+                "host": _LOOPBACK,
+                "token": SecretStr(self._token),
+                "root_path": "",
+                "allowed_hosts": [],
+                "allowed_origins": [],
+                "api_docs": False,
+            }
+        )
+        self._app = create_detached_app(self._settings)
+
+    @asynccontextmanager
+    async def running(self, service: Service) -> AsyncGenerator[None]:
+        """Serve an open service in the block; then end the streams and let clients finish reading.
+
+        Raises:
+            InputError: ``cannot-listen``.
+        """
+        with bind_socket(_LOOPBACK, 0) as listeners:
+            attach_service(self._app, self._settings, service)
+            server = Server(self._app, self._settings, listeners)
+            await server.open()
+            service.publish_address(server.url, self._token, is_service=False)
+            try:
+                yield
+            finally:
+                service.publish_address(None)
+                service.close_streams()
+                await server.wait_for_clients(CLIENTS_GRACE_S)
+                await server.close()
 
 
 async def shutdown(service: Service, server: Server, signals: ShutdownSignals) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planwave.cli.prompts import PromptResult
 
 _NODE_END_EVENTS = ("node.completed", "node.failed", "node.cancelled")
+_CLOSED = "closed meanwhile"
 
 
 async def follow_run(
@@ -190,18 +191,20 @@ class _RunFollower:
             closing.cancel()
         if asking.cancelled():
             self._console.line()
-            self._console.note("the question was closed meanwhile")
+            self._console.note(closing.result())
             self._closed_requests.add(request.request_id)
             return None
         return asking.result()
 
-    async def _closed(self, request: OpenRequest) -> None:
-        """Wait until a request is closed."""
+    async def _closed(self, request: OpenRequest) -> str:
+        """Wait until a request is closed; return the sentence that says so."""
         watched = self._backend.watch(self._execution_id, after=self._seq)
         async with aclosing(watched) as events:
             async for event in events:
                 if _closes_request(event, request):
-                    return
+                    is_answer = "answer" in event.data and "by" not in event.data
+                    return f"the question was {'answered elsewhere' if is_answer else _CLOSED}"
+        return f"the question was {_CLOSED}"
 
 
 def _closes_request(event: Event, request: OpenRequest) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shlex
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
@@ -16,14 +19,20 @@ import typer
 
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
+from planwave.cli.backends.shared_service import (
+    CommandServer,
+    leaving_others_running,
+    shared,
+)
 from planwave.cli.console import CommandConsole
-from planwave.errors import Conflict, StoreError
+from planwave.errors import Conflict, StoreError, Unreachable
 from planwave.providers.local.catalog import is_path, model_file
 from planwave.settings import unknown_variables
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.backends.remote import RemoteBackend
+    from planwave.cli.signals import Interrupt
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
@@ -33,6 +42,10 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _GLOBAL_OPTIONS_PANEL = "Options of every command"
+LOCK_WAIT_S: Final = 10.0
+"""How long a command waits for the owner of the directory to end, or to write its address."""
+LOCK_NOTE_S: Final = 1.0
+_LOCK_POLL_S: Final = 0.05
 JSON_FLAG: Final = "--json"
 MAX_LISTED: Final = 1000
 
@@ -239,6 +252,8 @@ class Factories:
         serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
             and returns the exit code.
         mcp_servers: Returns the MCP servers; none is started.
+        command_server: Imports and builds the HTTP server of a command; called in a thread. None
+            once the given function returns False.
     """
 
     settings: Callable[[], Settings]
@@ -248,6 +263,7 @@ class Factories:
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
     mcp_servers: Callable[[Settings], McpServers]
+    command_server: Callable[[Settings, Callable[[], bool]], CommandServer | None]
 
 
 @dataclass
@@ -307,7 +323,7 @@ class CommandContext:
             self.console().note(f"{name} in the environment is no setting{suggestion}")
 
     def running_service(self, settings: Settings) -> LockOwner | None:
-        """Return the service that owns the storage directory; None if none responds. Cached."""
+        """Return the process that owns the storage directory; None if none responds. Cached."""
         directory = settings.storage_dir
         if directory not in self._running_services:
             found = lock_owner(directory)
@@ -318,26 +334,37 @@ class CommandContext:
         return self._running_services[directory]
 
     def remote_backend(self, settings: Settings) -> RemoteBackend | None:
-        """Return a backend on the service that owns the storage directory; None without one.
-
-        Raises:
-            Conflict: There is such a service, and ``--import`` cannot add to its node types.
-        """
+        """Return a backend on the process that owns the storage directory; None without one."""
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
-        if self.node_modules:
-            raise Conflict(
-                f"planwave serve at {served.url} runs this with the node types it was started "
-                "with; --import cannot add to them",
-                hint=f"start that again with: {self.command_hint('serve')}",
-            )
         # Lazy: test_help_loads_no_heavy_library
         from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
         from planwave.client import AsyncClient
+        from planwave.client.requests import STREAM_ATTEMPTS
 
-        client = AsyncClient(served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S)
-        return RemoteBackend(client, settings.storage_dir, self.provider, self.model)
+        attempts = STREAM_ATTEMPTS if served.is_service else 1  # a command does not come back
+        client = AsyncClient(
+            served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S, stream_attempts=attempts
+        )
+        return RemoteBackend(
+            client,
+            settings.storage_dir,
+            self.provider,
+            self.model,
+            is_service=served.is_service,
+            import_conflict=self._import_conflict(served),
+        )
+
+    def _import_conflict(self, served: LockOwner) -> Conflict | None:
+        if not self.node_modules:
+            return None
+        again = f"start that again with: {self.command_hint('serve')}"
+        return Conflict(
+            f"{served.title} runs this with the node types it was started with; "
+            "--import cannot add to them",
+            hint=again if served.is_service else "wait until that command ends",
+        )
 
     def queries(self, settings: Settings) -> QueryService | RemoteBackend:
         """Return the stored data: through the service that owns it, or read from the disk."""
@@ -347,48 +374,84 @@ class CommandContext:
         """Run ``read`` on :meth:`queries` in a new event loop and return its result."""
 
         async def in_loop() -> _Result:
-            async with self.queries(self.settings()) as queries:
-                return await read(queries)
+            settings = self.settings()
+            try:
+                async with self.queries(settings) as queries:
+                    return await read(queries)
+            except Unreachable:  # its owner ended meanwhile: all of it is on the disk
+                async with self.factories.history(settings) as stored:
+                    return await read(stored)
 
         return asyncio.run(in_loop())
 
-    def service(self, settings: Settings) -> Service:
-        """Open the service in this process.
-
-        Raises:
-            StoreError: The storage cannot be opened. For ``storage-locked``, the hint names the URL
-                of the service that owns the storage.
-        """
-        try:
-            return self.factories.service(settings)
-        except StoreError as error:
-            if error.code == "storage-locked":
-                error.hint = _locked_hint(lock_owner(settings.storage_dir))
-            raise
-
     @asynccontextmanager
-    async def backend(self, settings: Settings) -> AsyncGenerator[Backend]:
-        """Open the backend: the service that owns the storage directory, or one in this process.
+    async def backend(
+        self, settings: Settings, interrupt: Interrupt | None = None
+    ) -> AsyncGenerator[Backend]:
+        """Open the backend: the process that owns the storage directory, or a service in this one.
+
+        A service in this process is shared with commands in other terminals while it is open, and
+        leaving the block waits for the executions that they started; ``interrupt`` watches for the
+        signals of this command.
 
         Raises:
-            StoreError: As in :meth:`service`.
+            StoreError: The storage cannot be opened. For ``storage-locked``, the hint says what its
+                owner is.
         """
-        remote = self.remote_backend(settings)
-        if remote is not None:
-            async with remote:
-                yield remote
+        opened = await self._open_backend(settings)
+        if not isinstance(opened, LocalBackend):
+            async with opened:
+                yield opened
             return
-        async with self.service(settings) as service:
-            yield LocalBackend(service)
+        async with (
+            opened.service as service,
+            shared(service, partial(self.factories.command_server, settings)),
+            leaving_others_running(opened, self.console(), interrupt),
+        ):
+            yield opened
+
+    async def _open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
+        """Return the backend; wait for an owner of the directory that ends or answers in a moment."""
+        directory, until = settings.storage_dir, 0.0
+        while True:
+            probed = lock_owner(directory)
+            self._running_services.pop(directory, None)
+            remote = self.remote_backend(settings)
+            if remote is not None:
+                return remote
+            try:
+                return LocalBackend(self.factories.service(settings))
+            except StoreError as error:
+                if error.code != "storage-locked":
+                    raise
+                owner, now = lock_owner(directory), time.monotonic()
+                until = until or now + LOCK_WAIT_S
+                is_silent = owner is not None and owner.url is not None and owner == probed
+                if is_silent or now > until:
+                    error.hint = _locked_hint(owner)
+                    raise
+                await self._wait_for_owner(directory, error.message, until)
+
+    async def _wait_for_owner(self, directory: Path, locked: str, until: float) -> None:
+        """Wait until the owner of a directory ends or has an address, at most until a time."""
+        note_at = time.monotonic() + LOCK_NOTE_S
+        await asyncio.sleep(_LOCK_POLL_S)
+        while (owner := lock_owner(directory)) is not None and owner.url is None:
+            now = time.monotonic()
+            if now > note_at:
+                note_at = math.inf
+                self.console().note(f"{locked}; waiting for it")
+            if now > until:
+                return
+            await asyncio.sleep(_LOCK_POLL_S)
 
 
 def _locked_hint(owner: LockOwner | None) -> str:
-    if owner is not None and owner.url is not None:
+    if owner is None or owner.url is None:
+        return "it takes no commands from other terminals: wait until it ends, or stop it"
+    if owner.is_service:
         return f"`planwave serve` holds it and does not answer at {owner.url}: read its log, or stop it"
-    return (
-        "if it asks a question, answer it there, or leave it there with Ctrl-D and answer it here; else "
-        "wait until it ends, or stop it; with planwave serve, many commands can run at a time"
-    )
+    return f"that command does not answer at {owner.url}: wait until it ends, or stop it"
 
 
 def _embedded_model(model: str) -> str:

@@ -169,7 +169,7 @@ STREAM_TIMEOUT: Final = httpx2.Timeout(60.0, connect=CONNECT_TIMEOUT_S)
 _JSON: Final = "application/json"
 _ANY: Final = "*"
 """Matches every version; it is no version itself, and so has no quotes."""
-_ATTEMPTS: Final = 8
+STREAM_ATTEMPTS: Final = 8
 _MAX_DELAY_S: Final = 8.0
 _MAX_RETRY_AFTER_S: Final = 60.0
 """The longest wait for the Retry-After of a service."""
@@ -264,9 +264,13 @@ class RetryPolicy:
     """The delays before reconnecting, and the number of retries.
 
     Delays double from 0.25 s to 8 s, with jitter; an event in between resets them.
+
+    Args:
+        attempts: Connections without an event after which the stream is given up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, attempts: int = STREAM_ATTEMPTS) -> None:
+        self._attempts = attempts
         self._failures = 0
 
     def next_delay(self, progressed: bool, error: PlanwaveError | None = None) -> float:
@@ -277,10 +281,10 @@ class RetryPolicy:
             error: The error that ended it, or None.
 
         Raises:
-            PlanwaveError: ``error``, or ``Unreachable``, after eight connections without an event.
+            PlanwaveError: ``error``, or ``Unreachable``, after so many connections without an event.
         """
         self._failures = 0 if progressed else self._failures + 1
-        if self._failures >= _ATTEMPTS:
+        if self._failures >= self._attempts:
             raise error or Unreachable("the event stream ends again and again before its end")
         retry_after = getattr(error, "retry_after_s", None)
         minimum = 0.0

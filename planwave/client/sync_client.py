@@ -14,6 +14,7 @@ from planwave.client import requests
 from planwave.client.errors import unreachable
 from planwave.client.requests import (
     CONNECT_TIMEOUT_S,
+    STREAM_ATTEMPTS,
     STREAM_TIMEOUT,
     RequestSpec,
     RetryPolicy,
@@ -68,9 +69,9 @@ class Client(FlowMethods, TriggerMethods):
     Args:
         url: The address of the service.
         token: The bearer token, if the service requires one.
-        timeout_s: Time limit of one response, in seconds. A plan takes as long as the model; event
-            streams have no limit.
+        timeout_s: Time limit of a response; a plan takes as long as the model. Streams have none.
         transport: Sends the requests; by default over the network.
+        stream_attempts: Connections without an event after which an event stream is given up.
 
     Raises:
         InputError: ``invalid-url``, ``invalid-token``.
@@ -83,8 +84,10 @@ class Client(FlowMethods, TriggerMethods):
         *,
         timeout_s: float = 900.0,
         transport: httpx2.BaseTransport | None = None,
+        stream_attempts: int = STREAM_ATTEMPTS,
     ) -> None:
         self.url = validated_url(url)
+        self._stream_attempts = stream_attempts
         self._http = httpx2.Client(
             base_url=self.url,
             headers=auth_headers(token),
@@ -112,10 +115,9 @@ class Client(FlowMethods, TriggerMethods):
         client reconnects with growing delays, for about half a minute without progress.
 
         Raises:
-            NotFound: No execution has this id.
-            Unreachable: The service did not respond within the retries.
+            NotFound, Unreachable: No execution has this id; no service responded to the retries.
         """
-        position, retry_policy = StreamPosition(after), RetryPolicy()
+        position, retry_policy = StreamPosition(after), RetryPolicy(self._stream_attempts)
         while not position.is_over:
             delivered, failure = position.delivered, None
             try:

@@ -22,6 +22,8 @@ WHOLE: Final = frozenset({"tokens", "calls"})
 """Amounts that are whole numbers."""
 WARNED_AT: Final = 0.8
 """The share of a limit after which a warning is emitted."""
+_SMALL_USD: Final = 0.0001
+"""Smaller amounts would have an exponent."""
 _MOST_STEPS: Final = 3
 """How many steps the request names, those that used most."""
 
@@ -29,7 +31,9 @@ _MOST_STEPS: Final = 3
 def amount_text(name: str, amount: float) -> str:
     """Return an amount for people, such as ``$0.50`` or ``12,000 tokens``."""
     if name == "usd":
-        return f"${amount:.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4g}"
+        if amount >= 0.1 or amount == 0:
+            return f"${amount:.2f}"
+        return f"${amount:.8f}".rstrip("0") if amount < _SMALL_USD else f"${amount:.4g}"
     if name == WALL_S:
         return f"{amount:,.4g} s"
     word = name[:-1] if amount == 1 else name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import count
 from typing import NamedTuple, cast
 
@@ -51,11 +51,20 @@ def require_linked(program: Program, caller: int, target: int) -> None:
         )
 
 
-def settled_values(values: GraphValues, caller: int, target: int) -> SettledValues:
+def settled_values(
+    values: GraphValues, caller: int, target: int, handles: Container[str]
+) -> SettledValues:
     """Return the values that the run of a linked node needs of the graph around it.
 
     Only nodes before the caller count: they have settled before it began, and their values are the
     same whenever it runs again.
+
+    Args:
+        values: The settled outputs.
+        caller: The node that runs the target.
+        target: The linked node.
+        handles: The input handles of the target that get a value of the caller, in place of what
+            flow edges bring there.
     """
     program, outputs = values.program, values.outputs
     before = program.ancestors(caller)
@@ -63,6 +72,8 @@ def settled_values(values: GraphValues, caller: int, target: int) -> SettledValu
     index = program.topology.index
     arriving: dict[str, dict[str, Json]] = {}
     for edge in _flow_edges_into(program, members):
+        if index[edge.target] == target and edge.target_handle in handles:
+            continue
         source = index[edge.source]
         given = outputs[source] if source in before and source != target else None
         if given is not None and edge.source_handle in given:
@@ -113,6 +124,7 @@ def _build(
             program.topology.index.get(edge.source) in nodes and edge.source != nodes[target].id
             if edge.channel == LINK
             else edge.source_handle in arriving.get(edge.source, ())
+            and not (edge.target == nodes[target].id and edge.target_handle in handles)
         )
     ]
     added = [program.topology.index[source] for source in arriving]

@@ -5,13 +5,18 @@ and the link edges that leave a *gate*. A linked node (one that is materialised 
 executed) is a gate when something must settle before it can be used: a flow edge into it, or
 another gate linked into it. A gate passes that requirement on to each of its link consumers, so
 "a flow edge into a linked node is a prerequisite of its consumers" costs one pass, not a product.
+
+A flow edge into a linked node from one of its consumers, or from a node after a consumer, cannot be
+such a prerequisite: the node is executed after that consumer, as a stage, and is no gate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from planwave.graph.model import FLOW, LINK, Graph
+from planwave.graph.model import FLOW, LINK, Edge, Graph
+
+Adjacency = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 
 
 def materialized_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
@@ -22,14 +27,14 @@ def materialized_ids(graph: Graph, only_materialize: Container[str] = ()) -> set
         only_materialize: Ids of nodes whose type has no ``execute``.
 
     Returns:
-        Ids of nodes with an outgoing link edge and no outgoing flow edge, and ``only_materialize``.
+        Ids of nodes with an outgoing link edge and no outgoing flow edge, and ``only_materialize``;
+        without the nodes that flow edges bring something from their consumers.
     """
-    found = {edge.source for edge in graph.edges if edge.channel == LINK}
-    if found:
-        found -= {edge.source for edge in graph.edges if edge.channel == FLOW}
+    found = _ids_with_links_only(graph.edges)
     if only_materialize:
         found.update(node.id for node in graph.nodes if node.id in only_materialize)
-    return found & graph.by_id.keys()
+    found &= graph.by_id.keys()
+    return found - _stages_after_consumers(graph, found, only_materialize) if found else found
 
 
 def topology_of(graph: Graph, only_materialize: Collection[str] = ()) -> Topology:
@@ -39,6 +44,49 @@ def topology_of(graph: Graph, only_materialize: Collection[str] = ()) -> Topolog
     if found is None:
         found = graph.derived[key] = Topology(graph, materialized_ids(graph, only_materialize))
     return found
+
+
+def strongly_connected(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
+    """Return the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
+    found: list[list[int]] = []
+    seen: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_nodes: list[int] = []
+    is_open: set[int] = set()
+    for root in nodes:
+        if root in seen:
+            continue
+        walk = [(root, iter(adjacency[root]))]
+        while walk:
+            node, following = walk[-1]
+            if node not in seen:
+                seen[node] = low[node] = len(seen)
+                open_nodes.append(node)
+                is_open.add(node)
+            for target in following:
+                if target not in seen:
+                    walk.append((target, iter(adjacency[target])))
+                    break
+                if target in is_open:
+                    low[node] = min(low[node], seen[target])
+            else:
+                walk.pop()
+                if walk:
+                    above = walk[-1][0]
+                    low[above] = min(low[above], low[node])
+                if low[node] == seen[node]:
+                    found.append(_pop_component(node, open_nodes, is_open))
+    return found
+
+
+def _pop_component(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
+    component: list[int] = []
+    while True:
+        node = open_nodes.pop()
+        is_open.remove(node)
+        component.append(node)
+        if node == root:
+            return component
 
 
 class Topology:
@@ -96,6 +144,12 @@ class Topology:
     def successors(self, node: int) -> list[int]:
         """Return the numbers of the nodes that wait for a node, one entry for each edge."""
         return [self.targets[e] for e in self.outgoing[node]]
+
+    def stages_after_consumers(self) -> set[str]:
+        """Return the ids of the executed nodes that would be linked but for their consumers' values."""
+        index, linked = self.index, self.linked
+        only_links = _ids_with_links_only(self.edges)
+        return {each for each in only_links if each in index and not linked[index[each]]}
 
     def depths(self, part: Container[int] | None = None) -> list[int]:
         """Return each node's depth in the part of the graph that runs.
@@ -174,3 +228,30 @@ class Topology:
                 if not pending[target]:
                     order.append(target)
         return order
+
+
+def _ids_with_links_only(edges: Iterable[Edge]) -> set[str]:
+    """Return the ids of the nodes that only links leave."""
+    found = {edge.source for edge in edges if edge.channel == LINK}
+    return found - {edge.source for edge in edges if edge.channel == FLOW} if found else found
+
+
+def _stages_after_consumers(
+    graph: Graph, linked: Collection[str], only_materialize: Container[str]
+) -> set[str]:
+    """Return the nodes among linked ones that would wait for their consumers: those in a cycle."""
+    into = [edge for edge in graph.edges if edge.channel == FLOW and edge.target in linked]
+    into = [edge for edge in into if edge.target not in only_materialize]
+    if not into:
+        return set()
+    topology = Topology(graph, linked)
+    if len(topology.order) == len(topology):
+        return set()
+    adjacency = [topology.successors(node) for node in range(len(topology))]
+    components = strongly_connected(adjacency, range(len(topology)))
+    cycle_of = {topology.ids[n]: number for number, part in enumerate(components) for n in part}
+    return {
+        edge.target
+        for edge in into
+        if edge.source not in linked and cycle_of.get(edge.source) == cycle_of[edge.target]
+    }

@@ -7,6 +7,7 @@ says on standard error to a file, and leaves processes alone that a server has s
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -85,10 +86,11 @@ async def run_program(
                 group.create_task(_write_messages(stdin, from_client, on_end)),
                 group.create_task(_read_error_lines(process, on_error_line)),
             ]
+            is_killed = False
             try:
                 yield incoming, outgoing
             except BaseException:
-                if not tasks[0].done():  # it has not closed its output, as at an exit of its own
+                if is_killed := not tasks[0].done():  # at an exit of its own the output is closed
                     _kill_group(process)
                 raise
             finally:
@@ -96,7 +98,7 @@ async def run_program(
                 outgoing.close()
                 stdin.close()
                 await _stop(process)
-                on_end(_end_of(process))
+                on_end("" if is_killed else _end_of(process))  # else the error is the reason
                 for task in tasks:
                     task.cancel()
     finally:
@@ -161,10 +163,17 @@ async def _discard(stdout: asyncio.StreamReader) -> None:
 
 
 def _parse_message(line: bytes) -> _Incoming:
-    try:
-        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError:
-        return ValueError("a line of the server's output is no message of MCP")
+    for text in (lambda: line, lambda: _without_surrogates(line)):
+        with suppress(ValueError, RecursionError):
+            parsed = mcp_types.jsonrpc_message_adapter.validate_json(text(), by_name=False)
+            return SessionMessage(parsed)
+    return ValueError("a line of the server's output is no message of MCP")
+
+
+def _without_surrogates(line: bytes) -> bytes:
+    """Return JSON in which halves of a character, which some servers escape, are question marks."""
+    document = json.loads(line)
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
 
 
 async def _write_messages(
@@ -212,7 +221,9 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
             await _has_exited(process, _TERMINATE_S)
     finally:
         _kill_group(process)
-    await _has_exited(process, _TERMINATE_S)
+        await _has_exited(
+            process, _TERMINATE_S
+        )  # also when cancelled: the event loop may be closed next
 
 
 async def _has_exited(process: asyncio.subprocess.Process, within_s: float) -> bool:

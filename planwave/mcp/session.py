@@ -187,11 +187,9 @@ class Session:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, RuntimeError) as error:
             raise await self._lost_error(str(error)) from error
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            fault = describe_error(".".join(map(str, first["loc"])) or "it", first)
             raise McpError(
                 f"the answer of the MCP server {self._name!r} does not follow the protocol: "
-                f"{_cut(fault)}",
+                f"{_fault_in(error)}",
                 code="mcp-invalid-answer",
             ) from error
 
@@ -218,10 +216,17 @@ class Session:
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
         if isinstance(error, OutboundError):
             return error.message
+        if isinstance(error, ValidationError):
+            return f"its answer does not follow the protocol: {_fault_in(error)}"
         return self._with_status(_cut(reason_of(error)) or type(error).__name__)
 
     def _with_status(self, text: str) -> str:
         return text if self.last_status is None else f"{text} (HTTP status {self.last_status})"
+
+
+def _fault_in(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return _cut(describe_error(".".join(map(str, first["loc"])) or "it", first))
 
 
 def _cut(text: str) -> str:

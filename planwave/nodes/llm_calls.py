@@ -220,14 +220,20 @@ async def _call_one(
 async def _with_image_data(request: ModelRequest, context: FlowContext) -> ModelRequest:
     """Return a request whose images are data; each URL is fetched once in an attempt, and recorded.
 
+    Where providers fetch images, the URLs stay, and only their hosts are checked.
+
     Raises:
-        NodeError: An image cannot be fetched, see ``fetch_image``; ``no-outbound``.
+        NodeError: An image cannot be fetched, see ``fetch_image``; ``no-outbound``; ``url-refused``.
         LimitExceeded: An image is too large.
     """
-    if services_of(context).providers_fetch_images:
+    urls = [url for turn in request.messages for url in turn.images if not url.startswith("data:")]
+    services = services_of(context)
+    if services.providers_fetch_images:
+        if services.outbound is not None:
+            for url in urls:
+                services.outbound.check_host(url)
         return request
     known: dict[str, str] = context.local.setdefault(_IMAGES, {})
-    urls = [url for turn in request.messages for url in turn.images if not url.startswith("data:")]
     for url in urls:
         if url not in known:
             known[url] = await _image_data(url, context)

@@ -52,6 +52,7 @@ class ExternalCall:
         kind: ``tool``, ``mcp``, ``http``, ``flow``, ``agent`` or ``fetch``; for the document.
         name: What is called; for the document.
         request: What identifies the call, as JSON. It is stored if it is small: no secrets.
+        definition: What else identifies the call, such as the definition of a tool; it is not stored.
         ordinal: The number of the call, taken before from ``call_scope(context).next_ordinal()``; None
             takes the next one. Take numbers in a fixed order, then call side by side.
 
@@ -66,12 +67,14 @@ class ExternalCall:
         name: str,
         request: Json,
         *,
+        definition: str = "",
         ordinal: int | None = None,
     ) -> None:
         self._kind, self._name, self._request = kind, name, request
         self._scope = call_scope(context)
         number = self._scope.next_ordinal() if ordinal is None else ordinal
-        asked = hashlib.sha256(canonical_json([kind, name, request]).encode("utf-8")).hexdigest()
+        identity: list[Json] = [kind, name, request, *([definition] if definition else [])]
+        asked = hashlib.sha256(canonical_json(identity).encode("utf-8")).hexdigest()
         scope = self._scope
         self.key = CallKey(scope.execution_id, scope.path, scope.attempt, number, asked)
         services = context.services
@@ -98,8 +101,10 @@ class ExternalCall:
         beside = [self._key_of_begin(number)]
         if not number:
             beside.append(self.key)
-        known = [await self._recorder.recorded(key) for key in beside]
-        return "begun" if any(each is not None for each in known) else "new"
+        for key in beside:  # the note first: what a fork finds of its parent becomes its own
+            if await self._recorder.recorded(key) is not None:
+                return "begun"
+        return "new"
 
     async def begin(self, number: int = 0) -> None:
         """Note that the call is about to act; durable on return. For what must not act twice.

@@ -34,6 +34,14 @@ class FlowSource(Protocol):
         """
         ...
 
+    async def find(self, name: str) -> str:
+        """Return the id of the flow of a name.
+
+        Raises:
+            PlanwaveError: There is none, or there are several.
+        """
+        ...
+
 
 class PlanEvent(Protocol):
     """Progress of planning; ``planner.progress.PlanProgress`` satisfies it."""

@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self, get_args
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from planwave.errors import GraphInvalid, LimitExceeded, PermanentError, PlanwaveError
+from planwave.expressions import has_template
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import errors_in
 from planwave.graph.inputs import Inputs
@@ -25,6 +26,7 @@ from planwave.graph.model import (
     DataValue,
     Graph,
     Json,
+    Node,
     fixed_handles,
 )
 from planwave.graph.plan import graph_hash
@@ -43,10 +45,17 @@ OutputsByNode = Mapping[str, Mapping[str, DataValue]]
 
 
 class FlowName(NodeData):
-    """A stored flow; its newest version where none is named."""
+    """A stored flow, by its id or by its name; its newest version where none is named."""
 
-    id: str = Field(min_length=1)
+    id: str | None = Field(None, min_length=1)
+    name: str | None = Field(None, min_length=1)
     version: str | None = Field(None, min_length=1)
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.id is None) == (self.name is None):
+            raise ValueError("name a flow by its id or by its name, one of the two")
+        return self
 
 
 def flow_field() -> Any:
@@ -169,14 +178,43 @@ async def load(
 
 
 async def load_flow(flow: FlowName, context: FlowContext, key: str = "flow") -> Graph:
-    """Return a flow; the newest version is determined once per node and stored under a key."""
-    if flow.version is not None:
+    """Return a flow; which one a name means, and its newest version, are determined once per node."""
+    if flow.id is not None and flow.version is not None:
         return await flows_of(context).get(flow.id, flow.version)
 
     async def newest() -> Json:
-        return (await flows_of(context).get(flow.id, None)).to_document()
+        return (await stored_flow(flow, context)).to_document()
 
     return _graph_of(json.dumps(await context.runtime.once(key, newest)))
+
+
+async def stored_flow(flow: FlowName, context: FlowContext) -> Graph:
+    """Return a flow as it is stored now.
+
+    Raises:
+        NodeError: ``no-flows``; errors of the flow store.
+    """
+    flows = flows_of(context)
+    flow_id = flow.id if flow.name is None else await flows.find(flow.name)
+    return await flows.get(str(flow_id), flow.version)
+
+
+def named_flow(node: Node, catalogue: Catalogue) -> FlowName | None:
+    """Return the flow that a node's data name; None where they name none, or by an expression."""
+    if catalogue.type_info(node.type) is None:
+        return None
+    model: object = getattr(catalogue.implementation(node.type), "Data", None)
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        return None
+    field = model.model_fields.get("flow")
+    if field is None or FlowName not in (field.annotation, *get_args(field.annotation)):
+        return None
+    value = node.data.get("flow")
+    if not isinstance(value, dict) or has_template(json.dumps(value)):
+        return None
+    with suppress(ValidationError):
+        return FlowName.model_validate(value)
+    return None
 
 
 async def dependencies(
@@ -193,7 +231,7 @@ async def dependencies(
     graph, of_graph = None, None
     if document is not None:
         graph = _graph_of(json.dumps(document))
-    elif flow is not None and flow.version is not None:
+    elif flow is not None and flow.id is not None and flow.version is not None:
         graph = await _load_version(flow.id, flow.version, context)
     elif flow is not None:
         graph = await load_flow(flow, context)

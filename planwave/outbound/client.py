@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.errors import LimitExceeded, OutboundError, PlanwaveError
 from planwave.outbound.body import read_body
-from planwave.outbound.urls import AllowedServices, Params, check_headers, parse_url, shown_url
+from planwave.outbound.urls import (
+    AllowedServices,
+    Params,
+    check_headers,
+    check_host,
+    parse_url,
+    shown_url,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -96,6 +103,7 @@ class OutboundClient:
     Args:
         allowed: The services that the operator has named; see ``AllowedServices``.
         limits: The limits of each request.
+        hosts: The only hosts to request besides these; see ``AllowedServices``.
         resolver: Resolves names; by default the system does.
         connector: Connects to vetted addresses.
         tls: The certificates that are trusted; by default those of the system.
@@ -106,15 +114,24 @@ class OutboundClient:
         allowed: Iterable[str] = (),
         limits: OutboundLimits | None = None,
         *,
+        hosts: Iterable[str] | None = None,
         resolver: Resolver | None = None,
         connector: httpcore2.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._allowed = AllowedServices(allowed)
+        self._allowed = AllowedServices(allowed, hosts)
         self._limits = limits or OutboundLimits()
         self._resolver = resolver
         self._connector = connector
         self._tls = tls
+
+    def check_host(self, url: str) -> None:
+        """Check the host of a URL that a provider is to request.
+
+        Raises:
+            OutboundError: ``url-refused``.
+        """
+        check_host(parse_url(url), self._allowed)
 
     async def request(
         self,
@@ -261,12 +278,11 @@ class OutboundClient:
 
     async def _read(self, response: httpx2.Response) -> OutboundResponse:
         shown = shown_url(response.url)
-        headers = response.headers
         return OutboundResponse(
             url=shown,
             status=response.status_code,
             reason=response.reason_phrase,
-            headers={name: headers[name] for name in headers},
+            headers=_joined(response.headers.multi_items()),
             body=await read_body(response, self._limits.body_bytes, shown),
         )
 
@@ -278,6 +294,14 @@ class OutboundClient:
             took = f"no connection within {limits.connect_s:g} s"
             hint = "check the address, or raise the limit fetch_connect_s"
         return OutboundError(f"{shown!r}: {took}", code="fetch-timeout", hint=hint)
+
+
+def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by name; O(n), which a server cannot use to keep this process busy."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    return {name: ", ".join(each) for name, each in values.items()}
 
 
 def status_error(method: str, response: OutboundResponse) -> OutboundError:

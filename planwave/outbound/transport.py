@@ -29,7 +29,7 @@ import httpx2
 
 from planwave.errors import OutboundError
 from planwave.outbound.addresses import refusal_of
-from planwave.outbound.urls import AllowedServices, allow_hint, check_form, check_port
+from planwave.outbound.urls import AllowedServices, allow_hint, check_form, check_service
 
 Resolver = Callable[[str, int], Awaitable[Iterable[str]]]
 """Returns the addresses of a host, for a port; raises OSError if there are none."""
@@ -145,7 +145,7 @@ class VettingTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         check_form(request.url)
-        check_port(request.url, self._allowed)
+        check_service(request.url, self._allowed)
         outgoing = httpcore2.Request(
             method=request.method,
             url=httpcore2.URL(

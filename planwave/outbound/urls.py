@@ -43,18 +43,36 @@ _OWN_HEADERS: Final = frozenset(
 
 
 class AllowedServices:
-    """The services that the operator has named: ``host`` (ports 80 and 443) or ``host:port``."""
+    """The services that the operator allows.
 
-    def __init__(self, entries: Iterable[str] = ()) -> None:
+    Args:
+        entries: Services that may be private or have other ports: ``host`` (ports 80 and 443) or
+            ``host:port``.
+        hosts: The only hosts that may be requested besides these: a name, or ``*.`` and a name for
+            all hosts below it. None allows every host.
+    """
+
+    def __init__(self, entries: Iterable[str] = (), hosts: Iterable[str] | None = None) -> None:
         self._services: set[tuple[str, int]] = set()
         for entry in entries:
             host, port = _split_port(entry)
             ports = _PORTS.values() if port is None else (port,)
             self._services.update((_plain_host(host), each) for each in ports)
+        self._hosts = None if hosts is None else frozenset(map(_plain_host, hosts))
 
     def __contains__(self, service: tuple[str, int]) -> bool:
+        """Whether a service was named, so that its address may be private."""
         host, port = service
         return (_plain_host(host), port) in self._services
+
+    def includes_host(self, host: str) -> bool:
+        """Return whether a host is one of those that may be requested."""
+        if self._hosts is None:
+            return True
+        host = _plain_host(host)
+        parts = host.split(".")
+        above = (f"*.{'.'.join(parts[at:])}" for at in range(1, len(parts)))
+        return host in self._hosts or any(each in self._hosts for each in above)
 
 
 def _split_port(entry: str) -> tuple[str, int | None]:
@@ -127,17 +145,35 @@ def _check_literal(shown: str, host: str, kind: type[IPv4Address] | type[IPv6Add
         raise _refused(shown, "an address with a zone is on the local network")
 
 
-def check_port(url: httpx2.URL, allowed: AllowedServices) -> None:
-    """Check that a URL has a usual port, or is that of an allowed service.
+def check_service(url: httpx2.URL, allowed: AllowedServices) -> None:
+    """Check that a URL has a host that may be requested and a usual port, or is an allowed service.
 
     Raises:
         OutboundError: ``url-refused``.
     """
-    port = _PORTS[url.scheme] if url.port is None else url.port
-    host = url.raw_host.decode("ascii")
+    check_host(url, allowed)
+    host, port = _service(url)
     if port not in _PORTS.values() and (host, port) not in allowed:
         why = f"port {port} is neither 80 nor 443"
         raise _refused(shown_url(url), why, allow_hint(host, port))
+
+
+def check_host(url: httpx2.URL, allowed: AllowedServices) -> None:
+    """Check that a URL has a host that may be requested, or is an allowed service.
+
+    Raises:
+        OutboundError: ``url-refused``.
+    """
+    host, port = _service(url)
+    if (host, port) not in allowed and not allowed.includes_host(host):
+        why = f"the host {host!r} is not among those that the operator allows"
+        hint = f"the operator can add {host!r} to the setting outbound_hosts"
+        raise _refused(shown_url(url), why, hint)
+
+
+def _service(url: httpx2.URL) -> tuple[str, int]:
+    port = _PORTS[url.scheme] if url.port is None else url.port
+    return url.raw_host.decode("ascii"), port
 
 
 def allow_hint(host: str, port: int) -> str:

@@ -317,6 +317,12 @@ OpenCallTrace = Callable[[ModelRequest, CallScope | None], CallTrace]
 """Opens the trace of an attempt at a call that is about to be made."""
 
 
+NO_ATTEMPT: Final = 0
+"""The attempt in the key of a note about all attempts of a node; a fork finds those of its parents."""
+CONTINUES: Final = "continues"
+"""The field that marks the note of an attempt that goes on in a fork."""
+
+
 class CallKey(NamedTuple):
     """The identity of one recorded call."""
 

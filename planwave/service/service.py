@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
@@ -27,7 +28,9 @@ from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.flows.flow_service import FlowService
+from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
+from planwave.service.plans.documents import CheckReport
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
@@ -102,6 +105,7 @@ class Service:
         self.fork = executions.fork
         self._bind_triggers(executions)
         self.position = commands.runner.position
+        self.wait_idle = commands.runner.wait_idle
         self.wait = commands.wait
         self.recover = commands.recover
         self.cancel = commands.cancel
@@ -298,6 +302,13 @@ class Service:
     def abort(self) -> None:
         """End a running :meth:`drain` at once."""
         self._commands.runner.abort()
+
+    async def check_flows(self, report: CheckReport) -> CheckReport:
+        """Return a report with an error for each node whose stored flow does not exist."""
+        if report.graph is None:
+            return report
+        found = await unknown_flows(report.graph, self._dependencies.catalogue, self._flows)
+        return replace(report, diagnostics=(*report.diagnostics, *found)) if found else report
 
     def check_capacity(self) -> None:
         """Check that one more execution is accepted, before anything is paid or created for it.

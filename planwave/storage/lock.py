@@ -19,7 +19,8 @@ class DirectoryLock:
     """An exclusive lock of a directory, from construction to :meth:`release`.
 
     The file stays after the release; only the ``flock`` counts, and the kernel drops it with its
-    process. The file contains the owner (``pid``, later the address of its API) as JSON, mode 0600.
+    process. The file contains the owner (``pid``, later the address and the token of its API) as
+    JSON, mode 0600.
 
     Raises:
         StoreError: ``storage-locked``, naming the process of the owner.
@@ -41,10 +42,16 @@ class DirectoryLock:
         _open_locks.add(self)
 
     def write_owner(self, holder: dict[str, Any]) -> None:
-        """Write the pid and address of the owner to the file."""
+        """Write the pid and address of the owner to the file.
+
+        The file is never empty meanwhile, which would look like a directory without an owner: the
+        new text is padded over the old one.
+        """
         if self._file is not None:
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, json.dumps(holder).encode(), 0)
+            with suppress(PermissionError):  # the file of another user, who could read it anyway
+                os.fchmod(self._file, 0o600)
+            length = os.fstat(self._file).st_size
+            os.pwrite(self._file, json.dumps(holder).encode().ljust(length), 0)
 
     def release(self) -> None:
         """Release the lock."""

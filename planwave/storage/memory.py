@@ -512,7 +512,9 @@ class MemoryStore:
             del self._idempotency_records[key]
         return len(old)
 
-    def publish_address(self, url: str, token: str | None) -> None:
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
         """Do nothing: other processes cannot use this store."""
 
     async def close(self) -> None:

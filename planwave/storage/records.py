@@ -511,8 +511,16 @@ class Store(Protocol):
         """Delete the keys that are free again; return their number."""
         ...
 
-    def publish_address(self, url: str, token: str | None) -> None:
-        """Publish the address and token of the API of this process, for other processes."""
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
+        """Publish the address and token of the API of this process, for other processes.
+
+        Args:
+            url: None withdraws the address.
+            token: The bearer token of the API, None without one.
+            is_service: Whether the process is a service, rather than a command that ends by itself.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -143,6 +143,29 @@ def test_what_is_no_service_is_named(
         load_settings()
 
 
+def test_outbound_hosts_are_names_and_all_hosts_below_a_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert Settings().outbound_hosts is None
+    monkeypatch.setenv("PLANWAVE_OUTBOUND_HOSTS", "Example.com, *.shop.example, [::1]")
+    assert Settings().outbound_hosts == ["example.com", "*.shop.example", "[::1]"]
+    assert Settings(outbound_hosts=[]).outbound_hosts == ["example.com", "*.shop.example", "[::1]"]
+    monkeypatch.delenv("PLANWAVE_OUTBOUND_HOSTS")
+    assert Settings(outbound_hosts=[]).outbound_hosts == []
+
+
+@pytest.mark.parametrize(
+    "written", ["https://wiki", "wiki:443", "*", "*.", "a.*.b", "u@wiki", "a b"]
+)
+def test_what_is_no_host_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLANWAVE_OUTBOUND_HOSTS", f"fine,{written}")
+    with pytest.raises(InputError, match=r"setting outbound_hosts.*example.com or \*.example.com"):
+        load_settings()
+
+
 def test_node_modules_are_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "planwave.toml").write_text('node_modules = ["mine", "pkg.more"]\n')
     assert load_settings(tmp_path / "planwave.toml").node_modules == ["mine", "pkg.more"]

@@ -171,6 +171,7 @@ async def plan_response(service: Service, plan: PlanRecord) -> Response:
 
 async def _check_response(service: Service, report: CheckReport) -> Response:
     """Write what was found, in a thread: the ports and the forecast of a large graph take long."""
+    report = await service.check_flows(report)
     return json_response(await asyncio.to_thread(_check_document, service, report))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planwave.cli.backends.backend import PlanUpdate
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
-from planwave.errors import GraphInvalid
+from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
@@ -21,18 +22,24 @@ if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
     from planwave.settings import Settings
+    from planwave.storage.records import ExecutionRecord
 
 
 class LocalBackend:
-    """The service in this process, which owns the storage directory while it is open."""
+    """The service in this process, which owns the storage directory while it is open.
+
+    Attributes:
+        service: The service; whoever opens this backend enters it.
+    """
 
     runs_in_process = True
 
     def __init__(self, service: Service) -> None:
-        self._service = self.queries = service
+        self.service = self.queries = service
         self._source: Plan | FlowRef | None = None
         self.watch, self.wait = service.watch, service.wait
-        self.cancel, self.pause, self.resume = service.cancel, service.pause, service.resume
+        self._followed = set[str]()
+        self.cancel, self.pause = service.cancel, service.pause
         self.requests = service.requests
         self.document, self.document_path = service.document, service.document_path
         self.create_flow, self.update_flow = service.create_flow, service.update_flow
@@ -45,46 +52,62 @@ class LocalBackend:
         # Lazy: test_help_loads_no_heavy_library
         from planwave.cli.backends.triggers import LocalTriggers
 
-        return LocalTriggers(self._service, settings)
+        return LocalTriggers(self.service, settings)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""
-        return "/".join(self._service.providers.resolve(None, None))
+        return "/".join(self.service.providers.resolve(None, None))
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """See :meth:`Backend.plan_goal`."""
-        return await self._service.create_plan(goal, on_progress=on_progress)
+        return await self.service.create_plan(goal, on_progress=on_progress)
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_source`."""
         try:
-            plan = await self._service.read_plan(source.content)
+            plan = await self.service.read_plan(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        resolve_inputs(inputs, plan.graph, self.service.catalogue)
         self._source = plan
         return plan
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_flow`."""
         try:
-            checked = await self._service.read_plan(flow.graph)
+            checked = await self.service.read_plan(flow.graph)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
         plan = replace(
             plan_of_flow(flow), diagnostics=checked.diagnostics, forecast=checked.forecast
         )
-        resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        resolve_inputs(inputs, plan.graph, self.service.catalogue)
         self._source = FlowRef(flow.flow_id, flow.version)
         return plan
 
+    async def resume(self, execution_id: str) -> None:
+        """See :meth:`Backend.resume`."""
+        await self.service.resume(execution_id)
+        self._followed.add(execution_id)
+
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
         """See :meth:`Backend.answer`."""
-        return (await self._service.answer(execution_id, request_id, answer)).execution_id
+        return self._follow(await self.service.answer(execution_id, request_id, answer))
+
+    async def cancel_running(self, cause: str) -> None:
+        """Cancel what this command has started and what still runs, as it cannot be followed."""
+        for execution_id in self._followed:
+            with suppress(Conflict, NotFound):
+                if (await self.service.execution(execution_id)).status == "executing":
+                    await self.service.cancel(execution_id, cause)
+
+    def _follow(self, record: ExecutionRecord) -> str:
+        self._followed.add(record.execution_id)
+        return record.execution_id
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """See :meth:`Backend.check`."""
-        return self._service.check_document(document).diagnostics
+        return self.service.check_document(document).diagnostics
 
     async def start(
         self,
@@ -95,20 +118,21 @@ class LocalBackend:
         require_approval: bool = False,
     ) -> str:
         """See :meth:`Backend.start`."""
-        values = resolve_inputs(inputs, plan.graph, self._service.catalogue)
-        record = await self._service.execute(
+        values = resolve_inputs(inputs, plan.graph, self.service.catalogue)
+        record = await self.service.execute(
             self._source or plan.plan_id,
             inputs=values,
             options=options,
             require_approval=require_approval,
         )
-        return record.execution_id
+        return self._follow(record)
 
     async def retry(self, execution_id: str) -> str:
         """See :meth:`Backend.retry`."""
-        return (await self._service.retry(execution_id)).execution_id
+        return self._follow(await self.service.retry(execution_id))
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """See :meth:`Backend.fork`."""
-        record = await self._service.fork(execution_id, rerun=rerun, changes=changes or None)
-        return record.execution_id
+        return self._follow(
+            await self.service.fork(execution_id, rerun=rerun, changes=changes or None)
+        )

@@ -1,7 +1,8 @@
-"""The process that owns a storage directory, and whether it is a service that answers.
+"""The process that owns a storage directory, and whether it answers.
 
-The process that owns the directory writes its URL into the lock file. Commands use a service only
-if it answers at that URL; otherwise they work as if there was none.
+The process that owns the directory, ``planwave serve`` or a command that runs something, writes its
+URL into the lock file. Other commands use it only if it answers at that URL; otherwise they work as if
+there was none.
 """
 
 from __future__ import annotations
@@ -18,11 +19,26 @@ _PROBE_TIMEOUT_S: Final = 10.0
 
 
 class LockOwner(NamedTuple):
-    """The process that owns a storage directory, as its lock file describes it."""
+    """The process that owns a storage directory, as its lock file describes it.
+
+    Attributes:
+        pid: Its process id.
+        url: The address of its HTTP API; None if it has none, or none yet.
+        token: The bearer token of that API.
+        is_service: Whether it is ``planwave serve``, rather than a command that ends by itself.
+    """
 
     pid: int
     url: str | None = None
     token: str | None = None
+    is_service: bool = True
+
+    @property
+    def title(self) -> str:
+        """The name of the process, for messages."""
+        if self.is_service:
+            return f"planwave serve at {self.url}"
+        return f"the command with pid {self.pid}, in another terminal,"
 
     def __repr__(self) -> str:
         """Return the owner without its token."""
@@ -36,7 +52,10 @@ def lock_owner(directory: Path) -> LockOwner | None:
     if not isinstance(pid, int) or not _is_alive(pid):
         return None
     return LockOwner(
-        pid, url if isinstance(url, str) else None, token if isinstance(token, str) else None
+        pid,
+        url if isinstance(url, str) else None,
+        token if isinstance(token, str) else None,
+        owner.get("is_service") is not False,
     )
 
 

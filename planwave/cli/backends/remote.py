@@ -1,8 +1,12 @@
-"""The backend over HTTP: a running service that owns the storage directory."""
+"""The backend over HTTP: the process that owns the storage directory.
+
+That is ``planwave serve``, or a command that runs something in another terminal.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -10,7 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
-from planwave.errors import GraphInvalid, InputError, LimitExceeded, TooManyRequests
+from planwave.client.sse import is_worth_retrying
+from planwave.errors import (
+    Conflict,
+    GraphInvalid,
+    InputError,
+    LimitExceeded,
+    PlanwaveError,
+    TooManyRequests,
+    Unreachable,
+)
 from planwave.events import OpenRequest
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.operations import operation_json
@@ -52,6 +65,15 @@ _DOCUMENT_POLLS: Final = 250
 _MAX_PAGE_SIZE: Final = 200
 
 
+class OwnerEnded(Unreachable):
+    """The command that ran an execution has ended, and its HTTP API with it."""
+
+    def __init__(self, execution_id: str) -> None:
+        super().__init__("the command that ran this execution, in another terminal, has ended")
+        again = f"planwave resume {execution_id}"
+        self.hint = f"see it with: planwave show {execution_id}; continue it with: {again}"
+
+
 class RemoteBackend:
     """A running service, as ``Backend`` and as ``Queries``.
 
@@ -60,6 +82,9 @@ class RemoteBackend:
         directory: The storage directory, which the service owns.
         provider: The provider that plans goals; None leaves the choice to the service.
         model: A model of that provider.
+        is_service: Whether the process is a service, rather than a command that ends by itself.
+        import_conflict: Why the service cannot load the ``--import`` modules of this command, which
+            only matters where it gets a new goal or graph; None without such modules.
     """
 
     runs_in_process = False
@@ -70,9 +95,15 @@ class RemoteBackend:
         directory: Path,
         provider: str | None = None,
         model: str | None = None,
+        *,
+        is_service: bool = True,
+        import_conflict: Conflict | None = None,
     ) -> None:
         self._client, self._directory = client, directory
         self._provider, self._model = provider, model
+        self._is_service, self._import_conflict = is_service, import_conflict
+        self._seen: dict[str, int] = {}
+        """The number of the last event that was yielded, by execution."""
         self._source: dict[str, Any] | Flow = {}
         self._page_size = _MAX_PAGE_SIZE
         self._cursors: dict[str, str | None] = {}
@@ -114,8 +145,20 @@ class RemoteBackend:
         return [_execution_record(each) for each in items]
 
     async def document(self, execution_id: str) -> dict[str, Any]:
-        """See :meth:`Queries.document`."""
-        return cast("dict[str, Any]", await self._client.document(execution_id))
+        """See :meth:`Queries.document`; read from its file where the command that wrote it has ended."""
+        try:
+            return cast("dict[str, Any]", await self._client.document(execution_id))
+        except Unreachable:
+            if not await self._is_on_disk(execution_id):
+                raise
+        content = await asyncio.to_thread(self.document_path(execution_id).read_bytes)
+        return cast("dict[str, Any]", json.loads(content))
+
+    async def _is_on_disk(self, execution_id: str) -> bool:
+        """Return whether a command that has ended left a document with all that was seen here."""
+        seen = self._seen.get(execution_id, 1)
+        path = self.document_path(execution_id)
+        return not self._is_service and await asyncio.to_thread(document_seq, path) >= seen
 
     def document_path(self, execution_id: str) -> Path:
         """See :meth:`Queries.document_path`."""
@@ -233,7 +276,12 @@ class RemoteBackend:
         return f"the service at {self._client.url}" + (f": {chosen}" if chosen else "")
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
-        """See :meth:`Backend.plan_goal`."""
+        """See :meth:`Backend.plan_goal`.
+
+        Raises:
+            Conflict: The command line imports modules, which only the service can do.
+        """
+        self._reject_imports()
         plan = await self._client.create_plan(
             goal, self._provider, self._model, on_progress=on_progress
         )
@@ -243,8 +291,10 @@ class RemoteBackend:
         """See :meth:`Backend.plan_source`.
 
         Raises:
+            Conflict: The command line imports modules, which only the service can do.
             InputError: The command line chooses a provider, which only the service can do.
         """
+        self._reject_imports()
         self._reject_model_choice()
         try:
             document = _parse_document(source.content)
@@ -260,8 +310,10 @@ class RemoteBackend:
         """See :meth:`Backend.plan_flow`.
 
         Raises:
+            Conflict: The command line imports modules, which only the service can do.
             InputError: The command line chooses a provider, which only the service can do.
         """
+        self._reject_imports()
         self._reject_model_choice()
         report, forecast = await self._check(flow.graph, f"flow {flow.name!r}")
         diagnostics = tuple(each.as_json() for each in report.diagnostics)
@@ -294,15 +346,30 @@ class RemoteBackend:
         return str(created["execution_id"])
 
     async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """See :meth:`Backend.watch`."""
+        """See :meth:`Backend.watch`.
+
+        Raises:
+            OwnerEnded: The command that runs the execution ends before the execution does.
+        """
         async with aclosing(self._client.events(execution_id, after=after)) as events:
-            async for event in events:
-                yield event
+            try:
+                async for event in events:
+                    self._seen[execution_id] = max(self._seen.get(execution_id, 1), event.seq)
+                    yield event
+            except PlanwaveError as error:
+                if self._is_service or not is_worth_retrying(error):
+                    raise
+                raise OwnerEnded(execution_id) from error
 
     async def wait(self, execution_id: str) -> None:
         """Wait until the service has written the present document of an execution that is idle."""
         path = self.document_path(execution_id)
-        last_seq = (await self._client.execution(execution_id))["last_seq"]
+        try:
+            last_seq = (await self._client.execution(execution_id))["last_seq"]
+        except Unreachable:
+            if await self._is_on_disk(execution_id):
+                return
+            raise
         for _ in range(_DOCUMENT_POLLS):
             if await asyncio.to_thread(document_seq, path) >= last_seq:
                 return
@@ -421,13 +488,18 @@ class RemoteBackend:
         """See :meth:`Backend.delete_flow`."""
         await self._client.delete_flow(flow_id)
 
+    def _reject_imports(self) -> None:
+        if self._import_conflict is not None:
+            raise self._import_conflict
+
     def _reject_model_choice(self) -> None:
         if self._provider or self._model:
+            way = "stop the service first" if self._is_service else "wait until that command ends"
             raise InputError(
                 "--provider and --model have no effect here: the service at "
                 f"{self._client.url} runs this, with its own default",
                 code="usage",
-                hint="name provider and model in the data of the nodes, or stop the service first",
+                hint=f"name provider and model in the data of the nodes, or {way}",
             )
 
     async def _resolve_inputs(self, inputs: Sequence[InputArgument], plan: Plan) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from planwave.cli.errors import ExitCode, show_diagnostics
@@ -14,6 +16,7 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.service.flows.named_flows import names_flows, unknown_flows
 from planwave.service.plans.documents import check_source, is_provider_error
 
 
@@ -37,7 +40,11 @@ def check(
     ctx = command_context(typer_ctx, json, storage, node_modules)
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
-    report = check_source(source.content, ctx.factories.catalog(settings), settings.limits)
+    catalogue = ctx.factories.catalog(settings)
+    report = check_source(source.content, catalogue, settings.limits)
+    if (graph := report.graph) is not None and names_flows(graph, catalogue):
+        found = ctx.read(lambda queries: unknown_flows(graph, catalogue, queries))
+        report = replace(report, diagnostics=(*report.diagnostics, *found))
     errors = [each for each in report.diagnostics if each.severity == "error"]
     warnings = sum(each.severity == "warning" for each in report.diagnostics)
     show_diagnostics(console, report.diagnostics)

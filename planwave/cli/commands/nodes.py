@@ -63,4 +63,4 @@ def nodes(
         show_node_type(console, types[0], [port._asdict() for port in declared])
     served = ctx.running_service(settings)
     if served is not None:
-        console.note(f"planwave serve at {served.url} has the types that it was started with")
+        console.note(f"{served.title} has the types that it was started with")

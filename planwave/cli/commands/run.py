@@ -243,7 +243,7 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
     """
     console = ctx.console()
     with Interrupt(console) as interrupt:
-        async with ctx.backend(settings) as backend:
+        async with ctx.backend(settings, interrupt) as backend:
             try:
                 made = await interrupt.cancel_on_signal(_make_plan(backend, console, settings, job))
             except Interrupted as stopped:

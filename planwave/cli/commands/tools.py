@@ -55,4 +55,4 @@ def tools(
             show_tool(console, about)
     served = ctx.running_service(settings)
     if served is not None:
-        console.note(f"planwave serve at {served.url} has the tools that it was started with")
+        console.note(f"{served.title} has the tools that it was started with")

@@ -3,8 +3,9 @@
 ``type`` is one of ``step_start start_prompt logic_check wait_input input_received llm_response
 llm_error error message timer subagent_call_start subagent_call_end subagent_call_error``. ``message``
 is a node's message to the caller; ``timer`` is the start and the end of a wait for a time. A failure
-is logged once: as ``llm_error`` for a node that had prompted a model, else as ``error``. Entries
-about the whole execution have the node id ``system``: a pause is ``wait_input``, its end
+is logged once: as ``llm_error`` for a node that had prompted a model, else as ``error``. The content
+of ``subagent_call_…`` is JSON: ``{"type", "parentNodeId", "subagentNodeId", "subagentName", "callId",
+"depth", "parentCallId"?, "message"?}``. Entries about the whole execution have the node id ``system``: a pause is ``wait_input``, its end
 ``input_received``, and a recovery after the process had ended ``step_start``.
 """
 
@@ -36,10 +37,11 @@ from planwave.graph.upstream_text import result_text
 SYSTEM: Final = "system"
 """Node id of entries about the whole execution."""
 
-_LOGGED_EVENTS: Final = frozenset(
-    {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
+_LOGIC_CHECK: Final = "logic_check"
+_SUBAGENT_CALLS: Final = frozenset(
+    {"subagent_call_start", "subagent_call_end", "subagent_call_error"}
 )
-"""Node events that are logged under their own type."""
+"""Node events that are logged under their own type, as is ``logic_check``."""
 _ANSWERED: Final = "answered"
 """Reason of an ``execution.resumed`` that needs no entry: ``node.answered`` has one."""
 
@@ -137,9 +139,36 @@ class TypedLog:
             return _entry(event, "start_prompt", to_text(fields.get("prompt")))
         if kind == MESSAGE:
             return _entry(event, MESSAGE, message_text(said))
-        if kind in _LOGGED_EVENTS:
+        if kind in _SUBAGENT_CALLS and "agent" in fields:
+            return _entry(event, kind, to_text(_subagent_call(kind, fields)))
+        if kind in _SUBAGENT_CALLS or kind == _LOGIC_CHECK:
             return _entry(event, kind, to_text(fields.get("message", said)))
         return None
+
+
+def _subagent_call(kind: str, call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the call of an agent by another one in the form of the typed log.
+
+    ``parentNodeId`` is the agent above all others, ``depth`` 1 for an agent that it calls itself;
+    ``message`` is the task, or the error.
+    """
+    agent, depth = call["agent"], int(call.get("depth", 0))
+    root = str(call.get("path", "")).rsplit("[", depth)[0] if depth else str(call.get("path", ""))
+    content: dict[str, Any] = {
+        "type": kind,
+        "parentNodeId": root.rpartition("/")[2],
+        "subagentNodeId": agent["id"],
+        "subagentName": agent["name"],
+        "callId": call.get("call_id"),
+        "depth": depth + 1,
+    }
+    if call.get("parent_call_id") is not None:
+        content["parentCallId"] = call["parent_call_id"]
+    if "error" in call:
+        content["message"] = call["error"]["message"]
+    elif "arguments" in call:
+        content["message"] = call["arguments"].get("task")
+    return content
 
 
 def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:

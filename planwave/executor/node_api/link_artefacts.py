@@ -72,7 +72,8 @@ class LinkArtefacts:
         entered: asyncio.Future[object] = loop.create_future()
         release: asyncio.Future[None] = loop.create_future()
         # Not a TaskGroup: it lives until the graph run ends. ``close`` waits for it.
-        task = loop.create_task(_hold(manager, node_id, entered, release), context=Context())
+        holding = _hold(manager, node_id, entered, release)
+        task = loop.create_task(holding, name=node_id, context=Context())
         self._opened[task] = _Opened(task, entered, release)
         task.add_done_callback(self._opened.pop)
         try:
@@ -100,7 +101,8 @@ class LinkArtefacts:
         """Cancel what does not close."""
         rest = {*self._opened}
         for task in rest:
-            _log.warning("what %s opened for a link did not close in time", task.get_name())
+            node_id = task.get_name()
+            _log.warning("what %r opened for a link did not close in time: cancelled", node_id)
             task.cancel()
         _, stubborn = await asyncio.wait(rest, timeout=_CANCEL_S)
         for task in stubborn:

@@ -115,7 +115,7 @@ class NestedGraphs:
             )
         require_linked(program, attempt.node, target)
         given = _checked_inputs(attempt, key, inputs)
-        arriving, named = settled_values(values, attempt.node, target)
+        arriving, named = settled_values(values, attempt.node, target, given)
         if program.join_any:
             # A node may begin before all that lead to it have settled.
             arriving, named = await host.once(f"linked {key}", _ready([arriving, named]))

@@ -110,6 +110,11 @@ class Reuse:
         self._continued: dict[str, int] = {}
         self.own_runs: Sequence[ParentGraphRun] = [*self._replay_own_graphs()]
 
+    @property
+    def execution_ids(self) -> Sequence[str]:
+        """The ids of the parent and of its own ancestors, the latest first."""
+        return [each.execution_id for each in self._parents]
+
     def parent_runs_of(
         self,
         attempt: Attempt,

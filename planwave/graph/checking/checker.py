@@ -255,10 +255,22 @@ class GraphChecker:
         return too_many + missing_inputs(self.graph, self.type_infos)
 
     def build_topology(self) -> Topology:
-        """Return the graph's topology, linked nodes included."""
+        """Return the graph's topology, linked nodes included.
+
+        A node that is made from its inputs cannot wait for its own consumer: its flow edges remain
+        prerequisites, so that the cycle is found.
+        """
         kinds = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
-        only = {node.id for node in self.graph.nodes if node.type in kinds} if kinds else ()
-        return topology_of(self.graph, only)
+        only = {node.id for node in self.graph.nodes if node.type in kinds} if kinds else set[str]()
+        topology = topology_of(self.graph, only)
+        made_of_inputs = {
+            node_id for node_id in topology.stages_after_consumers() if self._reads_inputs(node_id)
+        }
+        return topology_of(self.graph, only | made_of_inputs) if made_of_inputs else topology
+
+    def _reads_inputs(self, node_id: str) -> bool:
+        facts = self.type_infos.get(self.graph.by_id[node_id].type)
+        return facts is not None and not facts.materializes_unresolved
 
     def _check_kind(self, edge: Edge) -> EdgeCheck:
         ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)

@@ -7,15 +7,14 @@ in graph order, so that the result is deterministic.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, LINK
-from planwave.graph.topology import Topology
+from planwave.graph.topology import Adjacency, Topology, strongly_connected
 
 _MAX_PATH_NODES: Final = 8
-Adjacency = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 
 
 def cycle_diagnostics(topology: Topology) -> list[Diagnostic]:
@@ -61,49 +60,6 @@ def link_cycles(topology: Topology) -> list[list[int]]:
             adjacency.setdefault(index[edge.source], []).append(target)
             adjacency.setdefault(target, [])
     return _cycles(adjacency, adjacency, sorted(adjacency))
-
-
-def strongly_connected(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
-    """Return the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
-    found: list[list[int]] = []
-    seen: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_nodes: list[int] = []
-    is_open: set[int] = set()
-    for root in nodes:
-        if root in seen:
-            continue
-        walk = [(root, iter(adjacency[root]))]
-        while walk:
-            node, following = walk[-1]
-            if node not in seen:
-                seen[node] = low[node] = len(seen)
-                open_nodes.append(node)
-                is_open.add(node)
-            for target in following:
-                if target not in seen:
-                    walk.append((target, iter(adjacency[target])))
-                    break
-                if target in is_open:
-                    low[node] = min(low[node], seen[target])
-            else:
-                walk.pop()
-                if walk:
-                    above = walk[-1][0]
-                    low[above] = min(low[above], low[node])
-                if low[node] == seen[node]:
-                    found.append(_pop_component(node, open_nodes, is_open))
-    return found
-
-
-def _pop_component(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
-    component: list[int] = []
-    while True:
-        node = open_nodes.pop()
-        is_open.remove(node)
-        component.append(node)
-        if node == root:
-            return component
 
 
 def _cycles(adjacency: Adjacency, first_steps: Adjacency, nodes: Iterable[int]) -> list[list[int]]:

@@ -25,11 +25,20 @@ class Delegation(NamedTuple):
         depth: Number of agents above it.
         call_id: The id of that call; None for a stage.
         path: The path of the agent that was called; None for a stage.
+        stage: The path and the attempt of the agent that is a stage, above all that are called;
+            None for a stage.
     """
 
     depth: int = 0
     call_id: str | None = None
     path: str | None = None
+    stage: tuple[str, int] | None = None
+
+    def stage_of(self, context: FlowContext) -> tuple[str, int]:
+        """Return path and attempt of the stage that an agent is, or that it was called for."""
+        if self.stage is None or self.path != context.path:
+            return context.path, context.attempt
+        return self.stage
 
 
 def delegation_of(context: FlowContext) -> Delegation:
@@ -38,7 +47,13 @@ def delegation_of(context: FlowContext) -> Delegation:
     if not isinstance(known, Mapping):
         return Delegation()
     fields = cast("Mapping[str, Any]", known)
-    return Delegation(int(fields.get("depth", 0)), fields.get("call_id"), fields.get("path"))
+    stage = fields.get("stage")
+    return Delegation(
+        int(fields.get("depth", 0)),
+        fields.get("call_id"),
+        fields.get("path"),
+        None if stage is None else (str(stage[0]), int(stage[1])),
+    )
 
 
 def is_called(context: FlowContext) -> bool:
@@ -56,12 +71,13 @@ def agent_as_tool(node: Node) -> Tool:
     async def call(arguments: Mapping[str, Json], call_context: ToolCallContext) -> Json:
         flow, key = call_context.flow, call_context.run_key
         path = f"{flow.path}[{key}]/{node.id}"
-        called = Delegation(call_context.depth + 1, call_context.call_id, path)
+        stage = delegation_of(flow).stage_of(flow)
+        called = Delegation(call_context.depth + 1, call_context.call_id, path, stage)
         outputs = await flow.runtime.run_linked(
             key,
             node.id,
             {DEFAULT_TARGET_HANDLE: arguments[TASK]},
-            variables={_VARIABLE: called._asdict()},
+            variables={_VARIABLE: {**called._asdict(), "stage": list(stage)}},
         )
         given = outputs.get(DEFAULT_SOURCE_HANDLE)
         if given is None:
@@ -86,6 +102,7 @@ def agent_as_tool(node: Node) -> Tool:
         call,
         node_id=node.id,
         kind=AGENT,
+        details={"agent": {"id": node.id, "name": node.name or node.id}},
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from planwave.errors import LimitExceeded, PermanentError
-from planwave.graph.model import LINK
-from planwave.graph.protocols import FlowContext
+from planwave.graph.model import LINK, Json
+from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import FlowContext, RuntimeApi
 from planwave.nodes.agents.tool import TOOLS_HANDLE, Tool
 from planwave.nodes.agents.tool_names import LinkedName, first_duplicate, tool_name, unique_names
 from planwave.nodes.services import limits_of
@@ -33,7 +35,7 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
         return []
     made = await context.runtime.resolve_links(node_id, TOOLS_HANDLE)
     tools = [
-        _of_node(tool, edge.source)
+        replace(_of_node(tool, edge.source), definition=_definition(context.runtime, edge.source))
         for edge, artefact in zip(edges, made, strict=True)
         for tool in _tools_in(artefact, edge.source, node_id)
     ]
@@ -42,6 +44,24 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
         what = f"the tools of {node_id!r}"
         raise LimitExceeded(_LIMIT, limits.agent_tools, len(tools), what=what)
     return with_unique_names(tools, node_id)
+
+
+def _definition(runtime: RuntimeApi, node_id: str) -> str:
+    """Return a hash of a node's type, text and data, of what arrived, and of all that is linked into it."""
+    node = runtime.get_node(node_id)
+    facts = runtime.catalogue.type_info(node.type)
+    document: Json = {
+        "type": [node.type, 1 if facts is None else facts.version],
+        "name": node.name,
+        "description": node.description,
+        "data": dict(node.data),
+        "arrivals": [[each.target_handle, each.value.value] for each in runtime.arrivals(node_id)],
+        "links": [
+            [edge.target_handle, edge.source_handle, _definition(runtime, edge.source)]
+            for edge in runtime.incoming_edges(node_id, channel=LINK)
+        ],
+    }
+    return hashlib.sha256(canonical_json(document).encode("utf-8")).hexdigest()
 
 
 def with_unique_names(tools: Iterable[Tool], node_id: str) -> list[Tool]:

@@ -76,7 +76,11 @@ class Tool:
         node_id: The node that gives it, for messages and unique names.
         kind: ``tool``, ``mcp``, ``http``, ``flow`` or ``agent``; in events and in the document.
         timeout_s: The time of one call, in seconds; None for that of the agent.
+        checks_arguments: Whether ``call`` itself refuses arguments that do not fit: then planwave accepts
+            a schema that it cannot check, such as a recursive one.
         details: More about it for events: the server of an MCP tool, the flow of a flow tool.
+        definition: A hash of the node that gives it and of all that is linked into that node; the agent
+            sets it. A recorded call of a tool with another definition is not served.
     """
 
     name: str
@@ -88,4 +92,6 @@ class Tool:
     node_id: str = ""
     kind: str = "tool"
     timeout_s: float | None = None
+    checks_arguments: bool = False
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    definition: str = ""

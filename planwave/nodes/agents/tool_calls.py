@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Final, cast
 
-from planwave.errors import GraphInvalid, LimitExceeded, PlanwaveError, StoreError
+from planwave.errors import (
+    GraphInvalid,
+    LimitExceeded,
+    PermanentError,
+    PlanwaveError,
+    StoreError,
+)
 from planwave.expressions.json_text import to_text
 from planwave.graph.diagnostics import short_repr
-from planwave.graph.json_values import NotJson, to_json
+from planwave.graph.json_values import NotJson, size_of, to_json
 from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import FlowContext
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.delegation import Delegation
+from planwave.nodes.agents.once_calls import OnceCalls
 from planwave.nodes.agents.tool import (
     AGENT,
     FLOW,
@@ -34,6 +41,7 @@ from planwave.nodes.agents.tool_questions import (
     Rejected,
     ask_after_interruption,
     ask_approval,
+    ask_repetition,
 )
 from planwave.nodes.recorded_calls import ExternalCall, call_scope
 from planwave.nodes.services import limits_of
@@ -45,6 +53,8 @@ _NESTED_KINDS: Final = frozenset({AGENT, FLOW})
 """Kinds whose calls are nested runs."""
 _FATAL: Final = (StoreError, LimitExceeded)
 """Errors of the run itself, which no model can do anything about."""
+_INTERRUPTS: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+"""What ends the call, the node or the process, whatever a tool does."""
 
 
 class ToolCalls:
@@ -71,6 +81,7 @@ class ToolCalls:
         self._context = context
         self._scope = call_scope(context)
         self._delegation = delegation
+        self._once = OnceCalls(context, delegation)
         self._approval: Approval = approval
         self._parallel = parallel
         self._delegations = 0
@@ -170,9 +181,7 @@ class ToolCalls:
             key = f"approve-{self._context.attempt}-{ordinal}"
             answer = await ask_approval(tool, call.id, key, arguments, self._context)
             if isinstance(answer, Rejected):
-                note = f" They wrote: {answer.note}" if answer.note else ""
-                message = f"a person rejected this call; it was not made.{note}"
-                raise ToolError(message, code="rejected")
+                raise _rejection(answer)
             if answer.arguments != arguments:
                 requested, arguments = arguments, _checked(tool, dict(answer.arguments))
         result = await self._recorded(ordinal, call, tool, arguments, requested)
@@ -198,9 +207,16 @@ class ToolCalls:
         A nested run goes on where it was cut off; its own nodes ask about what must not happen twice.
         """
         request: dict[str, Json] = {"arguments": arguments}
-        external = ExternalCall(self._context, tool.kind, tool.name, request, ordinal=ordinal)
+        external = ExternalCall(
+            self._context,
+            tool.kind,
+            tool.name,
+            request,
+            definition=tool.definition,
+            ordinal=ordinal,
+        )
         decided: GivenResult | CallAbandoned | None = None
-        if tool.effect == "once" and tool.kind not in _NESTED_KINDS:
+        if tool.effect == "once":
             try:
                 decided = await self._begin(external, ordinal, call, tool, arguments)
             except CallAbandoned as error:
@@ -228,22 +244,38 @@ class ToolCalls:
     ) -> GivenResult | None:
         """Note that a call begins which must not happen twice.
 
-        Each time that it was cut off a person decides, and may give the result.
+        A person decides each time that it was cut off, and may give the result. A person also decides
+        about a call that may repeat one of an earlier attempt or execution.
 
         Raises:
             CallAbandoned: The person lets it fail.
+            ToolError: A person rejects the call.
         """
         for number in count():
             state = await external.state(number)
             if state == "new":
+                if not number:
+                    await self._ask_repetition(ordinal, call, tool, arguments)
                 await external.begin(number)
-            if state != "begun":
+                await self._once.note(tool.name)
+            if state != "begun" or tool.kind in _NESTED_KINDS:
                 return None
             key = f"interrupted-{self._context.attempt}-{ordinal}-{number}"
             given = await ask_after_interruption(tool, call.id, key, arguments, self._context)
             if given is not None:
                 return given
         return None
+
+    async def _ask_repetition(
+        self, ordinal: int, call: ToolCall, tool: Tool, arguments: dict[str, Json]
+    ) -> None:
+        is_approved = self._needs_approval(tool)
+        if not await self._once.may_repeat(tool.name, is_approved=is_approved):
+            return
+        key = f"repeat-{self._context.attempt}-{ordinal}"
+        rejected = await ask_repetition(tool, call.id, key, arguments, self._context)
+        if rejected is not None:
+            raise _rejection(rejected)
 
     async def _act(
         self,
@@ -280,19 +312,26 @@ class ToolCalls:
         # A nested run is no own work of the agent.
         own_work = nullcontext() if tool.kind in _NESTED_KINDS else self._context.own_work()
         time_limit = asyncio.timeout(tool.timeout_s)
-        try:
+        with _failures_for_the_model(tool, time_limit):
             with own_work:
                 async with time_limit:
-                    return _as_json(await tool.call(arguments, call_context))
-        except (ToolError, *_FATAL):
-            raise
-        except PlanwaveError as error:
-            raise ToolError(error.message, code=error.code) from error
-        except Exception as error:
-            if time_limit.expired():
-                message = f"the tool did not answer within {tool.timeout_s:g} s"
-                raise ToolError(message, code="tool-timeout") from error
-            raise ToolError(f"{type(error).__name__}: {error}") from error
+                    result = _as_json(await tool.call(arguments, call_context))
+            self._check_size(result)
+            return result
+
+    def _check_size(self, result: Json) -> None:
+        """Refuse a result that is too large for a conversation.
+
+        Raises:
+            ToolError: ``limit-exceeded``: ``tool_result_bytes``.
+        """
+        limits = limits_of(self._context)
+        if limits is not None and (size := size_of(result)) > limits.tool_result_bytes:
+            raise ToolError(
+                f"the call was made, but its result has {size} bytes, and may have "
+                f"{limits.tool_result_bytes} (limit tool_result_bytes): ask for less",
+                code=LimitExceeded.code,
+            )
 
     def _event(self, call: ToolCall, tool: Tool | None) -> dict[str, Json]:
         return {
@@ -300,13 +339,20 @@ class ToolCalls:
             "parent_call_id": self._delegation.call_id,
             "name": call.name,
             "kind": "tool" if tool is None else tool.kind,
+            "node_id": None if tool is None else tool.node_id,
             "path": self._context.path,
             "depth": self._delegation.depth,
+            **({} if tool is None else tool.details),
         }
 
 
 def _prefix(tool: Tool | None) -> str:
     return "subagent" if tool is not None and tool.kind == AGENT else "tool"
+
+
+def _rejection(answer: Rejected) -> ToolError:
+    note = f" They wrote: {answer.note}" if answer.note else ""
+    return ToolError(f"a person rejected this call; it was not made.{note}", code="rejected")
 
 
 def _run_key(tool: Tool, ordinal: int, call: ToolCall) -> str:
@@ -320,18 +366,43 @@ def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
 
     Raises:
         ToolError: They do not; the message names everything that is wrong.
+        NodeError: ``invalid-tool``: the schema is unusable, whatever the model sends.
     """
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
-    from planwave.nodes.json_schema import validate
+    from planwave.nodes.json_schema import check_schema, validate
 
     if not isinstance(arguments, dict):
         message = f"the arguments are an object, not {short_repr(arguments)}"
         raise ToolError(message, code="invalid-arguments")
     faults = validate(cast("Json", tool.parameters), arguments)
+    if faults and (unusable := check_schema(cast("Json", tool.parameters))):
+        if tool.checks_arguments:
+            return cast("dict[str, Json]", arguments)
+        raise PermanentError(
+            f"the tool {tool.name!r} has no usable JSON Schema: {unusable[0].message}",
+            code="invalid-tool",
+            hint="correct its parameters",
+        )
     if faults:
         found = "; ".join(f"{fault.pointer or 'arguments'}: {fault.message}" for fault in faults)
         raise ToolError(f"the arguments do not fit the tool: {found}", code="invalid-arguments")
     return cast("dict[str, Json]", arguments)
+
+
+@contextmanager
+def _failures_for_the_model(tool: Tool, time_limit: asyncio.Timeout) -> Generator[None]:
+    """Turn whatever a tool raises into a ``ToolError``, but for what ends the agent or the process."""
+    try:
+        yield
+    except (ToolError, *_FATAL, *_INTERRUPTS):
+        raise
+    except PlanwaveError as error:
+        raise ToolError(error.message, code=error.code) from error
+    except BaseException as error:
+        if time_limit.expired():
+            message = f"the tool did not answer within {tool.timeout_s:g} s"
+            raise ToolError(message, code="tool-timeout") from error
+        raise ToolError(": ".join(filter(None, (type(error).__name__, str(error))))) from error
 
 
 def _as_json(value: object) -> Json:

@@ -23,6 +23,7 @@ sends a mail must not be called a second time after a crash without asking a per
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
@@ -93,6 +94,7 @@ class FunctionTool(Generic[P, R]):
             effect,
             approval,
             timeout_s=timeout_s,
+            checks_arguments=True,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -105,10 +107,15 @@ class FunctionTool(Generic[P, R]):
         values = self._convert(arguments)
         if self._context is not None:
             values[self._context] = context
-        if inspect.iscoroutinefunction(self._function):
-            result = await self._function(**values)
-        else:
-            result = await call_in_thread(self._function, values)
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                result = await self._function(**values)
+            else:
+                result = await call_in_thread(self._function, values)
+        except asyncio.CancelledError as error:
+            if self._context is not None or _is_being_cancelled():
+                raise  # one that has the context may wait for a nested run, which the engine cancels
+            raise ToolError(f"the tool {self.tool.name!r} cancelled itself") from error
         return self._result(result)
 
     def _convert(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
@@ -226,6 +233,11 @@ def _without_titles(schema: Any) -> Any:
         for key, value in cast("dict[str, Any]", schema).items()
         if not (key == "title" and isinstance(value, str))
     }
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _plain(value: Any) -> Any:

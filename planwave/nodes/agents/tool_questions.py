@@ -56,6 +56,10 @@ async def ask_approval(
         arguments: What the model calls it with.
         context: The context of the agent.
     """
+    # Lazy: test_the_schema_library_is_loaded_only_for_forms
+    from planwave.nodes.json_schema import check_schema
+
+    schema = dict(tool.parameters)
     answer = await _ask(
         tool,
         call_id,
@@ -64,8 +68,8 @@ async def ask_approval(
             "prompt": f"May the tool {tool.name} be called with these arguments?",
             "actions": [_APPROVE, _REJECT],
             "value": dict(arguments),
-            "valueSchema": dict(tool.parameters),
             "editable": True,
+            **({} if check_schema(schema) else {"valueSchema": schema}),
         },
         context,
         unanswered=_REJECT,
@@ -74,6 +78,30 @@ async def ask_approval(
         return Rejected(str(answer.get("note") or ""))
     changed = answer.get("value")
     return Approved(changed if isinstance(changed, dict) else arguments)
+
+
+async def ask_repetition(
+    tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
+) -> Rejected | None:
+    """Ask whether a tool may be called that an earlier run of the agent has called; None if it may.
+
+    The arguments are as for :func:`ask_approval`; the answer cannot change those of the call.
+    """
+    answer = await _ask(
+        tool,
+        call_id,
+        key,
+        {
+            "prompt": f"An earlier run of this agent has called the tool {tool.name}, which may act only "
+            "once. May it be called now, with these arguments?",
+            "actions": [_APPROVE, _REJECT],
+            "value": dict(arguments),
+            "editable": False,
+        },
+        context,
+        unanswered=_REJECT,
+    )
+    return None if answer.get("decision") == _APPROVE else Rejected(str(answer.get("note") or ""))
 
 
 async def ask_after_interruption(

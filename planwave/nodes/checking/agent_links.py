@@ -12,25 +12,24 @@ from planwave.nodes.checking.node_view import NodeView
 
 
 def check_tools(view: NodeView, *, web_search: bool) -> Iterator[NodeFinding]:
-    """Find tools that the chosen model cannot use."""
-    profile = view.profile
-    if profile is None:
-        return
-    linked = [edge for edge in view.incoming if edge.target_handle == TOOLS_HANDLE]
-    if linked and not profile.tools:
-        yield NodeFinding(
-            "tools-unavailable",
-            "the chosen model cannot call tools, and tools are linked to the agent",
-            "/data/model",
-            hint="choose another model, or remove the links",
-        )
-    if web_search and not profile.web_search:
-        yield NodeFinding(
-            "web-search-unavailable",
-            "the provider of the chosen model has no web search of its own",
-            "/data/tools/web_search",
-            hint="choose a model of openai or anthropic, or link a tool that searches",
-        )
+    """Find tools that a model cannot use which the agent may call, its fallbacks included."""
+    has_tools = any(edge.target_handle == TOOLS_HANDLE for edge in view.incoming)
+    for model in view.models:
+        if has_tools and not model.profile.tools:
+            yield NodeFinding(
+                "tools-unavailable",
+                f"{model.what} cannot call tools, and tools are linked to the agent",
+                model.pointer,
+                hint="choose another model, or remove the links",
+            )
+        if web_search and not model.profile.web_search:
+            is_own = model.pointer in ("", "/data/model")
+            yield NodeFinding(
+                "web-search-unavailable",
+                f"the provider of {model.what} has no web search of its own",
+                "/data/tools/web_search" if is_own else model.pointer,
+                hint="choose a model of openai or anthropic, or link a tool that searches",
+            )
 
 
 def check_delegation(

@@ -31,7 +31,7 @@ from planwave.graph.ports import NUMBER_PLACEHOLDER, fixed_outputs, has_output, 
 from planwave.graph.suggestions import Correction, closest_match
 from planwave.nodes.authoring.data_fields import as_expression
 from planwave.nodes.authoring.node_type import NodeFinding, data_error_text
-from planwave.nodes.checking.node_view import GraphIndex, NodeView
+from planwave.nodes.checking.node_view import CheckedModel, GraphIndex, NodeView
 from planwave.nodes.model_choice import ModelChoice
 from planwave.nodes.spec import RegisteredType
 from planwave.providers.protocols import ModelProfile
@@ -100,10 +100,28 @@ class DataChecks:
             return
         if spec.calls_model:
             yield from _check_models(reading.data, view, look_up)
+            view.models += self._linked_models(view, look_up)
             yield from self._check_tokens(getattr(reading.data, "max_tokens", None))
         check = getattr(spec.implementation, "check", None)
         if check is not None:
             yield from cast("Iterable[NodeFinding]", check(reading.data, view))
+
+    def _linked_models(self, view: NodeView, look_up: ModelLookup) -> Iterator[CheckedModel]:
+        """Yield the models that a linked node brings; what is wrong with them is found there."""
+        if view.is_wired("provider"):
+            return
+        for edge in view.incoming:
+            source = view.index.by_id.get(edge.source)
+            if source is None or edge.channel != LINK or edge.target_handle != "model":
+                continue
+            spec = view.index.spec_of(edge.source)
+            if spec is None or not spec.calls_model:
+                continue
+            of_source = NodeView(source, view.index)
+            for _ in _check_models(self._read(spec, source).data, of_source, look_up):
+                pass
+            for each in of_source.models:
+                yield CheckedModel("", f"{each.what} of {source.id!r}", each.profile)
 
     def _check_limits(self, spec: RegisteredType, node: Node) -> Iterator[NodeFinding]:
         """Find numbers above the limits of the settings they stand for."""
@@ -181,7 +199,7 @@ def _check_models(
     main = FoundModel()
     if not (view.is_wired("provider") or view.is_wired("model")):
         main = look_up(getattr(data, "provider", None), getattr(data, "model", None))
-        view.profile = main.profile
+        view.add_model("/data/model", "the chosen model", main.profile)
         if main.finding is not None:
             yield main.finding
     fallback: object = None if view.is_wired("fallback") else getattr(data, "fallback", None)
@@ -192,6 +210,7 @@ def _check_models(
             return  # a field of another meaning
         found = look_up(each.provider, each.model)
         pointer = f"/data/fallback/{number}"
+        view.add_model(pointer, f"the fallback {number + 1}", found.profile)
         if found.finding is not None:
             *_, field = found.finding.pointer.split("/")
             yield found.finding._replace(pointer=f"{pointer}/{field}", correction=None)

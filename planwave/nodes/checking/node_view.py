@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planwave.expressions import VariableRef
 from planwave.graph.model import FLOW, Edge, Graph, Node
 from planwave.graph.protocols import NodeTypeInfo
 from planwave.graph.suggestions import closest_match
+from planwave.graph.topology import materialized_ids
 from planwave.providers.protocols import ModelProfile
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class GraphIndex:
     ) -> None:
         # Keep parts of the graph, not the graph: the index is cached by a weak reference to it.
         self.by_id, self.incoming, self.outgoing = graph.by_id, graph.incoming, graph.outgoing
+        self._linked = materialized_ids(graph)
         self._specs = specs
         self.variable_names = names
         self.mcp_servers = mcp_servers
@@ -54,6 +56,11 @@ class GraphIndex:
         node = self.by_id.get(node_id)
         return None if node is None else self.type_info_by_name(node.type)
 
+    def spec_of(self, node_id: str) -> RegisteredType | None:
+        """Return the registered type of a node; None if the node or its type is unknown."""
+        node = self.by_id.get(node_id)
+        return None if node is None else self._specs.get(node.type)
+
     def type_info_by_name(self, node_type: str) -> NodeTypeInfo | None:
         """Return a type by name; None if there is none."""
         spec = self._specs.get(node_type)
@@ -61,8 +68,7 @@ class GraphIndex:
 
     def tool_names_of(self, node_id: str) -> Sequence[str]:
         """Return the names of the tools that a node gives, as far as its data show them."""
-        node = self.by_id.get(node_id)
-        spec = None if node is None else self._specs.get(node.type)
+        node, spec = self.by_id.get(node_id), self.spec_of(node_id)
         names = None if spec is None else getattr(spec.implementation, "tool_names", None)
         return () if node is None or names is None else names(node.data)
 
@@ -80,7 +86,7 @@ class GraphIndex:
                 if edge.channel == FLOW:
                     if edge.source == candidate:
                         return True
-                elif not self._is_linked(edge.source):
+                elif edge.source not in self._linked:
                     continue
                 if edge.source not in seen:
                     seen.add(edge.source)
@@ -95,25 +101,41 @@ class GraphIndex:
         self._suggestions_left -= 1
         return closest_match(node_id, self.by_id) if self._suggestions_left >= 0 else None
 
-    def _is_linked(self, node_id: str) -> bool:
-        return all(edge.channel != FLOW for edge in self.outgoing.get(node_id, ()))
+
+class CheckedModel(NamedTuple):
+    """A known model that a node may call.
+
+    Attributes:
+        pointer: Where the node's data name it; empty for one of a linked node.
+        what: What it is to the node, for messages.
+        profile: What it can do.
+    """
+
+    pointer: str
+    what: str
+    profile: ModelProfile
 
 
 class NodeView:
     """One node and its edges, as its type sees them.
 
     Attributes:
-        profile: The profile of its model, if the type calls a known model.
+        models: The known models that it may call, its own first, then its fallbacks.
         references: The references of the templates in its data.
     """
 
-    __slots__ = ("index", "node", "profile", "references")
+    __slots__ = ("index", "models", "node", "references")
 
     def __init__(self, node: Node, index: GraphIndex) -> None:
         self.node = node
         self.index = index
-        self.profile: ModelProfile | None = None
+        self.models: list[CheckedModel] = []
         self.references: Sequence[VariableRef] = ()
+
+    def add_model(self, pointer: str, what: str, profile: ModelProfile | None) -> None:
+        """Add a model that the node may call, if it is known."""
+        if profile is not None:
+            self.models.append(CheckedModel(pointer, what, profile))
 
     @property
     def incoming(self) -> Sequence[Edge]:

@@ -12,6 +12,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
+    FLOW,
     LINK,
     DataValue,
     Json,
@@ -302,7 +303,8 @@ def agent_request(
 
 def _is_last(context: FlowContext) -> bool:
     """Return whether no node reads the result, so that it is for people."""
-    return not context.runtime.outgoing_edges(context.node_id)
+    is_read = context.runtime.outgoing_edges(context.node_id, channel=FLOW) or is_called(context)
+    return not is_read
 
 
 def _system_and_prompt(

@@ -53,11 +53,13 @@ class Fetch(NodeType):
     """Sends one HTTP request and outputs the response: JSON where its content type says so, else text.
 
     Only public addresses can be requested, at the ports 80 and 443, and the services that the
-    operator names (``allowed_outbound``). A status from 400 on fails the node; 408, 429 and those from
+    operator names (``allowed_outbound``). The operator may also limit the hosts
+    (``outbound_hosts``). A status from 400 on fails the node; 408, 429 and those from
     500 on are retried by the node's policy, after the time that ``Retry-After`` asks for. The effect
     of ``GET`` and ``HEAD`` is ``read``; the others carry an ``Idempotency-Key``, which is the same in
-    every attempt, unless you give one. A response that came before a crash is not requested again. Credentials in ``headers`` are stored with the graph, in the
-    clear; a redirect to another address does not carry them.
+    every attempt, unless you give one. A response that came before a crash is not requested again.
+    Credentials in ``headers`` are stored with the graph, in the clear; a redirect to another address
+    does not carry them.
     """
 
     node_type = "fetch"

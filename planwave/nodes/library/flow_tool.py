@@ -15,7 +15,7 @@ from planwave.nodes.agents.tool import FLOW, Tool, ToolCallContext
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_schemas import check_parameters
-from planwave.nodes.subgraphs import FlowName, flows_of, load_flow, prepare
+from planwave.nodes.subgraphs import FlowName, load_flow, prepare, stored_flow
 from planwave.nodes.tools.flow_inputs import entry_inputs, input_schema
 from planwave.nodes.tools.tool_node import ApprovalField, ToolName, ToolNode, name_in
 
@@ -57,7 +57,7 @@ class FlowTool(ToolNode):
     uses_services = True
 
     async def make(self, data: FlowToolData, inputs: Inputs, context: FlowContext) -> Tool:
-        graph = await flows_of(context).get(data.flow.id, data.flow.version)
+        graph = await stored_flow(data.flow, context)
         catalogue = context.runtime.catalogue
         schema: Mapping[str, Any] | None = data.parameters
         return Tool(
@@ -69,7 +69,7 @@ class FlowTool(ToolNode):
             data.approval or "never",
             kind=FLOW,
             timeout_s=data.timeout_s,
-            details={"flow": data.flow.id, "version": data.flow.version},
+            details={"flow": data.flow.name or data.flow.id, "version": data.flow.version},
         )
 
     def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:

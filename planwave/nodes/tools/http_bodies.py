@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from collections.abc import Mapping
 from email.message import Message
 from typing import Final
 
 from planwave.errors import OutboundError
 from planwave.expressions import to_text
+from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
 from planwave.jsonio import dumps_exact
 from planwave.outbound.client import OutboundResponse
@@ -22,6 +25,12 @@ _TEXT_TYPES: Final = (
     "application/javascript",
     "application/x-www-form",
 )
+
+_CHARSET: Final = re.compile(
+    r"ascii|utf-(8|8-sig|16|16-le|16-be|32|32-le|32-be)|iso8859-\d+|cp(125\d|866|874|932|949)|tis-620"
+    r"|koi8-[rtu]|mac-\w+|gb(k|2312|18030)|big5(hkscs)?|euc_\w+|iso2022_\w+|shift_jis\w*"
+)
+"""The names in Python of charsets that servers use. Source: the WHATWG Encoding Standard."""
 
 
 def header_texts(values: Mapping[str, Scalar]) -> dict[str, str]:
@@ -48,12 +57,21 @@ def response_value(response: OutboundResponse, *, is_head: bool) -> Json:
     if kind == "application/json" or kind.endswith("+json"):
         return None if is_head or not response.body else _parse_json(response)
     is_text = kind.startswith(_TEXT_TYPES) or kind.endswith("+xml")
+    charset = written.get_content_charset("utf-8")
+    if not _is_known(charset):
+        raise _invalid(response, f"its charset is {short_repr(charset)}, which is not known")
     try:
-        return response.body.decode(
-            written.get_content_charset("utf-8"), "replace" if is_text else "strict"
-        )
-    except (UnicodeDecodeError, LookupError) as error:
+        return response.body.decode(charset, "replace" if is_text else "strict")
+    except UnicodeDecodeError as error:
         raise _invalid(response, f"its type is {kind!r}, which is no text") from error
+
+
+def _is_known(charset: str) -> bool:
+    """Return whether a charset is one of text; Python has others that take any time, or are no text."""
+    try:
+        return _CHARSET.fullmatch(codecs.lookup(charset).name) is not None
+    except (LookupError, ValueError):
+        return False
 
 
 def _parse_json(response: OutboundResponse) -> Json:

@@ -27,6 +27,7 @@ from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.executions.retry import failed_nodes
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef, plan_of_flow
+from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.plans.documents import (
     CheckedPlan,
     CheckReport,
@@ -339,6 +340,7 @@ class ExecutionService:
         made = await self._resolve(plan)
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
+        raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, self._flows))
         asked, limits = options or RunOptions(), self._dependencies.limits
         _require_within(asked, limits)
         chosen = _lowered(asked, limits)

@@ -17,7 +17,7 @@ from planwave.executor.reuse.reuse import ParentExecution, Reuse
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
 from planwave.graph.protocols import Catalogue
-from planwave.providers.protocols import CallKey, Recorder
+from planwave.providers.protocols import CONTINUES, NO_ATTEMPT, CallKey, Recorder
 from planwave.providers.recordings import FAILURE, KIND, USAGE_UNREPORTED
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
@@ -26,6 +26,8 @@ from planwave.settings import Limits
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
+_DIVERGED: Final = "/diverged"
+"""The hash in the key of the note that a node has made another call than its parent."""
 _CLAIM: Final = "/usage"
 """What follows the hash of a call in the key of the claim to report its usage."""
 _MAX_ANCESTORS: Final = 8
@@ -164,11 +166,13 @@ class ParentCallRecorder:
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         """Return the recorded reply, or None; a reply of the parent is recorded for the fork too."""
-        found = await self._recorder.recorded(key)
         reuse = self._forks.get(key.execution_id)
+        if key.attempt == NO_ATTEMPT and reuse is not None:
+            return await self._note(key, reuse)
+        found = await self._recorder.recorded(key)
         if found is not None or reuse is None:
             return found
-        before = _call_of_parent(reuse, key)
+        before = await self._call_of_parent(reuse, key)
         lent = None if before is None else await self._recorder.recorded(before)
         if before is None or lent is None:
             return None
@@ -180,13 +184,41 @@ class ParentCallRecorder:
             return lent
         return {**lent, USAGE_UNREPORTED: True}
 
+    async def _note(self, key: CallKey, reuse: Reuse) -> dict[str, Any] | None:
+        """Return a note about all attempts of a node: that of an execution before, else the fork's own.
+
+        ``continues`` is in the note of the attempt that the first one of the fork continues.
+        """
+        for execution_id in (*reuse.execution_ids, key.execution_id):
+            note = await self._recorder.recorded(key._replace(execution_id=execution_id))
+            if note is not None:
+                goes_on = await self._call_of_parent(reuse, key._replace(attempt=1))
+                is_same = goes_on is not None and note == {
+                    "execution_id": goes_on.execution_id, "attempt": goes_on.attempt
+                }  # fmt: skip
+                return {**note, CONTINUES: True} if is_same else note
+        return None
+
     async def has_other(self, key: CallKey) -> bool:
         """Return whether the fork, or what it continues, has another request under this number."""
         if await self._recorder.has_other(key):
             return True
         reuse = self._forks.get(key.execution_id)
-        before = None if reuse is None else _call_of_parent(reuse, key)
-        return before is not None and await self._recorder.has_other(before)
+        before = None if reuse is None else await self._call_of_parent(reuse, key)
+        if before is None or not await self._recorder.has_other(before):
+            return False
+        await self._recorder.record(_divergence(key), {"ordinal": key.ordinal})
+        return True
+
+    async def _call_of_parent(self, reuse: Reuse, key: CallKey) -> CallKey | None:
+        """Return the key under which the parent may have recorded a call, if it may be lent.
+
+        Nothing is lent any more after the first other request, nor to a process that goes on later.
+        """
+        attempt = reuse.continued_attempt(key.path, key.attempt)
+        if attempt is None or await self._recorder.recorded(_divergence(key)) is not None:
+            return None
+        return key._replace(execution_id=reuse.execution_id, attempt=attempt)
 
     async def _claim_usage(self, call: CallKey, execution_id: str) -> bool:
         """Return whether this fork is to report the usage of a call: the first that asks is.
@@ -205,9 +237,6 @@ class ParentCallRecorder:
             execution.count_stored(size_of(reply))
 
 
-def _call_of_parent(reuse: Reuse, key: CallKey) -> CallKey | None:
-    """Return the key under which the parent of a fork may have recorded a call, if it may be lent."""
-    attempt = reuse.continued_attempt(key.path, key.attempt)
-    if attempt is None:
-        return None
-    return key._replace(execution_id=reuse.execution_id, attempt=attempt)
+def _divergence(key: CallKey) -> CallKey:
+    """Return the key of the note that a node of a fork has made another call than its parent."""
+    return key._replace(attempt=NO_ATTEMPT, ordinal=0, request_hash=_DIVERGED)

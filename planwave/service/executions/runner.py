@@ -234,6 +234,10 @@ class ExecutionRunner:
             self.dequeue(live.execution_id)
             live.mark_finished()
 
+    async def wait_idle(self) -> None:
+        """Wait until no execution runs or is queued."""
+        await self._idle.wait()
+
     async def drain(self, timeout_s: float) -> None:
         """Let running nodes finish for so many seconds; then leave everything as it is stored.
 

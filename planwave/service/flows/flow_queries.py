@@ -16,7 +16,7 @@ from planwave.storage.records import PageCursor
 if TYPE_CHECKING:
     from planwave.storage.records import FlowRecord, FlowVersion, Store
 
-_LIST_HINT: Final = "list the flows"
+LIST_HINT: Final = "list the flows"
 
 
 class FlowRef(NamedTuple):
@@ -113,7 +113,7 @@ class FlowQueries:
         """
         record = await self._store.flows.get(flow_id)
         if record is None:
-            raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=_LIST_HINT)
+            raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=LIST_HINT)
         return record
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planwave.errors import GraphInvalid, InputError, LimitExceeded, PreconditionFailed
+from planwave.errors import GraphInvalid, InputError, LimitExceeded, NotFound, PreconditionFailed
 from planwave.graph.checking.checker import check
 from planwave.graph.editing.editor import PlanContent, apply_operations
 from planwave.graph.editing.forms import check_operations
@@ -17,6 +17,7 @@ from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import Flow, FlowQueries
+from planwave.service.flows.named_flows import flow_named, unknown_flow
 from planwave.service.plans.documents import load_plan, raise_for_graph, raise_for_run
 from planwave.service.plans.planner_service import PlannerService
 from planwave.storage.records import FlowRecord
@@ -273,7 +274,10 @@ class FlowResolver:
             GraphInvalid: It cannot run here (any more).
             UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
         """
-        record = await self._queries.flow_record(flow_id)
+        try:
+            record = await self._queries.flow_record(flow_id)
+        except NotFound as error:
+            raise await unknown_flow(self._queries, flow_id) from error
         key = flow_id, version or record.version
         graph = self._ready.get(key)
         if graph is None:
@@ -284,6 +288,14 @@ class FlowResolver:
                 self._ready.popitem(last=False)
         self._ready.move_to_end(key)
         return graph
+
+    async def find(self, name: str) -> str:
+        """Return the id of the one flow of a name.
+
+        Raises:
+            NotFound, InputError: There is none, or there are several.
+        """
+        return (await flow_named(self._queries, name)).flow_id
 
     def _read_and_check(self, flow: Flow) -> Graph:
         try:

@@ -11,7 +11,7 @@ from planwave.errors import ExecutionFailed
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.node_state import OpenRequest
 from planwave.events.usage import UsageTotal
-from planwave.graph.model import DataValue, Graph
+from planwave.graph.model import FLOW, DataValue, Graph
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 from planwave.service.library.sources import LoadedRun
@@ -72,7 +72,7 @@ class RunResult:
 
         If the run failed without such a result, the error in one line.
         """
-        read = {edge.source for edge in self._loaded.graph.edges}
+        read = {edge.source for edge in self._loaded.graph.edges if edge.channel == FLOW}
         last = [
             self.outputs[node.id]
             for node in self._loaded.graph.nodes

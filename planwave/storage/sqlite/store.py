@@ -414,9 +414,16 @@ class SqliteStore:
             if some < idempotency.DELETE_BATCH_SIZE:
                 return forgotten
 
-    def publish_address(self, url: str, token: str | None) -> None:
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
+        owner: dict[str, Any] = {"pid": os.getpid()}
+        if url is not None:
+            owner |= {"url": url, "token": token}
+            if not is_service:
+                owner["is_service"] = False
         if self._lock is not None:
-            self._lock.write_owner({"pid": os.getpid(), "url": url, "token": token})
+            self._lock.write_owner(owner)
 
     async def close(self) -> None:
         """Finish what is queued, then let the directory go.

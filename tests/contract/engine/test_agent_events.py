@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import planwave
 from planwave.events import Event
+from planwave.events.logs.typed_log import execution_log_entries
 from planwave.providers.protocols import Delta, ModelReply, ModelRequest, ToolCall, Usage
 from planwave.storage.memory import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls, scripted, tool
@@ -158,6 +160,45 @@ async def test_agent_that_another_one_calls() -> None:
         "a subagent_call_end c1 of None at 0",
         "a usage",
         "a node.completed",
+    ]
+
+
+async def test_log_of_agents_that_other_ones_call() -> None:
+    """The fields of a call of an agent in ``format=log`` are those that AgentFlow has."""
+    agents = [
+        node_document("a", "agent", userPrompt="Go"),
+        {**node_document("m", "agent", userPrompt="{{ input }}"), "name": "Mid"},
+        {**node_document("l", "agent", userPrompt="{{ input }}", maxSteps=1), "name": "Leaf"},
+    ]
+
+    def reply(request: ModelRequest) -> list[Any]:
+        told = any(turn.role == "tool" for turn in request.messages)
+        (name,) = (each.name for each in request.tools)
+        return ["Done."] if told else [calls((name, {"task": f"For {name}."}))]
+
+    services, _ = services_with(reply)
+    store = MemoryStore()
+    graph = agent_graph(*agents, edges=[("m", "a"), ("l", "m")], kit_of=("l",))
+    built = planwave.build(graph, registry=registry_with(Kit([tool("t")])))
+    run = planwave.run(built, store=store, services=services, check=False)
+    await run
+    entries = execution_log_entries(await store.events(run.execution_id))
+    found = [
+        (entry.node_id.count("["), entry.type, json.loads(entry.content))
+        for entry in entries
+        if entry.type.startswith("subagent")
+    ]
+    mid = {"parentNodeId": "a", "subagentNodeId": "m", "subagentName": "Mid", "callId": "c1",
+           "depth": 1}  # fmt: skip
+    leaf = {**mid, "subagentNodeId": "l", "subagentName": "Leaf", "depth": 2, "parentCallId": "c1"}
+    start, end, error = (f"subagent_call_{each}" for each in ("start", "end", "error"))
+    message = found[2][2].pop("message")
+    assert "after 1 replies" in message
+    assert found == [
+        (0, start, {"type": start, **mid, "message": "For delegate_Mid."}),
+        (1, start, {"type": start, **leaf, "message": "For delegate_Leaf."}),
+        (1, error, {"type": error, **leaf}),
+        (0, end, {"type": end, **mid}),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from planwave.graph.reading.documents import read_graph
 from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
 from planwave.providers.protocols import CallKey, CallScope
+from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.service import Service
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_plan
@@ -24,7 +26,7 @@ from tests.support.llm.fake_llm_server import TextReply
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import planner_reply
 from tests.support.llm.planner_replies import reply_node as step
-from tests.support.nodes.nested_graphs import FakeFlowStore, graph_document, node_document
+from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import services_with
 from tests.support.service.dependencies import dependencies
 
@@ -64,7 +66,7 @@ async def opened(
     found, _ = services_with(lambda _: ["reply"], **services)
 
     def node_services(goal: str) -> NodeServices:
-        return found
+        return replace(found, flows=FlowResolver(store, parts.catalogue, parts.limits))
 
     parts = dependencies(
         read_graph(graph)[0], directory=directory, store=store, types=types,
@@ -225,16 +227,17 @@ async def test_a_run_keeps_the_version_of_a_flow_that_was_current_when_it_starte
         )
         for n in (1, 2)
     )  # fmt: skip
-    versions, notes = [first], Notes()
+    notes = Notes()
     graph = graph_document(
         node_document("s", "notes", value="x"),
         node_document("n", "inner", flow={"id": "f"}),
         edges=[("s", "n")],
     )
-    async with opened(tmp_path, graph, notes, flows=FakeFlowStore(f=versions)) as service:
+    async with opened(tmp_path, graph, notes) as service:
+        await service.create_flow("F", graph=first, flow_id="f")
         execution_id = await paused(service)
-    versions.append(second)
-    async with opened(tmp_path, graph, notes, flows=FakeFlowStore(f=versions)) as service:
+        await service.update_flow("f", graph=second)
+    async with opened(tmp_path, graph, notes) as service:
         await decide(service, execution_id, "x", "approve")
         assert await ended(service, execution_id) == "execution.completed"
         assert await outputs_of(service, execution_id, "n") == {"output": "x 1"}
@@ -242,7 +245,8 @@ async def test_a_run_keeps_the_version_of_a_flow_that_was_current_when_it_starte
 
 async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(tmp_path: Path) -> None:
     itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
-    async with opened(tmp_path, itself, flows=FakeFlowStore(f=[itself])) as service:
+    async with opened(tmp_path, itself) as service:
+        await service.create_flow("F", graph=itself, flow_id="f")
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         assert await ended(service, execution_id) == "execution.failed"

@@ -123,6 +123,14 @@ def test_consumers_of_a_linked_node_wait_for_its_flow_sources() -> None:
     assert script("a") == "start u, over 1"
 
 
+def test_a_linked_node_that_its_consumer_feeds_is_executed_after_it() -> None:
+    script = ScheduleScript(parse_graph("u a g", "u>a", "a>g", "g~u"))
+    assert script.start() == "start u"
+    assert script("u") == "start a, over 1"
+    assert script("a") == "start g, over 2"
+    assert script("g") == "over 3, completed"
+
+
 def test_consumers_wait_through_a_chain_of_links() -> None:
     script = ScheduleScript(parse_graph("a inner g u", "a>inner", "inner~g", "g~u"))
     assert script.start() == "start a"

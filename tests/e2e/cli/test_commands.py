@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from planwave.cli import options
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
@@ -261,11 +262,12 @@ def test_invalid_settings_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert "planwave.toml" in done.stderr
 
 
-def test_locked_storage_rejects_runs_and_allows_reads() -> None:
+def test_locked_storage_rejects_runs_and_allows_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
     from planwave.storage.sqlite.store import SqliteStore
 
+    monkeypatch.setattr(options, "LOCK_WAIT_S", 0.1)
     store = SqliteStore.open(Path("storage"))
     try:
         done = invoke("exec", written("g.json", TEXT_GRAPH))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from planwave.bootstrap import open_service
+from planwave.errors import GraphInvalid
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from tests.support.cli.command_process import isolated_directory
@@ -63,13 +64,24 @@ async def test_inner_node_runs_latest_or_named_version(service: Service) -> None
     assert older["node_results"]["run"] == "first tide"
 
 
-async def test_unknown_flow_fails_its_node(service: Service) -> None:
+async def test_unknown_flow_is_found_before_anything_runs(service: Service) -> None:
     nobody = "019a0000-0000-7000-8000-00000000000f"
-    document = await executed(service, running(nobody))
-    assert document["status"] == "failed"
+    with pytest.raises(GraphInvalid, match=nobody) as caught:
+        await executed(service, running(nobody))
+    assert [each.code for each in caught.value.diagnostics] == ["unknown-flow"]
+    assert await service.executions() == []
+
+
+async def test_flow_that_is_deleted_before_its_node_runs_fails_the_node(service: Service) -> None:
+    graph = running((await service.create_flow("Say", graph=saying("x"))).flow_id)
+    record = await service.create_execution(await service.read_plan(graph))
+    (flow,) = await service.flows()
+    await service.delete_flow(flow.flow_id)
+    await service.start(record.execution_id)
+    await service.wait(record.execution_id)
+    document = await service.document(record.execution_id)
     (failed,) = [node for node in document["nodes"] if node["status"] == "failed"]
-    assert (failed["id"], failed["error_detail"]["code"]) == ("run", "not-found")
-    assert nobody in failed["error"]
+    assert (failed["id"], failed["error_detail"]["code"]) == ("run", "unknown-flow")
 
 
 async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pty
-import select
 import signal
-import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,8 @@ from tests.support.cli.in_process_command import (
     invoke_json,
     two_approvals_graph,
 )
-from tests.support.processes.forked_process import ForkedProcess, run_forked
+from tests.support.cli.terminal import typed
+from tests.support.processes.forked_process import run_forked
 from tests.support.server.running_server import RunningServer, running_server
 from tests.support.server.server_process import start_server
 
@@ -262,42 +260,3 @@ class TestThroughAHolder:
             watching.wait()
         assert watching.returncode == 0
         assert "answered   q  Check: reject" in out
-
-
-def typed(args: Sequence[str], script: Sequence[tuple[str, str]]) -> tuple[int, str]:
-    """Call a command at a terminal, typing each line once its prompt has come."""
-    with at_terminal(args) as (process, terminal):
-        seen, whole, lines = "", "", list(script)
-        until = time.monotonic() + 3 * PATIENCE_S
-        while (piece := _read(terminal, until)) is not None:
-            seen, whole = seen + piece, whole + piece
-            if lines and lines[0][0] in seen:
-                os.write(terminal, lines.pop(0)[1].encode())
-                seen = ""
-        assert not lines, whole
-        return process.wait(PATIENCE_S), whole
-
-
-@contextmanager
-def at_terminal(args: Sequence[str]) -> Iterator[tuple[ForkedProcess, int]]:
-    """Start a command whose terminal is the one that is given."""
-    terminal, inside = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    process = start_command(*args, env=environment, terminal=inside)
-    os.close(inside)
-    try:
-        yield process, terminal
-    finally:
-        process.kill()
-        process.wait()
-        os.close(terminal)
-
-
-def _read(terminal: int, until: float) -> str | None:
-    """Read what comes; None at the end."""
-    readable, _, _ = select.select([terminal], [], [], max(until - time.monotonic(), 0))
-    assert readable, "nothing comes any more"
-    try:
-        return os.read(terminal, 65_536).decode(errors="replace") or None
-    except OSError:  # the other side was closed
-        return None

@@ -83,12 +83,12 @@ def test_unresponsive_owner_allows_reads_and_rejects_writes(
             f"`planwave serve` holds it and does not answer at {unanswered}: "
             "read its log, or stop it",
         )
-        lock.write_owner({"pid": os.getpid()})
+        lock.write_owner(
+            {"pid": os.getpid(), "url": unanswered, "token": None, "is_service": False}
+        )
         assert invoke("exec", "graph.json").output == (
             f"✗ 'storage' is locked by pid {os.getpid()}: one process writes at a time\n"
-            "  → if it asks a question, answer it there, or leave it there with Ctrl-D and answer it "
-            "here; else wait until it ends, or stop it; with planwave serve, many commands can run at "
-            "a time\n"
+            f"  → that command does not answer at {unanswered}: wait until it ends, or stop it\n"
         )
     finally:
         lock.release()

@@ -21,7 +21,7 @@ NOT_ERRORS = {"explain.py", "examples.py"}
 """Modules whose codes are those of reasons: why a node ran or did not."""
 MADE = {
     "*-in-use": {"flow-in-use", "plan-in-use"},
-    "ambiguous-*": {"ambiguous-flow", "ambiguous-version"},
+    "ambiguous-*": {"ambiguous-version"},
 }
 """Codes that are made of the item's name."""
 

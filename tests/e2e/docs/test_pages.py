@@ -28,6 +28,8 @@ RUN_WHOLE = {
 RUN = {
     "README.md": {
         '$ planwave run "Compare three ways to store time series data and recommend one"',
+        "$ planwave exec examples/flows/triage_with_approval.json",
+        "$ planwave show last                     # what it asks, and the command that answers",
         "$ planwave serve",
         "import planwave",
         'def ask(goal, url="http://127.0.0.1:8000", token=None):',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from typer.main import get_command
 import planwave
 from planwave.cli.app import app
 from tests.support.cli.doc_page import PageReader, commands
+from tests.support.cli.terminal import at_terminal
 from tests.support.llm.fake_llm_server import ReplyStep, ToolCallReply, tool_results_of
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 from tests.support.paths import ROOT
@@ -93,9 +95,27 @@ def test_shown_run_is_a_real_run(reader: PageReader) -> None:
 
 def test_commands_work_in_their_order(reader: PageReader) -> None:
     (session,) = (block for block in blocks("console") if "planwave flow save" in block)
-    output = [reader.run(command.line) for command in commands(session)]
-    assert "Your money is on its way." in output[-3], "the fork"
+    *first, diff, last = commands(session)
+    output = [reader.run(command.line) for command in first]
+    assert "Your money is on its way." in output[-2], "the fork"
+    original = json.loads(reader.run("planwave ls --json"))["executions"][1]["execution_id"]
+    reader.ids["$ID"] = original[-6:]
+    assert "Your money is on its way." in reader.run(diff.line)
+    reader.run(last.line)
     assert "Your money is on its way." in reader.run("planwave answer last --decision send")
+
+
+def test_question_is_answered_in_another_terminal(reader: PageReader) -> None:
+    shown = blocks("console")
+    at = next(number for number, block in enumerate(shown) if "what it asks" in block)
+    ((first,), second) = (list(commands(block)) for block in shown[at - 1 : at + 1])
+    with at_terminal(shlex.split(first.line)[1:]) as terminal:
+        terminal.read_until("Decision: ")
+        show, answer = (reader.run(command.line) for command in second)
+        code, seen = terminal.end()
+    assert "planwave answer" in show
+    assert "Answered" in answer
+    assert (code, "the question was answered elsewhere" in seen) == (0, True)
 
 
 def test_service_answers_the_calls(reader: PageReader) -> None:
@@ -111,8 +131,8 @@ def test_service_answers_the_calls(reader: PageReader) -> None:
 
 def test_python_blocks_run_and_print_their_output(tmp_path: Path) -> None:
     shown = blocks("python")
-    promised = re.findall(r"^print\(.*\)  # (.*)$", "\n".join(shown), re.MULTILINE)
-    assert len(promised) == 4
+    promised = re.findall(r"^ *print\(.*\)  # (.*)$", "\n".join(shown), re.MULTILINE)
+    assert len(promised) == 6
     done = run_forked("-W", "error", "-c", "\n".join(shown), cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == promised

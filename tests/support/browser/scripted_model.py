@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.llm.fake_llm_server import ReplyStep, TextReply, prompt_of, schema_of
@@ -45,6 +45,7 @@ class ScriptedModel:
         plans: The replies to goals, in order: text, or a step with gates, cuts or errors. The last
             one is repeated.
         replies: The replies to steps of a plan, by a text of their prompt.
+        agents: The replies to agents, one for each turn of theirs, by a text of their prompt.
         prompts: The prompts of all steps that were asked, in order.
     """
 
@@ -56,6 +57,7 @@ class ScriptedModel:
         """Forget what a test has scripted, and let its calls go on."""
         self.plans: list[str | ReplyStep] = [DEFAULT_PLAN]
         self.replies: Mapping[str, str | ReplyStep] = {}
+        self.agents: Mapping[str, Sequence[str | ReplyStep]] = {}
         self.prompts.clear()
 
     def reply_to(self, body: dict[str, Any]) -> str | ReplyStep:
@@ -64,5 +66,8 @@ class ScriptedModel:
             return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
         prompt = prompt_of(body)
         self.prompts.append(prompt)
+        for text, replies in self.agents.items():
+            if text in prompt:
+                return replies[sum(each["role"] == "assistant" for each in body["messages"])]
         found = (reply for text, reply in self.replies.items() if text in prompt)
         return next(found, TextReply("Done.", chunks=3))

@@ -46,6 +46,7 @@ class WebService:
             "OPENAI_API_KEY": "sk-test",
             "OPENAI_BASE_URL": llm_url,
             "PLANWAVE_ALLOWED_HOSTS": proxy.host,
+            "PLANWAVE_NODE_MODULES": "tests.support.browser.shop_tools",
             "PLANWAVE_MODEL_DIR": str(directory / "models"),
             "PLANWAVE_LIMIT_REQUESTS_PER_S": "10000",
             "PLANWAVE_LIMIT_REQUESTS_BURST": "100000",

@@ -50,4 +50,5 @@ def fake_factories(
         providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
         serve=serve or _listen,
         mcp_servers=lambda settings: McpServers(settings.mcp, settings.limits),
+        command_server=lambda settings, is_wanted: None,
     )

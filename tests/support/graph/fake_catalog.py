@@ -52,6 +52,14 @@ NODE_TYPES = {
             materializes=True,
         ),
         NodeTypeInfo(
+            "guild",
+            "is run by its users",
+            (MULTIPLE_INPUT,),
+            (ANY_OUTPUT, Port("gear", channel=LINK)),
+            materializes=True,
+            materializes_unresolved=True,
+        ),
+        NodeTypeInfo(
             "catcher", "has its own error output", (MULTIPLE_INPUT,), (ANY_OUTPUT, Port("error"))
         ),
     )

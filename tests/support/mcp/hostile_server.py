@@ -4,6 +4,8 @@
 outlives it. ``babble``: writes other lines between its messages. ``endless``: writes a line without end
 when a tool is called. ``chatty``: floods with notifications when a tool is called, and never answers.
 ``exit``: writes on standard error, and exits. ``untyped``: lists a tool without a type of arguments.
+``greets``: answers to the start with something else. ``ancient``: speaks a version that nobody knows.
+``halves``: gives half of a character in its result.
 """
 
 from __future__ import annotations
@@ -34,14 +36,17 @@ def write(message: dict[str, Any]) -> None:
 def result_of(message: dict[str, Any]) -> dict[str, Any] | None:
     match message["method"]:
         case "initialize":
-            version = message["params"]["protocolVersion"]
+            if MODE == "greets":
+                return {"hello": "there"}
+            version = "1999-01-01" if MODE == "ancient" else message["params"]["protocolVersion"]
             info = {"name": MODE, "version": "1"}
             return {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
         case "tools/list":
             return {"tools": [TOOL | ({"inputSchema": {}} if MODE == "untyped" else {})]}
         case "tools/call":
             misbehave()
-            return {"content": [{"type": "text", "text": "done"}]}
+            text = "half \ud83d of it" if MODE == "halves" else "done"
+            return {"content": [{"type": "text", "text": text}]}
     return None
 
 

@@ -138,6 +138,10 @@ class FakeFlowStore:
         chosen = versions[-1] if version is None else versions[int(version)]
         return read_graph(chosen)[0]
 
+    async def find(self, name: str) -> str:
+        """Return the id of a flow, which is its name in small letters."""
+        return name.lower()
+
 
 async def run_with_answers(
     graph: Mapping[str, Any], decide: Callable[[Any], Json], *types: Any, **options: Any

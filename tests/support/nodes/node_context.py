@@ -35,7 +35,7 @@ class FakeRuntime:
     links: Mapping[tuple[str, str], list[Any]] = field(default_factory=dict)
 
     def get_node(self, node_id: str) -> Node:
-        return self.graph.by_id[node_id]
+        return self.graph.by_id.get(node_id) or Node(node_id, "other", node_id)
 
     def incoming_edges(
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None

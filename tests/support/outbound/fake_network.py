@@ -56,11 +56,14 @@ class FakeNetwork(httpcore2.AsyncNetworkBackend):
         self.requests: list[bytes] = []
         self.bytes_read = 0
 
-    def client(self, *allowed: str, **limits: Any) -> OutboundClient:
+    def client(
+        self, *allowed: str, hosts: Iterable[str] | None = None, **limits: Any
+    ) -> OutboundClient:
         """Return a client on this network."""
         return OutboundClient(
             allowed,
             OutboundLimits(**limits),
+            hosts=hosts,
             resolver=self.resolve,
             connector=self,
             tls=ssl.create_default_context(),

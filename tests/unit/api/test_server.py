@@ -165,9 +165,11 @@ async def served(settings: Settings, told: Any) -> int:
 
 
 class Announcing(MemoryStore):
-    announced: tuple[str, str | None] | None = None
+    announced: tuple[str | None, str | None] | None = None
 
-    def publish_address(self, url: str, token: str | None) -> None:
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
         Announcing.announced = (url, token)
 
 

@@ -88,6 +88,12 @@ def test_retries_end_after_eight_attempts_without_progress() -> None:
         retry_policy.next_delay(progressed=False)
 
 
+def test_number_of_attempts_can_be_chosen() -> None:
+    with pytest.raises(ShuttingDown):
+        RetryPolicy(1).next_delay(False, ShuttingDown())
+    assert RetryPolicy(1).next_delay(True, ShuttingDown()) == 0.0
+
+
 def test_progress_resets_the_retries() -> None:
     retry_policy, gone = RetryPolicy(), ShuttingDown()
     for _ in range(50):

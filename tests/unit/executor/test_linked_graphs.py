@@ -99,6 +99,28 @@ async def test_prerequisites_of_linked_nodes_are_there_with_their_values() -> No
 
 
 @virtual_time
+async def test_what_the_caller_gives_takes_the_place_of_flow_edges() -> None:
+    graph = parse_graph("a m lead", "a>m", "a>m.x", "m~lead.t")
+    harness = ExecutionHarness(graph, {"m": shows, "lead": runs("m", "k", input=1)})
+    assert await harness.run() == "completed", harness.execution.error
+    ((found, _),) = (each["output"] for each in result_of(harness))
+    assert found == {"x": ["a", "a"], "input": ["lead", 1]}
+
+
+@virtual_time
+async def test_a_stage_after_its_caller_runs_for_it_with_what_it_is_given() -> None:
+    graph = parse_graph("a lead m", "a>lead", "lead>m", "a>m.x", "m~lead.t")
+    harness = ExecutionHarness(graph, {"m": shows, "lead": runs("m", "k", input=1)})
+    assert await harness.run() == "completed", harness.execution.error
+    (of_run,) = result_of(harness)
+    assert of_run["output"] == [{"input": ["lead", 1], "x": ["a", "a"]}, []]
+    assert result_of(harness, "m")[0] == {"input": ["lead", result_of(harness)], "x": ["a", "a"]}
+    assert harness.event_names("node.started") == [
+        f"node.started {path}" for path in ("a", "lead", "lead[k]/m", "m")
+    ]
+
+
+@virtual_time
 async def test_expressions_of_the_node_see_its_input_and_the_nodes_before_it() -> None:
     texts = {
         "plain": '{{ nodes["a"].output }} {{ input }}',

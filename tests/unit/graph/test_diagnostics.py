@@ -46,7 +46,7 @@ def test_findings_are_sorted_by_pointer_and_the_sort_is_stable() -> None:
 WHILE_RUNNING = {
     "approval-timeout", "bad-record", "broken-node-module", "empty-prompt", "foreign-node", "http-status",
     "interrupted",
-    "invalid-arguments", "invalid-output", "invalid-response", "invalid-result", "max-steps",
+    "invalid-arguments", "invalid-output", "invalid-response", "invalid-result", "invalid-tool", "max-steps",
     "nested-run-failed", "no-flows", "no-models", "no-outbound", "no-planner",
     "no-mcp", "no-value", "not-a-boolean", "not-a-list", "not-running",
     "provider-error", "rejected", "reserved-event", "result-not-json", "secret-refused",

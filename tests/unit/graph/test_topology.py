@@ -32,6 +32,29 @@ def test_consumers_of_a_linked_node_are_ordered_after_its_flow_sources() -> None
     assert topology.successors(topology.index["inner"]) == [topology.index["gear"]]
 
 
+def test_a_node_that_its_consumers_feed_is_executed_after_them() -> None:
+    fed = {
+        ("u>g", "g~u"): {"u": 0, "g": 1},
+        ("u>a", "a>g", "g~u"): {"u": 0, "a": 1, "g": 2},
+        ("u>g", "g~h", "h~u"): {"u": 0, "g": 1, "h": 0},
+        ("u>g", "x>g", "g~u"): {"u": 0, "x": 0, "g": 1},
+        ("u>g", "g~u", "g~x"): {"u": 0, "g": 1, "x": 0},
+        ("u>x", "x>g", "h>g", "g~h", "h~u"): {"u": 0, "x": 1, "g": 2, "h": 0},
+    }
+    for edges, depth in fed.items():
+        topology = Topology(parse_graph(" ".join(depth), *edges))
+        assert depths(topology) == depth
+        assert topology.stages_after_consumers() == {"g"}
+
+
+def test_a_node_that_only_materializes_is_not_executed_after_its_consumer() -> None:
+    graph = parse_graph("u g", "u>g", "g~u")
+    assert materialized_ids(graph, {"g"}) == {"g"}
+    assert Topology(graph, {"g"}).order == []
+    others = Topology(parse_graph("a u g", "a>g", "g~u"))
+    assert others.stages_after_consumers() == set()
+
+
 def test_a_link_without_flow_sources_orders_nothing() -> None:
     topology = Topology(parse_graph("u g", "g~u"))
     assert topology.sources == [-1]

@@ -43,6 +43,24 @@ async def test_other_output_between_messages_is_put_up_with(marks: Marks) -> Non
     assert await call(marks, "babble") == "done"
 
 
+async def test_half_of_a_character_in_a_result_is_a_question_mark(marks: Marks) -> None:
+    assert await call(marks, "halves") == "half ? of it"
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("greets", "its answer does not follow the protocol: capabilities is required"),
+        ("ancient", "Unsupported protocol version from the server: 1999-01-01"),
+    ],
+)
+async def test_a_start_that_breaks_the_protocol_says_how(
+    marks: Marks, mode: str, reason: str
+) -> None:
+    assert reason in (await start_failure(hostile_program(marks, mode))).message
+    await marks.all_gone()
+
+
 async def test_a_message_without_end_ends_the_connection(marks: Marks) -> None:
     with pytest.raises(McpError, match="a message of more than 4194304 bytes") as caught:
         await call(marks, "endless")

@@ -408,6 +408,18 @@ async def test_providers_get_the_url_of_an_image_where_the_operator_wants_it() -
     assert events[0].data["messages"] == SHOWN
 
 
+async def test_providers_get_no_url_of_a_host_that_the_operator_does_not_list() -> None:
+    client = FakeNetwork().client(hosts=["elsewhere.example"])
+    services, models = services_with(
+        lambda _: ["fine"], providers_fetch_images=True, outbound=client
+    )
+    context = context_for(planwave_node(Llm), services=services)
+    data = {"messages": [user_message("Look", [PIXEL, CAT]).as_json()]}
+    with pytest.raises(NodeError) as caught:
+        await result_and_events(Llm().execute(data, Inputs(), context))
+    assert (caught.value.code, models.requests) == ("url-refused", [])
+
+
 async def test_an_image_is_fetched_once_for_all_replies_of_an_agent_and_after_a_crash() -> None:
     net, store = cat_server(), MemoryStore()
     services, models = services_with(

@@ -12,7 +12,6 @@ import pytest
 
 from planwave.errors import LimitExceeded, OutboundError
 from planwave.outbound.client import OutboundClient, OutboundLimits
-from tests.support.graph.bad_inputs import bad_inputs
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, redirect, response
 from tests.support.outbound.loopback_server import loopback_server
 
@@ -70,31 +69,6 @@ async def test_a_refused_url_opens_no_connection(url: str) -> None:
     error = await refused(network, url)
     assert error.code in ("address-refused", "url-refused")
     assert not error.retryable
-    assert network.connections == []
-
-
-def address_lines() -> list[Any]:
-    """Return the URLs of the shared collection that no single request may connect to."""
-    lines = [
-        line
-        for line in bad_inputs()
-        if line["area"] == "ssrf-address"
-        or (line["area"] == "ssrf-url" and "public.test" not in line["input"])
-    ]
-    own = {"URL-225", "URL-261"}  # rebinding, below; templates, which no URL of a request holds
-    return [
-        pytest.param(line["input"].partition(" (A=")[0], id=line["id"])
-        for line in lines
-        if line["id"] not in own
-    ]
-
-
-@pytest.mark.skipif(not bad_inputs(), reason="no ../shared/bad_inputs.jsonl")
-@pytest.mark.parametrize("url", address_lines())
-async def test_urls_of_the_shared_collection_open_no_connection(url: str) -> None:
-    network = FakeNetwork(NAMES)
-    error = await refused(network, url)
-    assert error.code in ("address-refused", "url-refused")
     assert network.connections == []
 
 
@@ -213,7 +187,25 @@ async def test_requests_share_no_cookies() -> None:
     assert not any(b"ookie" in each for each in network.requests)
 
 
+async def test_a_redirect_to_a_host_that_the_operator_does_not_list_is_refused() -> None:
+    network = FakeNetwork(PUBLIC_NAMES, redirect("https://other.test/"))
+    with pytest.raises(OutboundError, match=r"'other\.test' is not among"):
+        await network.client(hosts=["public.test"]).request("GET", "https://public.test/")
+    assert (network.resolved, len(network.connections)) == (["public.test"], 1)
+
+
 # -- size and time
+
+
+@pytest.mark.timeout(10)
+async def test_a_response_of_many_headers_keeps_nothing_busy() -> None:
+    lines = "".join(f"x{number}: {number}\r\n" for number in range(20_000))
+    head = f"HTTP/1.1 200 OK\r\nA: 1\r\na: 2\r\n{lines}content-length: 0\r\n\r\n"
+    network = FakeNetwork(PUBLIC_NAMES, head.encode())
+    found = await network.client().request("GET", "http://public.test/")
+    assert (len(found.headers), found.headers["a"], found.headers["x19999"]) == (
+        20_002, "1, 2", "19999",
+    )  # fmt: skip
 
 
 def chunked(piece: bytes, count: int) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from planwave.errors import OutboundError
 from planwave.outbound.urls import (
     AllowedServices,
     check_headers,
-    check_port,
+    check_service,
     parse_url,
 )
 
@@ -92,7 +92,7 @@ def test_a_message_shows_no_credentials_and_no_query() -> None:
 @pytest.mark.parametrize("port", ["6379", "0", "8080", "22"])
 def test_another_port_is_refused_and_the_hint_names_the_service(port: str) -> None:
     with pytest.raises(OutboundError, match=f"port {port} is neither 80 nor 443") as refused:
-        check_port(httpx2.URL(f"http://example.com:{port}/"), AllowedServices())
+        check_service(httpx2.URL(f"http://example.com:{port}/"), AllowedServices())
     assert refused.value.hint is not None
     assert f"'example.com:{port}' to the setting allowed_outbound" in refused.value.hint
 
@@ -109,7 +109,28 @@ def test_an_allowed_service_is_a_host_with_its_ports() -> None:
     ]  # fmt: skip
     assert [each for each in there if each not in allowed] == []
     assert [each for each in absent if each in allowed] == []
-    check_port(httpx2.URL("http://db.internal:9200/"), allowed)
+    check_service(httpx2.URL("http://db.internal:9200/"), allowed)
+
+
+def test_only_listed_hosts_and_allowed_services_may_be_requested() -> None:
+    allowed = AllowedServices(["wiki.internal:8080"], ["Example.com.", "*.shop.test", "[::0001]"])
+    for url in (
+        "https://example.com/", "http://EXAMPLE.com./", "https://a.shop.test/", "http://[::1]/",
+        "https://b.a.shop.test/", "http://wiki.internal:8080/",
+    ):  # fmt: skip
+        check_service(httpx2.URL(url), allowed)
+    for url, host in (
+        ("https://www.example.com/", "www.example.com"), ("https://shop.test/", "shop.test"),
+        ("https://evilshop.test/", "evilshop.test"), ("http://wiki.internal/", "wiki.internal"),
+        ("https://example.com.evil.test/", "example.com.evil.test"), ("http://10.0.0.1/", "10.0.0.1"),
+    ):  # fmt: skip
+        with pytest.raises(OutboundError, match=f"the host '{host}' is not among") as refused:
+            check_service(httpx2.URL(url), allowed)
+        assert refused.value.hint == f"the operator can add '{host}' to the setting outbound_hosts"
+    with pytest.raises(OutboundError, match="port 8080 is neither"):
+        check_service(httpx2.URL("https://example.com:8080/"), allowed)
+    with pytest.raises(OutboundError, match="is not among"):
+        check_service(httpx2.URL("https://example.com/"), AllowedServices(hosts=[]))
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,34 @@ def test_owner_publishes_its_address(tmp_path: Path) -> None:
     assert read_owner(tmp_path) is None
 
 
+def test_lock_file_is_never_without_an_owner_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, write, seen = DirectoryLock(tmp_path), os.pwrite, list[object]()
+    longer = {"pid": 1, "url": "http://127.0.0.1:1", "token": "t"}
+
+    def pwrite(descriptor: int, content: bytes, offset: int) -> int:
+        seen.append(read_owner(tmp_path))
+        written = write(descriptor, content, offset)
+        seen.append(read_owner(tmp_path))
+        return written
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    lock.write_owner(longer)
+    lock.write_owner({"pid": 1})
+    assert seen == [{"pid": os.getpid()}, longer, longer, {"pid": 1}]
+    monkeypatch.undo()
+    lock.release()
+
+
+def test_lock_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).touch(0o644)
+    lock = DirectoryLock(tmp_path)
+    lock.write_owner({"pid": 1, "url": "http://127.0.0.1:1", "token": "hush"})
+    assert (tmp_path / LOCK_NAME).stat().st_mode & 0o777 == 0o600
+    lock.release()
+
+
 def test_unwritable_lock_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")

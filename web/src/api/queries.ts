@@ -268,6 +268,24 @@ export function useNodeTypes() {
   });
 }
 
+/** The tools that the operator made available. */
+export function useTools() {
+  return useQuery({
+    queryKey: queryKeys.tools,
+    queryFn: ({ signal }) => call("listTools", { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** The MCP servers that the operator has set up. */
+export function useMcpServers() {
+  return useQuery({
+    queryKey: queryKeys.mcpServers,
+    queryFn: ({ signal }) => call("listMcpServers", { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 export function useLimits() {
   return useQuery({
     queryKey: queryKeys.limits,

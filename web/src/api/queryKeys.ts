@@ -41,5 +41,7 @@ export const queryKeys = {
 
   providers: ["providers"] as const,
   nodeTypes: ["node-types"] as const,
+  tools: ["tools"] as const,
+  mcpServers: ["mcp-servers"] as const,
   limits: ["limits"] as const,
 };

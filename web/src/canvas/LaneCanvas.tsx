@@ -34,12 +34,20 @@ import {
   layoutLanes,
   linkPath,
   type Point,
+  sideLinkPath,
 } from "./layout";
 import { type EdgeStatus, WaveEdge } from "./WaveEdge";
 import { FIT, ZoomTools } from "./ZoomTools";
 
 export type CanvasStep = { id: string; wave: number | null; height: number };
-export type CanvasEdge = { id: string; source: string; target: string; isLink: boolean };
+export type CanvasEdge = {
+  id: string;
+  source: string;
+  target: string;
+  isLink: boolean;
+  /** Of a link, that of its socket. */
+  colour?: string | undefined;
+};
 
 /** How much a card shows: a box in a view from far away, words, or its buttons too. */
 export type CardDetail = "box" | "words" | "full";
@@ -179,12 +187,12 @@ function toNodes(steps: readonly CanvasStep[], layout: Layout): Node[] {
 const PORT_Y = 41;
 
 function toLines(edges: readonly CanvasEdge[]): Edge[] {
-  return edges.map(({ id, source, target, isLink }) => ({
+  return edges.map(({ id, source, target, isLink, colour }) => ({
     id,
     source,
     target,
     type: "wave",
-    data: { isLink },
+    data: { isLink, colour },
   }));
 }
 
@@ -222,16 +230,40 @@ function FlowEdge({ id, target, data, sourceX, sourceY, targetX, targetY }: Edge
   const height = useStore((state) => state.nodeLookup.get(target)?.height ?? 0);
   const hasEnds = useStore((state) => state.transform[2] >= FAR);
   if (data?.isLink === true) {
-    // From the top of what is linked to the bottom of what uses it.
-    const half = LANE_SIZES.cardWidth / 2;
-    const from = { x: sourceX - half, y: sourceY - PORT_Y };
-    const to = { x: targetX + half, y: targetY - PORT_Y + height };
-    return <WaveEdge path={linkPath(from, to)} {...{ from, to, status, hasEnds }} isLink />;
+    const colour = typeof data.colour === "string" ? data.colour : undefined;
+    const { path, from, to } = linkOf({ sourceX, sourceY, targetX, targetY, height });
+    return <WaveEdge isLink {...{ path, from, to, status, hasEnds, colour }} />;
   }
   const from = { x: sourceX, y: sourceY };
   const to = { x: targetX, y: targetY };
   return <WaveEdge path={edgePath(from, to)} {...{ from, to, status, hasEnds }} isLink={false} />;
 }
+
+type LinkEnds = Pick<EdgeProps, "sourceX" | "sourceY" | "targetX" | "targetY"> & {
+  /** Of the card that uses the link. */
+  height: number;
+};
+
+/** A link from the top of a card to the bottom of the one that uses it; past other cards, at their left. */
+function linkOf({ sourceX, sourceY, targetX, targetY, height }: LinkEnds) {
+  const { cardWidth, gap } = LANE_SIZES;
+  const bottom = targetY - PORT_Y + height;
+  const top = sourceY - PORT_Y;
+  const left = sourceX - cardWidth;
+  if (left === targetX && top - bottom > gap) {
+    const [from, to] = [
+      { x: left, y: sourceY },
+      { x: targetX, y: bottom - LINK_ABOVE_BOTTOM },
+    ];
+    return { path: sideLinkPath(from, to), from, to };
+  }
+  const from = { x: sourceX - cardWidth / 2, y: top };
+  const to = { x: targetX + cardWidth / 2, y: bottom };
+  return { path: linkPath(from, to), from, to };
+}
+
+/** Where links meet the left side of a card: below its input. */
+const LINK_ABOVE_BOTTOM = 14;
 
 /** Opens the view, and keeps the lane at work in it. */
 function useFollowing(layout: Layout, { activeWave, isFollowing, steps }: LaneCanvasProps) {

@@ -1,3 +1,4 @@
+import type { CSSProperties } from "react";
 import type { Point } from "./layout";
 import styles from "./WaveEdge.module.css";
 
@@ -23,16 +24,24 @@ type WaveEdgeProps = {
   to: Point;
   status: EdgeStatus;
   isLink: boolean;
+  /** Of a link, that of its socket. */
+  colour?: string | undefined;
   /** Whether the ends are marked; the sockets of an editor are marks enough. */
   hasEnds?: boolean;
 };
 
 /** An edge between two cards: line, ends, and a sign where nothing will come. */
-export function WaveEdge({ path, from, to, status, isLink, hasEnds = true }: WaveEdgeProps) {
+export function WaveEdge(props: WaveEdgeProps) {
+  const { path, from, to, status, isLink, colour, hasEnds = true } = props;
   const sign = SIGNS[status];
   const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
   return (
-    <g className={styles.edge} data-status={status} data-link={isLink}>
+    <g
+      className={styles.edge}
+      data-status={status}
+      data-link={isLink}
+      style={colour ? ({ "--socket-link": colour } as CSSProperties) : undefined}
+    >
       <path d={path} className={styles.line} />
       {hasEnds && (
         <>

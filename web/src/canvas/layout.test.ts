@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isInView, layoutLanes } from "./layout";
+import { aroundPath, isInView, layoutLanes } from "./layout";
 
 const SIZES = { laneWidth: 344, cardWidth: 256, gap: 12 };
 const card = (id: string, wave: number | null) => ({ id, wave, height: 82 });
@@ -65,4 +65,12 @@ test.each([
   expect(isInView(box, { x: 0, y: 0, zoom: 1 }, { top: 52, width: 1000, height: 600 })).toBe(
     isSeen,
   );
+});
+
+test("a link goes around the cards between its ends", () => {
+  const path = aroundPath({ x: 104, y: 300 }, { x: 150, y: 90 }, -18);
+  const xs = [...path.matchAll(/[MHQ](-?[\d.]+)/g)].map(([, x]) => Number(x));
+  expect(Math.min(...xs)).toBe(-18);
+  expect(path.startsWith("M104 300")).toBe(true);
+  expect(path.endsWith("150 90")).toBe(true);
 });

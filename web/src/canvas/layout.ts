@@ -104,6 +104,28 @@ export function linkPath(from: Point, to: Point): string {
   return `M${from.x} ${from.y}C${from.x} ${from.y - reach} ${to.x} ${to.y + reach} ${to.x} ${to.y}`;
 }
 
+/** Returns the SVG path of a link between two cards of a column, around what stands between them: from
+ * the left side of one to that of the other. */
+export function sideLinkPath(from: Point, to: Point): string {
+  const reach = 30;
+  return `M${from.x} ${from.y}C${from.x - reach} ${from.y} ${to.x - reach} ${to.y} ${to.x} ${to.y}`;
+}
+
+/** Returns the SVG path of a link up to the bottom of another card of its column, around the cards
+ * between them: along `left`. */
+export function aroundPath(from: Point, to: Point, left: number): string {
+  const [low, high] = [from.y - BEND, to.y + BEND];
+  const inward = left + BEND;
+  return [
+    `M${from.x} ${from.y}Q${from.x} ${low} ${from.x - BEND} ${low}`,
+    `H${inward}Q${left} ${low} ${left} ${low - BEND}`,
+    `V${high + BEND}Q${left} ${high} ${inward} ${high}`,
+    `H${to.x - BEND}Q${to.x} ${high} ${to.x} ${to.y}`,
+  ].join("");
+}
+
+const BEND = 12;
+
 type Box = Point & { width: number; height: number };
 /** What is seen of a canvas, in px; `top` is covered by headers. */
 type Frame = { top: number; width: number; height: number };

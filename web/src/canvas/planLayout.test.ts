@@ -19,6 +19,11 @@ test("steps stand in the lane of their wave, linked ones in that of their consum
   expect(lanesOf(["model", "a", "b"], edges)).toEqual([["a"], ["b", "model"]]);
 });
 
+test("a linked step that its consumer feeds is a step after it", () => {
+  const edges = [edge("lead", "writer"), edge("writer", "lead", "link")];
+  expect(lanesOf(["writer", "lead"], edges)).toEqual([["lead"], ["writer"]]);
+});
+
 test("steps of a cycle are drawn after all that can run", () => {
   expect(lanesOf(["a", "b", "c"], [edge("a", "b"), edge("b", "c"), edge("c", "b")])).toEqual([
     ["a"],

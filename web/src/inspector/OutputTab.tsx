@@ -9,6 +9,7 @@ import { copyText } from "@/ui/copyText";
 import { formatAmount } from "@/ui/format";
 import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
+import { CallList, LinkedCalls } from "./CallList";
 import { Loaded } from "./Loaded";
 import type { PartProps } from "./part";
 import styles from "./parts.module.css";
@@ -16,8 +17,22 @@ import { Text } from "./Text";
 
 type OutputTabProps = PartProps & { onSelect: (path: string) => void };
 
-/** What a step gave, also while it is still being written. */
-export function OutputTab({ executionId, node, onSelect }: OutputTabProps) {
+/** The calls that a step has made, and what it gave, also while it is still being written. */
+export function OutputTab(props: OutputTabProps) {
+  const { node, onSelect } = props;
+  return (
+    <>
+      {node.status === "linked" ? (
+        <LinkedCalls node={node} onSelect={onSelect} />
+      ) : (
+        <CallList node={node} onSelect={onSelect} />
+      )}
+      <Given {...props} />
+    </>
+  );
+}
+
+function Given({ executionId, node, onSelect }: OutputTabProps) {
   if (node.status === "running" || node.status === "retrying") return <Streaming node={node} />;
   if (node.status === "completed" || node.status === "failed") {
     return <Stored executionId={executionId} node={node} />;

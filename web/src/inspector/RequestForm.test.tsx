@@ -92,10 +92,74 @@ test("a budget is raised by the limits that are filled in, or the run is stopped
     limits: { usd: 5, tokens: 200000 },
     used: { usd: 5.2, tokens: 90000 },
   });
-  screen.getByText("Now $5.00; empty keeps it.");
+  screen.getByText("Used: $5.20 of $5.00. Empty keeps it.");
   const dollars = screen.getByLabelText("New limit: dollars");
   fireEvent.change(dollars, { target: { value: "7.5" } });
   fireEvent.click(screen.getByRole("button", { name: "Raise" }));
   fireEvent.click(screen.getByRole("button", { name: "Stop" }));
   expect(answers).toEqual([{ decision: "raise", value: { usd: 7.5 } }, { decision: "stop" }]);
+});
+
+const CALL = {
+  kind: "approval",
+  prompt: "May the tool send_mail be called with these arguments?",
+  actions: ["approve", "reject"],
+  value: { to: "Ada", copies: 1 },
+  valueSchema: {
+    type: "object",
+    properties: {
+      to: { type: "string" },
+      copies: { type: "integer" },
+      tags: { type: "array", items: { type: "string" } },
+    },
+    required: ["to"],
+  },
+  editable: true,
+  tool: { name: "send_mail", kind: "mcp", effect: "once", call_id: "c1", server: "post" },
+};
+
+test("a call says which tool it is of, and what that does", () => {
+  show(CALL);
+  expect(screen.getByText("MCP tool")).toBeTruthy();
+  expect(screen.getByText("server post")).toBeTruthy();
+  expect(screen.getByText(/must not act twice/)).toBeTruthy();
+});
+
+test("arguments are changed in a form of their schema", () => {
+  const answers = show(CALL);
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  fireEvent.change(screen.getByLabelText("To"), { target: { value: "Grace" } });
+  expect(screen.getByText("changed by you")).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+  expect(answers).toEqual([{ decision: "approve", value: { to: "Grace", copies: 1 } }]);
+});
+
+test("a field without a valid value is not sent as it was before", () => {
+  const answers = show(CALL);
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  const tags = screen.getByLabelText("Tags");
+  fireEvent.change(tags, { target: { value: '["a' } });
+  fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+  expect(answers).toEqual([]);
+  fireEvent.change(tags, { target: { value: '["a"]' } });
+  fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+  expect(answers).toEqual([{ decision: "approve", value: { to: "Ada", copies: 1, tags: ["a"] } }]);
+});
+
+test("the form goes on as JSON, and a rejection has no arguments", () => {
+  const answers = show(CALL);
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  fireEvent.change(screen.getByLabelText("To"), { target: { value: "Grace" } });
+  fireEvent.change(screen.getByLabelText("Note"), { target: { value: "not now" } });
+  fireEvent.click(screen.getByRole("button", { name: "Reject" }));
+  fireEvent.click(screen.getByRole("button", { name: "As JSON" }));
+  const json = screen.getByLabelText("Arguments, edited") as HTMLTextAreaElement;
+  expect(JSON.parse(json.value)).toEqual({ to: "Grace", copies: 1 });
+  expect(answers).toEqual([{ decision: "reject", note: "not now" }]);
+});
+
+test("arguments that no schema names are edited as JSON", () => {
+  show({ ...CALL, value: { to: "Ada", other: 1 } });
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  expect(screen.getByLabelText("Arguments, edited")).toBeTruthy();
 });

@@ -7,6 +7,7 @@ import { AnswerFields } from "./AnswerFields";
 import { jsonOrText, type RequestAnswer, useAnswerDraft } from "./answerDraft";
 import styles from "./RequestForm.module.css";
 import { actionLabel, type RequestFields } from "./requestFields";
+import { ToolAbout } from "./ToolAbout";
 
 type RequestFormProps = {
   request: RequestFields;
@@ -25,6 +26,7 @@ export function RequestForm(props: RequestFormProps) {
   return (
     <div className={styles.form}>
       {request.prompt && <Markdown text={request.prompt} />}
+      {request.tool && <ToolAbout tool={request.tool} withoutName />}
       {request.actions.length > 0 ? <Decision {...props} /> : <FreeAnswer {...props} />}
       {problem && (
         <Note kind="error" alert>
@@ -59,7 +61,7 @@ function Decision({ request, onAnswer, isSending, errors }: RequestFormProps) {
 
 /** Returns why a decision cannot be sent now. */
 export function whyNotSent(isSending: boolean, isBroken: boolean): string | undefined {
-  if (isBroken) return "The JSON above is not complete.";
+  if (isBroken) return "What is edited above is not complete.";
   return isSending ? "Sending …" : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { errorText, problemText } from "@/api/errorText";
 import { useDocument, useResult } from "@/api/queries";
+import { budgetLines } from "@/stream/budget";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -9,6 +10,8 @@ import { Note } from "@/ui/Note";
 import { saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { showToast } from "@/ui/Toast";
+import { useNow } from "@/ui/useNow";
+import { BudgetMeters } from "./BudgetMeters";
 import { Loaded } from "./Loaded";
 import parts from "./parts.module.css";
 import { openQuestions } from "./requestFields";
@@ -155,9 +158,10 @@ function Unfinished({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect
   }
   return (
     <div className={parts.notes}>
-      {questions.map(({ path, request_id }) => (
-        <Note key={request_id} kind="warning">
-          {run.nodes.get(path)?.name ?? path} waits for your answer.{" "}
+      {[...countByPath(questions)].map(([path, count]) => (
+        <Note key={path} kind="warning">
+          {run.nodes.get(path)?.name ?? path} waits for{" "}
+          {count === 1 ? "your answer" : `${count} answers of yours`}.{" "}
           <Button small onClick={() => onSelect(path)}>
             Answer
           </Button>
@@ -165,6 +169,13 @@ function Unfinished({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect
       ))}
     </div>
   );
+}
+
+/** How many questions each step asks: an agent may ask about several calls. */
+function countByPath(questions: readonly { path: string }[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { path } of questions) counts.set(path, (counts.get(path) ?? 0) + 1);
+  return counts;
 }
 
 function ResultButtons({ run, path }: { run: RunState; path: string }) {
@@ -189,6 +200,7 @@ function ResultButtons({ run, path }: { run: RunState; path: string }) {
 
 function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
   const { usage } = run;
+  const now = useNow(run.status === "executing");
   const paid = [...run.nodes.values()].filter((node) => node.usage.calls > 0);
   return (
     <>
@@ -202,6 +214,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         <dt>Cost</dt>
         <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
       </dl>
+      <BudgetMeters lines={budgetLines(run, now)} />
       <ol className={parts.course} aria-label="Cost by step">
         {paid.map((node) => (
           <li key={node.path}>

@@ -13,6 +13,9 @@ export const GIVE_RESULT = "give_result";
 /** The decision that gives a budget new limits. */
 const RAISE = "raise";
 
+/** The decision that a call is not made, whatever its arguments. */
+const REJECT = "reject";
+
 export type AnswerDraft = {
   note: string;
   setNote: (note: string) => void;
@@ -21,6 +24,11 @@ export type AnswerDraft = {
   /** The edited value as text, null while it is only read. */
   text: string | null;
   setText: (text: string | null) => void;
+  /** The edited value in a form of its schema, null while it is not edited so. */
+  fields: FormValue | null;
+  setFields: (fields: FormValue | null) => void;
+  /** A field of that form holds a text that is no value of it, or holds one again. */
+  setBroken: (name: string, isBroken: boolean) => void;
   /** The new limits of a budget as text, by amount. */
   limits: Readonly<Record<string, string>>;
   setLimit: (name: string, text: string) => void;
@@ -34,6 +42,8 @@ export function useAnswerDraft(request: RequestFields): AnswerDraft {
   const [note, setNote] = useState("");
   const [form, setForm] = useState<FormValue>({});
   const [text, setText] = useState<string | null>(null);
+  const [fields, setFields] = useState<FormValue | null>(null);
+  const [broken, setBroken] = useState<ReadonlySet<string>>(new Set());
   const [limits, setLimits] = useState<Readonly<Record<string, string>>>({});
   const givesResult = request.actions.includes(GIVE_RESULT);
   const edited = text === null ? undefined : readEdited(text, request.value, givesResult);
@@ -45,13 +55,26 @@ export function useAnswerDraft(request: RequestFields): AnswerDraft {
     setForm,
     text,
     setText,
+    fields,
+    setFields: (next) => {
+      setFields(next);
+      if (next === null) setBroken(new Set());
+    },
+    setBroken: (name, isBroken) =>
+      setBroken((before) => {
+        const after = new Set(before);
+        if (isBroken) after.add(name);
+        else after.delete(name);
+        return after;
+      }),
     limits,
     setLimit: (name, limit) => setLimits((before) => ({ ...before, [name]: limit })),
-    isBroken: text !== null && edited === undefined,
+    isBroken: (text !== null && edited === undefined) || broken.size > 0,
     answerWith: (decision) => ({
       decision,
       ...(note && { note }),
       ...(sends(decision) && { value: edited }),
+      ...(fields !== null && decision !== REJECT && { value: fields }),
       ...(decision === RAISE && { value: numbersIn(limits) }),
       ...(request.form && { form }),
     }),

@@ -14,12 +14,12 @@ export function answerProblem(error: Error): string {
   return errorText(error);
 }
 
-/** Returns the errors in the form of an answer, by field. */
+/** Returns the errors in the form of an answer, or in its edited value, by field. */
 export function formErrors(error: Error | null): Record<string, string> {
   if (!(error instanceof ApiError)) return {};
   return Object.fromEntries(
     error.issues.flatMap(({ pointer, message }) => {
-      const name = pointer?.match(/^\/form\/([^/]+)/)?.[1];
+      const name = pointer?.match(/^\/(?:form|value)\/([^/]+)/)?.[1];
       return name ? [[name, message.replace(/^\S+: /, "")]] : [];
     }),
   );

@@ -43,8 +43,8 @@ export class Draft {
   begun(path: string): NodeDraft {
     const node = this.node(path);
     if (!ENDED_NODE.has(node.status)) return node;
-    const { spans, usage, name } = node;
-    const fresh = { ...this.newNode(path), name, spans, usage };
+    const { spans, usage, name, calls } = node;
+    const fresh = { ...this.newNode(path), name, spans, usage, calls };
     this.put(fresh);
     return fresh;
   }

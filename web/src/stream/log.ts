@@ -1,15 +1,10 @@
 import type { ExecutionEvent, NodeEventEvent } from "@/api/types";
+import { callPhase, isEnded } from "@/stream/calls";
 import { indexOfGraph } from "@/stream/graphIndex";
 import { fieldOf, isObject, isTimer, toText } from "@/stream/json";
 import type { LogEntry, RunState } from "@/stream/runState";
 
 const SYSTEM = "system";
-const LOGGED_EVENTS: ReadonlySet<string> = new Set([
-  "logic_check",
-  "subagent_call_start",
-  "subagent_call_end",
-  "subagent_call_error",
-]);
 
 type Line = readonly [type: LogEntry["type"], text: string];
 
@@ -32,7 +27,7 @@ function lineOf(before: RunState, event: ExecutionEvent): Line | null {
     case "node.started":
       return startedLine(before, event.path, event.data);
     case "node.event":
-      return nodeEventLine(event);
+      return nodeEventLine(before, event);
     case "node.log":
       return ["log", event.data.message ?? ""];
     case "node.waiting": {
@@ -97,12 +92,41 @@ function startedLine(
   return ["step_start", data.reentry ? `${title}, again: it was cut off` : title];
 }
 
-function nodeEventLine(event: NodeEventEvent): Line | null {
+function nodeEventLine(before: RunState, event: NodeEventEvent): Line | null {
   const { event_type: type, data } = event.data;
   if (type === "prompt") return ["start_prompt", toText(fieldOf(data, "prompt"))];
   if (type === "message") return ["message", messageText(data)];
-  if (typeof type !== "string" || !LOGGED_EVENTS.has(type)) return null;
-  return [type as LogEntry["type"], toText(fieldOf(data, "message") ?? data)];
+  if (type === "logic_check") return [type, toText(fieldOf(data, "message") ?? data)];
+  return callLine(before, event);
+}
+
+/** A call of a tool or of another agent: its name with its arguments, its result or its error. */
+function callLine(before: RunState, { path, attempt, data: event }: NodeEventEvent): Line | null {
+  const { event_type: type, data } = event;
+  const phase = callPhase(type);
+  if (phase === null || phase === "progress") return null;
+  const id = fieldOf(data, "call_id");
+  const known = before.nodes
+    .get(path)
+    ?.calls.find((call) => call.id === id && call.attempt === attempt);
+  // The end of a recorded call is told again where an attempt is entered again.
+  if (phase !== "start" && known !== undefined && isEnded(known)) return null;
+  const name = fieldOf(data, "name");
+  const text = name === undefined ? toText(fieldOf(data, "message") ?? data) : `${name}: `;
+  return [type as LogEntry["type"], name === undefined ? text : text + callText(data)];
+}
+
+function callText(data: unknown): string {
+  const error = fieldOf(data, "error");
+  if (isObject(error)) return errorMessage(error);
+  const result = fieldOf(data, "result");
+  return result === undefined ? argumentsText(fieldOf(data, "arguments")) : toText(result);
+}
+
+/** Return arguments as text: a single one by its value, such as the task of an agent. */
+export function argumentsText(given: unknown): string {
+  const values = isObject(given) ? Object.values(given) : [];
+  return toText(values.length === 1 ? values[0] : given);
 }
 
 function answeredLine(

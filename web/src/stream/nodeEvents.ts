@@ -16,6 +16,7 @@ import type {
   NodeWaitingEvent,
   UsageEvent,
 } from "@/api/types";
+import { callAnswered, callAsked, callEmitted, closeCalls } from "@/stream/calls";
 import {
   beginAttempt,
   closeSpan,
@@ -127,6 +128,7 @@ export function nodeRetrying(draft: Draft, event: NodeRetryingEvent): void {
   node.status = "retrying";
   node.error = runError(event.data.error);
   openSpan(node, "backoff", event.at);
+  closeCalls(node, event.at);
   draft.state.ledger = leaveAttempt(draft.state.ledger, event.path);
 }
 
@@ -143,6 +145,7 @@ export function nodeWaiting(draft: Draft, event: NodeWaitingEvent): void {
     since: at,
     timeout_s: data.timeout_s ?? null,
   });
+  callAsked(draft, event);
   // An interrupted attempt begins again, so it may repeat its calls.
   if (!data.interrupted) draft.state.ledger = leaveAttempt(draft.state.ledger, path);
 }
@@ -151,6 +154,7 @@ export function nodeAnswered(draft: Draft, event: NodeAnsweredEvent): void {
   const { data, path, at } = event;
   const node = draft.node(path);
   closeRequest(draft, data.request_id, data.by || "answered");
+  callAnswered(draft, event);
   const isOpen = [...draft.state.requests.values()].some((request) => request.path === path);
   if (node.status !== "waiting" || isOpen) return;
   node.status = "running";
@@ -175,6 +179,7 @@ export function nodeEmitted(draft: Draft, event: NodeEventEvent): void {
   const { event_type: type, data } = event.data;
   if (type === "prompt") draft.node(event.path).prompted = true;
   if (type === "text_discarded") discardText(draft.node(event.path));
+  callEmitted(draft, event);
   if (type === "planning" && isObject(data)) planGrew(draft.node(event.path), data);
   if (type !== "run_graph" || !isObject(data) || typeof data.graph !== "string") return;
   const prefix = `${event.path}[${data.key}]/`;
@@ -247,6 +252,7 @@ function end(draft: Draft, event: OutcomeEvent, status: NodeStatus) {
   if (event.attempt !== undefined) node.attempt = event.attempt;
   if ("duration_s" in event.data) node.durationS = event.data.duration_s ?? null;
   closeSpan(node, event.at);
+  closeCalls(node, event.at);
   if (status === "completed" || status === "failed" || status === "cancelled") {
     draft.state.ledger = leaveAttempt(draft.state.ledger, event.path);
   }

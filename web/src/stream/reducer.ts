@@ -8,10 +8,11 @@ import type {
   ExecutionResumedEvent,
   ExecutionStartedEvent,
   ExecutionStatus,
+  ExecutionWarnedEvent,
   WaveCompletedEvent,
   WaveStartedEvent,
 } from "@/api/types";
-import { BUDGET, limitsOf, raised } from "@/stream/budget";
+import { BUDGET, limitsOf, raised, raisedNames, startTime, stopTime } from "@/stream/budget";
 import { Draft, runError } from "@/stream/draft";
 import { fieldOf, toText } from "@/stream/json";
 import { logEntry, pauseKind } from "@/stream/log";
@@ -37,21 +38,33 @@ export function applyEvents(state: RunState, events: readonly ExecutionEvent[]):
     }
     const handle = HANDLERS[event.type] as ((draft: Draft, event: unknown) => void) | undefined;
     handle?.(draft, event);
+    if (event.seq !== 0) draft.state.lastAt = event.at;
     changes += 1;
   }
   return changes === 0 ? state : draft.state;
 }
 
-function resumed(draft: Draft, { data }: ExecutionResumedEvent): void {
+function resumed(draft: Draft, { at, data }: ExecutionResumedEvent): void {
+  const { active, lastAt } = draft.state;
+  draft.state.active = startTime(stopTime(active, lastAt ?? at), at);
   draft.state.ledger = resumeExecution(draft.state.ledger, data.epoch);
   draft.state.status = "executing";
   draft.state.reason = draft.state.pause = null;
   if (data.request_id === undefined) return;
   const { state } = draft;
   const asked = state.requests.get(data.request_id)?.request;
-  if (fieldOf(asked, "kind") === BUDGET) state.budget = raised(state.budget, data.answer);
+  if (fieldOf(asked, "kind") === BUDGET) {
+    state.budget = raised(state.budget, data.answer);
+    const names = new Set(raisedNames(data.answer));
+    state.warned = state.warned.filter((name) => !names.has(name));
+  }
   const by = data.answer === undefined ? "cancelled" : "answered";
   node.closeRequest(draft, data.request_id, by);
+}
+
+function warned({ state }: Draft, { data }: ExecutionWarnedEvent): void {
+  const names = data.amounts ?? [];
+  state.warned = [...state.warned, ...names.filter((name) => !state.warned.includes(name))];
 }
 
 function completed(draft: Draft, { at, data }: ExecutionCompletedEvent): void {
@@ -92,6 +105,7 @@ function started(draft: Draft, { at, data }: ExecutionStartedEvent): void {
   const { state } = draft;
   state.status = "executing";
   state.startedAt ??= at;
+  state.active = startTime(state.active, at);
   for (const id of data.linked ?? []) draft.node(id).status = "linked";
   for (const id of data.not_reached ?? []) draft.node(id).status = "not_reached";
   planWaves(draft, data.waves ?? 0, planOf(state));
@@ -109,6 +123,7 @@ function planOf({ nodes }: RunState): WaveOptions {
 
 function paused(draft: Draft, { at, data }: ExecutionPausedEvent): void {
   draft.state.status = "paused";
+  draft.state.active = stopTime(draft.state.active, at);
   draft.state.reason = data.reason ?? null;
   draft.state.pause = pauseKind(data);
   if (data.request_id === undefined) return;
@@ -126,6 +141,7 @@ function ended(draft: Draft, status: ExecutionStatus, at: string): void {
   const { state } = draft;
   state.status = status;
   state.endedAt = at;
+  state.active = stopTime(state.active, at);
   state.reason = state.pause = null;
   for (const requestId of state.requests.keys()) node.closeRequest(draft, requestId, "ended");
   state.wave = currentWave(state);
@@ -195,7 +211,7 @@ const HANDLERS: Handlers = {
   "execution.started": started,
   "execution.paused": paused,
   "execution.resumed": resumed,
-  "execution.warned": () => {}, // only in the log
+  "execution.warned": warned,
   "execution.completed": completed,
   "execution.failed": failed,
   "execution.cancelled": cancelled,

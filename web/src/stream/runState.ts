@@ -9,6 +9,7 @@ import type {
   ReusedFrom,
   UsageResponse,
 } from "@/api/types";
+import type { ActiveTime } from "@/stream/budget";
 import { emptyLedger, type UsageLedger } from "@/stream/usage";
 
 /** The end of a text that is streamed; `offset` and `length` count characters (code points). */
@@ -51,6 +52,45 @@ export type BlockedBy = { readonly node: string | null; readonly error: RunError
 
 /** A step of a plan that a node writes. */
 export type WrittenStep = { readonly id: string; readonly name: string; readonly type: string };
+
+/** `waiting` for a person's answer; `rejected` by one; `cancelled`: its agent ended before it did. */
+export type CallStatus = "waiting" | "running" | "completed" | "failed" | "rejected" | "cancelled";
+
+/** A call that the model of an agent has asked for: of a tool, or of another agent. */
+export type ToolCall = {
+  /** Unique within the attempt. */
+  readonly id: string;
+  readonly attempt: number;
+  readonly name: string;
+  /** `tool`, `mcp`, `http`, `flow` or `agent`. */
+  readonly kind: string;
+  /** The linked node that gives the tool; empty where there is none. */
+  readonly nodeId: string;
+  /** The call of the agent around this one, null for a stage of the graph. */
+  readonly parentId: string | null;
+  /** How many agents are above the one that calls. */
+  readonly depth: number;
+  readonly status: CallStatus;
+  /** Undefined where the service has not said them: the call was not valid. */
+  readonly arguments: unknown;
+  /** Those of the model, where a person has changed them. */
+  readonly requested: unknown;
+  readonly result: unknown;
+  /** The length of a result that is longer than what is shown of it. */
+  readonly wholeChars: number | null;
+  readonly error: RunError | null;
+  /** What it says about how far it is. */
+  readonly progress: string;
+  /** When a person was first asked about it, UTC; null where nobody was. */
+  readonly askedAt: string | null;
+  /** UTC; null before it was made. */
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  /** The path prefix of the run inside it, of another agent or of a flow. */
+  readonly runPrefix: string | null;
+  /** The id of the open question to a person about it. */
+  readonly requestId: string | null;
+};
 
 /** How a completed node got its result. */
 export type ResultOrigin = "run" | "given" | "changed" | "reused";
@@ -100,6 +140,8 @@ export type NodeState = {
   readonly written: readonly WrittenStep[];
   /** Whether its attempt has prompted a model. */
   readonly prompted: boolean;
+  /** The calls of tools and other agents that it has asked for, of all attempts, in their order. */
+  readonly calls: readonly ToolCall[];
 };
 
 /** A graph that a node runs inside itself. */
@@ -125,13 +167,19 @@ export type WaveState = {
 /** Whether a value has passed an edge; a `link` passes none. */
 export type EdgeState = "pending" | "delivered" | "skipped" | "failed" | "link";
 
-/** A line of the log; `log` lines are those that node types write themselves. */
+/** A line of the log: those of the service's typed log, with calls in words, what node types write
+ * themselves (`log`), and the calls of tools. */
 export type LogEntry = {
   readonly seq: number;
   readonly at: string;
   /** A node's path, or `system`. */
   readonly path: string;
-  readonly type: LogEntryResponse["type"] | "log";
+  readonly type:
+    | LogEntryResponse["type"]
+    | "log"
+    | "tool_call_start"
+    | "tool_call_end"
+    | "tool_call_error";
   readonly text: string;
 };
 
@@ -152,6 +200,11 @@ export type RunState = {
   readonly parent: ParentDocument | null;
   /** What it may use, by amount; null where nothing limits it. */
   readonly budget: Readonly<Record<string, number>> | null;
+  /** The amounts of it that are nearly used up, as the service says. */
+  readonly warned: readonly string[];
+  readonly active: ActiveTime;
+  /** The time of the last stored event, UTC. */
+  readonly lastAt: string | null;
   readonly createdAt: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
@@ -219,6 +272,9 @@ export function newRunState(executionId: string): RunState {
     options: null,
     parent: null,
     budget: null,
+    warned: [],
+    active: { seconds: 0, since: null },
+    lastAt: null,
     createdAt: null,
     startedAt: null,
     endedAt: null,
@@ -277,5 +333,6 @@ export function newNodeState(path: string): NodeState {
     usage: NO_USAGE,
     written: [],
     prompted: false,
+    calls: [],
   };
 }

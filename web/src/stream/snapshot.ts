@@ -39,6 +39,8 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     options: message.options,
     parent: message.parent,
     budget: message.budget?.limits ?? null,
+    warned: message.budget?.warned ?? [],
+    active: { seconds: message.budget?.used.wall_s ?? 0, since: null },
     createdAt: message.created_at,
     startedAt: message.started_at,
     endedAt: message.completed_at,

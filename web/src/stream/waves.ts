@@ -42,10 +42,41 @@ function depthsOf(graph: GraphDocument, linked: ReadonlySet<string>, done: Reado
   return depths;
 }
 
-/** Return the nodes that others only use: they have outgoing edges, and all of these are links. */
+/**
+ * Return the nodes that others only use: they have outgoing edges, and all of these are links. A node
+ * that one of its users feeds runs after it, as a stage.
+ */
 export function linkedNodes(graph: GraphDocument): Set<string> {
   const { outgoing } = indexOfGraph(graph);
-  return new Set([...outgoing].filter(([, edges]) => !edges.some(isFlow)).map(([id]) => id));
+  const linked = new Set(
+    [...outgoing].filter(([, edges]) => !edges.some(isFlow)).map(([id]) => id),
+  );
+  for (const stage of stagesAfterUsers(graph, linked)) linked.delete(stage);
+  return linked;
+}
+
+/** Return the linked nodes that would wait for their own users. */
+function stagesAfterUsers(graph: GraphDocument, linked: ReadonlySet<string>): string[] {
+  const fed = graph.edges.filter(
+    (edge) => isFlow(edge) && linked.has(edge.target) && !linked.has(edge.source),
+  );
+  if (fed.length === 0) return [];
+  const { outgoing } = effectiveEdges(graph, linked);
+  return fed
+    .filter(({ source, target }) => reachedFrom(target, outgoing).has(source))
+    .map(({ target }) => target);
+}
+
+function reachedFrom(start: string, outgoing: Neighbours): Set<string> {
+  const reached = new Set<string>();
+  const pending = [start];
+  for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+    for (const next of outgoing.get(node) ?? []) {
+      if (!reached.has(next)) pending.push(next);
+      reached.add(next);
+    }
+  }
+  return reached;
 }
 
 type Neighbours = Map<string, string[]>;

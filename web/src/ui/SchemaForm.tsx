@@ -11,6 +11,9 @@ type SchemaFormProps = {
   value: FormValue;
   /** Called with the whole new value; fields that were emptied are left out. */
   onChange: (value: FormValue) => void;
+  /** Called when a field holds a text that is no value of it, which `onChange` does not get, and when it
+   * holds one again. */
+  onBroken?: (name: string, isBroken: boolean) => void;
   /** What is wrong, by field. */
   errors?: Readonly<Record<string, string>>;
   /** Beside the label of a field. */
@@ -26,13 +29,14 @@ export type FieldProps = {
   value: unknown;
   /** `undefined` takes the field out. */
   onChange: (value: unknown) => void;
+  onBroken?: ((isBroken: boolean) => void) | undefined;
   error: string | undefined;
   tag: ReactNode;
 };
 
 /** A form made from the JSON Schema of an object. */
 export function SchemaForm(props: SchemaFormProps) {
-  const { schema, value, onChange, errors, tag, hidden, controls } = props;
+  const { schema, value, onChange, onBroken, errors, tag, hidden, controls } = props;
   const change = (name: string, next: unknown) => {
     const { [name]: _, ...others } = value;
     onChange(next === undefined ? others : { ...value, [name]: next });
@@ -49,6 +53,7 @@ export function SchemaForm(props: SchemaFormProps) {
               field={field}
               value={value[field.name]}
               onChange={(next) => change(field.name, next)}
+              onBroken={onBroken && ((isBroken) => onBroken(field.name, isBroken))}
               error={errors?.[field.name]}
               tag={
                 tag?.(field) ??
@@ -64,7 +69,7 @@ export function SchemaForm(props: SchemaFormProps) {
 const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = {
   text: ({ field, value, onChange, error, tag }) => (
     <TextField
-      {...look(field, error, tag)}
+      {...fieldLook(field, error, tag)}
       value={asText(value)}
       placeholder={asText(field.default)}
       onChange={(event) => onChange(event.target.value || undefined)}
@@ -72,7 +77,7 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
   ),
   longText: ({ field, value, onChange, error, tag }) => (
     <TextArea
-      {...look(field, error, tag)}
+      {...fieldLook(field, error, tag)}
       value={asText(value)}
       placeholder={asText(field.default)}
       onChange={(event) => onChange(event.target.value || undefined)}
@@ -89,7 +94,7 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
   ),
   choice: ({ field, value, onChange, error, tag }) => (
     <SelectField
-      {...look(field, error, tag)}
+      {...fieldLook(field, error, tag)}
       value={JSON.stringify(value ?? null)}
       onChange={(event) => onChange(JSON.parse(event.target.value) ?? undefined)}
     >
@@ -106,7 +111,7 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
   json: JsonControl,
 };
 
-function NumberControl({ field, value, onChange, error, tag }: FieldProps) {
+function NumberControl({ field, value, onChange, onBroken, error, tag }: FieldProps) {
   const [text, setText] = useState(asText(value));
   useEffect(() => {
     setText((current) => (Number(current) === value ? current : asText(value)));
@@ -114,13 +119,14 @@ function NumberControl({ field, value, onChange, error, tag }: FieldProps) {
   const problem = text !== "" && Number.isNaN(Number(text)) ? `"${text}" is not a number.` : error;
   return (
     <TextField
-      {...look(field, problem, tag)}
+      {...fieldLook(field, problem, tag)}
       inputMode={field.kind === "integer" ? "numeric" : "decimal"}
       value={text}
       placeholder={asText(field.default)}
       onChange={(event) => {
         setText(event.target.value);
         const number = Number(event.target.value);
+        onBroken?.(Number.isNaN(number));
         if (event.target.value === "") onChange(undefined);
         else if (!Number.isNaN(number)) onChange(number);
       }}
@@ -128,7 +134,7 @@ function NumberControl({ field, value, onChange, error, tag }: FieldProps) {
   );
 }
 
-function JsonControl({ field, value, onChange, error, tag }: FieldProps) {
+function JsonControl({ field, value, onChange, onBroken, error, tag }: FieldProps) {
   const [text, setText] = useState(() => asJson(value));
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
@@ -140,13 +146,15 @@ function JsonControl({ field, value, onChange, error, tag }: FieldProps) {
     try {
       onChange(next.trim() === "" ? undefined : JSON.parse(next));
       setProblem(undefined);
+      onBroken?.(false);
     } catch (fault) {
+      onBroken?.(true);
       setProblem(`This is not JSON: ${fault instanceof Error ? fault.message : fault}.`);
     }
   };
   return (
     <TextArea
-      {...look(field, problem ?? error, tag)}
+      {...fieldLook(field, problem ?? error, tag)}
       className={styles.code}
       spellCheck={false}
       value={text}
@@ -156,7 +164,8 @@ function JsonControl({ field, value, onChange, error, tag }: FieldProps) {
   );
 }
 
-function look(field: SchemaField, error: string | undefined, tag: ReactNode) {
+/** Returns the label of the control of a field, and what stands beside and below it. */
+export function fieldLook(field: SchemaField, error: string | undefined, tag: ReactNode) {
   const hint =
     field.description || (field.isTemplate ? "May hold expressions: {{ input }}." : undefined);
   return { label: field.label, hint, error, tag };

@@ -17,6 +17,17 @@ test("a running clock always has minutes and two digits of seconds", () => {
   expect([0, 24.9, 61, 3600].map(format.formatClock)).toEqual(["0:00", "0:24", "1:01", "1:00:00"]);
 });
 
+test("a long time that is left is told in days", () => {
+  expect([-1, 0, 61, 172_799, 172_800, 604_799].map(format.formatLeft)).toEqual([
+    "The time is over",
+    "The time is over",
+    "1:01 left",
+    "47:59:59 left",
+    "2 days left",
+    "6 days left",
+  ]);
+});
+
 test("amounts have thousands separators and the right form of the word", () => {
   expect(format.formatAmount(2427, "token")).toBe("2,427 tokens");
   expect(format.formatAmount(1, "step")).toBe("1 step");

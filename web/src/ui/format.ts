@@ -40,6 +40,15 @@ export function formatClock(seconds: number): string {
   return `${hours}:${String(minutes).padStart(2, "0")}:${rest}`;
 }
 
+const DAY_S = 86_400;
+
+/** "6 days left", in the last two days "23:59:10 left"; "The time is over". */
+export function formatLeft(seconds: number): string {
+  if (seconds <= 0) return "The time is over";
+  if (seconds < 2 * DAY_S) return `${formatClock(seconds)} left`;
+  return `${formatAmount(Math.floor(seconds / DAY_S), "day")} left`;
+}
+
 function roundTo2Digits(value: number): number {
   if (value < 100) return Math.round(value);
   const unit = 10 ** (Math.floor(Math.log10(value)) - 1);

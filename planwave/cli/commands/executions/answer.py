@@ -79,8 +79,9 @@ def answer(
 ) -> None:
     """Answer a request that an execution waits for; the execution continues at once.
 
-    Without `--decision` the command asks on the terminal. Without a running server, this command
-    runs the execution itself, until it ends or waits again.
+    Without `--decision` the command asks on the terminal. A server or a command in another terminal
+    that uses the storage directory continues the execution; without one, this command runs it
+    itself, until it ends or waits again.
 
     For example:
 

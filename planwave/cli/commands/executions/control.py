@@ -62,7 +62,8 @@ def resume(
 ) -> None:
     """Resume an execution that was paused, set aside, or interrupted with its process.
 
-    Without a running server, this command runs the execution itself, until it ends or waits.
+    A server or a command in another terminal that uses the storage directory continues it; without
+    one, this command runs the execution itself, until it ends or waits.
 
     For example:
 
@@ -171,8 +172,8 @@ def exit_with(code: int) -> None:
 def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
     """Send a command to an execution; return the exit code.
 
-    A running service gets the command. Without one, this process runs the execution until it is
-    idle.
+    The process that owns the storage directory gets the command. Without one, this process runs the
+    execution until it is idle.
 
     Raises:
         NotFound, InputError: There is no such execution.
@@ -186,7 +187,7 @@ async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> in
     async with ctx.queries(settings) as queries:
         execution_id = await find_execution(queries, name)
     with Interrupt(console) as interrupt:
-        async with ctx.backend(settings) as backend:
+        async with ctx.backend(settings, interrupt) as backend:
             # Only a run in this process is followed. The record of a service is not read, so an
             # execution with lost events can still be cancelled.
             before = (

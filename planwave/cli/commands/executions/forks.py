@@ -143,7 +143,7 @@ async def _follow_new(
     async with ctx.queries(settings) as queries:
         execution_id = await find_execution(queries, name)
     with Interrupt(console) as interrupt:
-        async with ctx.backend(settings) as backend:
+        async with ctx.backend(settings, interrupt) as backend:
             new_id = await start(backend, execution_id)
             console.verbatim(f"execution {new_id}, {kind} of {execution_id}")
             return await follow_run(ctx, backend, interrupt, new_id)

@@ -28,6 +28,7 @@ from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.progress import progress_of
 from planwave.cli.views.result import answer_command, show_next, show_result
 from planwave.cli.views.run import show_events
+from planwave.errors import Unreachable
 from planwave.events import ENDED_STATUS, TERMINAL, Event
 from planwave.events.request_text import is_timer
 from planwave.events.types import WAITING, pause_kind
@@ -146,10 +147,20 @@ async def _with_hints(
 
 
 async def _watch_service(backend: RemoteBackend, execution_id: str) -> AsyncGenerator[Event]:
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.cli.backends.remote import OwnerEnded
+
+    ended: OwnerEnded | None = None
     async with aclosing(backend.watch(execution_id)) as events:
-        async for event in events:
-            yield event
-    await backend.wait(execution_id)
+        try:
+            async for event in events:
+                yield event
+        except OwnerEnded as error:
+            ended = error
+    try:
+        await backend.wait(execution_id)  # an owner that ends answers until the end was read
+    except Unreachable as error:
+        raise ended or error from None
 
 
 async def _poll_store(

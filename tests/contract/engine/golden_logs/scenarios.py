@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import planwave
 from planwave.events import Event
 from planwave.executor.options import RunOptions
+from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall, Usage
 from tests.contract.engine.golden_logs.stage import Stage, act, answer, ended, graph_document, seen
+from tests.support.nodes.agent_runs import Kit, agent_graph, tool
+from tests.support.nodes.node_context import services_with
 
 Scenario = Callable[[Stage], Awaitable[list[Event] | None]]
 
@@ -157,6 +161,23 @@ runs_to_its_end(
 )  # fmt: skip
 
 
+def _delegation(ending: str, **more: Any) -> list[Any]:
+    """An event of an agent that another one called, as agents emit it."""
+    called = {"call_id": "c2", "parent_call_id": "c1", "name": "delegate_Leaf", "kind": "agent",
+              "path": "l[1]/a[delegate_Mid-0]/m", "depth": 1}  # fmt: skip
+    return [f"subagent_call_{ending}", {**called, "agent": {"id": "leaf", "name": "Leaf"}, **more}]
+
+
+runs_to_its_end(
+    "calls_of_agents",
+    graph_document(act("a", says=[
+        _delegation("start", arguments={"task": "Look."}), _delegation("end", result="Seen."),
+        _delegation("error", error={"code": "max-steps", "message": "It went on."}),
+        _delegation("end", parent_call_id=None, depth=0, path="l[1]/a"),
+    ])),
+)  # fmt: skip
+
+
 @scenario
 async def library_run(stage: Stage) -> list[Event]:
     graph = graph_document(act("a", "talks"), act("b"), edges=[("a", "b")])
@@ -266,6 +287,49 @@ async def cancel_a_node(stage: Stage) -> None:
         await seen(service, own, "node.started", "a")
         await service.cancel(own, node="a")
         await ended(service, own)
+
+
+# -- agents
+
+
+@scenario
+async def agents(stage: Stage) -> None:
+    """Calls of every outcome: side by side, approved with changes, rejected, failed, of another agent."""
+    stage.types = (
+        *stage.types,
+        Kit([tool("look"), tool("send", effect="once", approval="always")]),
+    )
+    services, _ = services_with(_reply_of_agent, recorder=stage.store)
+    stage.node_services = lambda _: services
+    lead = act("lead", "agent", userPrompt="Go")
+    clerk = {**act("clerk", "agent", userPrompt="{{ input }}"), "name": "Clerk"}
+    graph = agent_graph(lead, clerk, edges=[("clerk", "lead")], kit_of=("lead", "clerk"))
+    async with stage.service() as service:
+        own = await stage.begin(service, graph)
+        await seen(service, own, "execution.paused")
+        changed = {"decision": "approve", "value": {"to": "Ada Lovelace"}}
+        await answer(service, own, "lead[approve-1-1]/send", changed)
+        rejected = {"decision": "reject", "note": "Not him."}
+        await answer(service, own, "lead[approve-1-2]/send", rejected)
+        await ended(service, own)
+
+
+def _reply_of_agent(request: ModelRequest) -> list[Any]:
+    if request.prompt == "Find it." or any(turn.text == "Find it." for turn in request.messages):
+        return [_calls("k1 look")] if request.prompt else ["Found."]
+    rounds = sum(turn.role == "assistant" for turn in request.messages)
+    if rounds == 0:
+        return [_calls("c1 look", "c2 send Ada", "c3 send Bob", "c4 delegate_Clerk", "c5 lock")]
+    return ["All done."] if rounds > 1 else [_calls("c6 look")]
+
+
+def _calls(*wanted: str) -> ModelReply:
+    """Return a reply that asks for calls, each ``ID NAME [RECEIVER]``."""
+    made: list[ToolCall] = []
+    for call_id, name, *to in map(str.split, wanted):
+        arguments = {"to": to[0]} if to else {"task": "Find it."} if "delegate" in name else {}
+        made.append(ToolCall(call_id, name, json.dumps(arguments)))
+    return ModelReply("", "openai", "m", "stop", Usage(3, 2, 0.5), tool_calls=tuple(made))
 
 
 # -- graphs inside nodes

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -150,12 +150,15 @@ class Stage:
     types: tuple[Any, ...] = field(default_factory=lambda: (Act(), ActOnce(), Odd(), Talks()))
     execution_ids: list[str] = field(default_factory=list[str])
     away_s: float = 0.0
+    node_services: Callable[[str], Any] = lambda _: None
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     @asynccontextmanager
     async def service(self) -> AsyncGenerator[Service]:
         """Open a service; leaving it cuts off what runs, as the end of its process does."""
-        parts = dependencies(types=self.types, store=self.store, now=self._now)
+        parts = dependencies(
+            types=self.types, store=self.store, now=self._now, node_services=self.node_services
+        )
         async with Service(parts) as service:
             try:
                 yield service

@@ -29,6 +29,17 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     return None if error is None else Refusal(error["code"], error["message"])
 
 
+@case("tool_result_bytes", 1000)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async def act() -> str:
+        return "x" * (amount - len('""'))
+
+    script = scripted(calls(("act", {})), "Done.")
+    run = await run_agents(agent_graph(), script, tool("act", act), limits=limits)
+    errors = [data["error"] for _, data in run.events("tool_call_error")]
+    return Refusal(errors[0]["code"], errors[0]["message"]) if errors else None
+
+
 @case("subagent_calls", 2, mentions=["no more calls of other agents"])
 async def _(limits: Limits, amount: int) -> Refusal | None:
     def script(request: ModelRequest) -> ModelReply | str:

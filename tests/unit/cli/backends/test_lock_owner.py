@@ -27,6 +27,15 @@ def test_owner_has_address_and_hides_token(tmp_path: Path) -> None:
     found = lock_owner(write_lock(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
     assert found == LockOwner(os.getpid(), "http://there", "hush")
     assert "hush" not in f"{found!r} {found}"
+    assert found is not None
+    assert found.title == "planwave serve at http://there"
+
+
+def test_owner_that_is_a_command_is_named_by_its_process(tmp_path: Path) -> None:
+    written = write_lock(tmp_path, pid=os.getpid(), url="http://there", is_service=False)
+    found = lock_owner(written)
+    assert found is not None
+    assert found.title == f"the command with pid {os.getpid()}, in another terminal,"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from planwave.cli.backends.remote import RemoteBackend
 from planwave.cli.inputs import Source
 from planwave.cli.lookup import find, find_flow, find_flow_id
 from planwave.client import AsyncClient
-from planwave.errors import GraphInvalid, InputError, NotFound
+from planwave.errors import GraphInvalid, InputError, NotFound, Unreachable
 
 MADE = {
     "plan_id": None,
@@ -247,3 +247,39 @@ async def test_flow_is_loaded_with_graph_of_version() -> None:
         assert (
             await find_flow(queries, "flow 60", VERSIONS[9][-3:].rjust(64, "0"))
         ).version == VERSIONS[9]
+
+
+class EndedCommand:
+    """A command of another terminal that ends behind the last event of an execution."""
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        if not request.url.path.endswith("/events"):
+            raise httpx2.ConnectError("refused")
+        event = {
+            "execution_id": "x",
+            "seq": 7,
+            "at": "t",
+            "type": "execution.completed",
+            "data": {},
+        }
+        sent = f"event: execution.completed\ndata: {json.dumps(event)}\n\n"
+        return httpx2.Response(200, text=sent, headers={"content-type": "text/event-stream"})
+
+
+@pytest.mark.parametrize(("last_seq", "is_there"), [(7, True), (6, False)])
+async def test_document_of_an_ended_command_is_read_from_its_file_if_complete(
+    tmp_path: Path, last_seq: int, is_there: bool
+) -> None:
+    document = {"execution_id": "x", "status": "completed", "last_seq": last_seq}
+    (tmp_path / "x.json").write_text(json.dumps(document), "utf-8")
+    client = AsyncClient("http://there", transport=httpx2.MockTransport(EndedCommand()))
+    async with RemoteBackend(client, tmp_path, is_service=False) as backend:
+        assert [event.seq async for event in backend.watch("x")] == [7]
+        if is_there:
+            await backend.wait("x")
+            assert await backend.document("x") == document
+        else:
+            with pytest.raises(Unreachable):
+                await backend.wait("x")
+            with pytest.raises(Unreachable):
+                await backend.document("x")

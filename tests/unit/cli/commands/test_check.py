@@ -55,3 +55,10 @@ def test_check_counts_warnings_and_succeeds() -> None:
     assert done.exit_code == 0
     assert "[never-matches]" in done.stderr
     assert done.stdout == "✓ stdin can run: 1 node, no errors, 1 warning\n"
+
+
+def test_check_finds_flows_that_the_storage_does_not_have() -> None:
+    flow = {"id": "n", "type": "inner", "data": {"flow": {"name": "Nowhere"}}}
+    done = check({"nodes": [flow], "edges": []})
+    assert done.exit_code == 3
+    assert "unknown-flow" in done.stderr

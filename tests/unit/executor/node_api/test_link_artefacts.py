@@ -275,7 +275,8 @@ async def test_what_does_not_close_is_cancelled_in_time(caplog: pytest.LogCaptur
     harness = harness_of(LINKED, connections, {"u": uses})
     assert await harness.run() == "completed"
     assert asyncio.get_running_loop().time() <= 2
-    assert "did not close in time" in caplog.text
+    assert "opened for a link did not close in time: cancelled" in caplog.text
+    assert "Task-" not in caplog.text
     assert await tasks_left() == 0
 
 

@@ -117,6 +117,14 @@ def test_a_flow_cycle_is_reported_with_its_path() -> None:
     assert "a -> b -> c -> a" in diagnostic.message
 
 
+@pytest.mark.parametrize(("kind", "codes"), [("user", ["flow-cycle"]), ("guild", [])])
+def test_a_node_made_from_its_inputs_cannot_wait_for_its_consumer(
+    kind: str, codes: list[str]
+) -> None:
+    graph = parse_graph(f"u:user g:{kind}", "u>g", "g.gear~u.gears")
+    assert [code for code, _ in found(graph)] == codes
+
+
 def test_a_graph_deeper_than_the_limit_is_an_error() -> None:
     chain = parse_graph("a b c", "a>b", "b>c")
     assert found(chain, Limits(depth=3)) == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from planwave.errors import ProviderError
 from planwave.providers.protocols import ModelReply, ModelRequest
@@ -59,6 +60,39 @@ async def test_task_is_the_prompt_of_an_agent_without_one() -> None:
     graph = agent_graph(LEAD, expert, edges=[("expert", "lead")], kit_of=())
     result, _, _ = await run_agents(graph, reply)
     assert result.text == "The tide is high."
+
+
+def flow(source: str, target: str) -> dict[str, Any]:
+    return {"source": source, "target": target, "data": {"channel": "flow"}}
+
+
+async def test_agent_may_be_a_stage_after_the_one_that_calls_it() -> None:
+    graph = agent_graph(LEAD, EXPERT, edges=[("expert", "lead")], kit_of=())
+    graph["edges"].append(flow("lead", "expert"))
+
+    def reply(request: ModelRequest) -> ModelReply | str:
+        if request.prompt == "Find out: The tide is high.":
+            return "How high it is."
+        return script(request)
+
+    run = await run_agents(graph, reply)
+    assert run.result.text == "How high it is."
+    prompts = [request.prompt for request in run.requests]
+    assert prompts == [
+        "Write a report.", "Find out: How high?", "", "Find out: The tide is high."
+    ]  # fmt: skip
+    nodes = {node["path"]: node["status"] for node in run.result.document["nodes"]}
+    assert (nodes["lead"], nodes["expert"]) == ("completed", "completed")
+    assert run.result.document["waves"]["total"] == 2
+
+
+async def test_task_is_the_only_input_of_an_agent_that_other_nodes_feed() -> None:
+    source = node_document("notes", "text", text="Neap.")
+    expert = {**EXPERT, "data": {"userPrompt": "Find out: {{ input }}, {{ nodes.notes.output }}"}}
+    graph = agent_graph(LEAD, expert, source, edges=[("expert", "lead")], kit_of=())
+    graph["edges"].append(flow("notes", "expert"))
+    run = await run_agents(graph, script)
+    assert [request.prompt for request in run.requests][1] == "Find out: How high?, Neap."
 
 
 async def test_tools_of_the_called_agent_are_its_own() -> None:

@@ -1,21 +1,38 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from planwave.nodes.agents.tool import ToolError
+import planwave
+from planwave.nodes.agents.tool import Tool, ToolError
+from planwave.nodes.agents.tool_function import FunctionTool
 from planwave.providers.protocols import ModelReply, ModelRequest, Usage
+from planwave.service.library.results import RunResult
 from planwave.settings import Limits
 from tests.support.nodes.agent_runs import (
+    Kit,
     agent_graph,
     calls,
     run_agents,
     scripted,
     tool,
 )
-from tests.support.nodes.nested_graphs import node_document
+from tests.support.nodes.nested_graphs import node_document, registry_with
+from tests.support.nodes.node_context import services_with
+
+
+class TreeNode(BaseModel):
+    inside: list[TreeNode] = []
+
+
+def count_nodes(root: TreeNode) -> int:
+    """Count them."""
+    return 1 + sum(map(count_nodes, root.inside))
+
 
 NUMBERS = {"x": {"type": "integer"}, "y": {"type": "integer"}}
 
@@ -41,7 +58,8 @@ async def test_result_of_a_call_goes_back_to_the_model() -> None:
     assert requests[1].messages[2].tool_call_id == "c1"
     start, end = run.events("tool_call_start", "tool_call_end")
     about = {
-        "call_id": "c1", "parent_call_id": None, "name": "add", "kind": "tool", "path": "a", "depth": 0
+        "call_id": "c1", "parent_call_id": None, "name": "add", "kind": "tool", "node_id": "kit",
+        "path": "a", "depth": 0,
     }  # fmt: skip
     assert start == ("tool_call_start", {**about, "arguments": {"x": 2, "y": 3}})
     assert end[1].pop("duration_s") >= 0
@@ -109,6 +127,105 @@ async def test_error_of_a_tool_is_for_the_model() -> None:
     )
     assert result.text == "It is closed."
     assert texts(requests[1])[-1] == ("tool", "Error: the ticket is closed")
+
+
+class NoException(BaseException):
+    """What a tool may raise all the same."""
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no such ticket"), "ValueError: no such ticket"),
+        (SystemExit(2), "SystemExit: 2"),
+        (NoException("gone"), "NoException: gone"),
+        (BaseExceptionGroup("all", [NoException()]), "BaseExceptionGroup: all (1 sub-exception)"),
+    ],
+)
+async def test_whatever_a_tool_raises_is_for_the_model(
+    error: BaseException, text: str, others: int
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    asked = calls(("close", {}), *[("look", {})] * others)
+    run = await run_agents(
+        agent_graph(), scripted(asked, "Sorry."), tool("close", fail), tool("look")
+    )
+    assert run.result.text == "Sorry."
+    assert texts(run.requests[1])[2] == ("tool", f"Error: {text}")
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_function_that_cancels_itself_is_an_error_for_the_model(others: int) -> None:
+    async def leave() -> None:
+        raise asyncio.CancelledError
+
+    asked = calls(("leave", {}), *[("look", {})] * others)
+    kit = FunctionTool(leave).tool
+    run = await run_agents(agent_graph(), scripted(asked, "Sorry."), kit, tool("look"))
+    assert texts(run.requests[1])[2] == ("tool", "Error: the tool 'leave' cancelled itself")
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+async def test_cancelled_agent_does_not_wait_for_a_function_in_a_thread(parallel: bool) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        began.set()
+        go_on.wait()
+
+    kit = Kit([FunctionTool(hang).tool])
+    services, _ = services_with(lambda _: [calls(*[("hang", {})] * 2)])
+    agent = node_document("a", "agent", userPrompt="Go", parallelTools=parallel)
+    built = planwave.build(agent_graph(agent), registry=registry_with(kit))
+    run = planwave.run(built, services=services, check=False)
+
+    async def end() -> RunResult:
+        return await run
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            ended = group.create_task(end())
+            await asyncio.to_thread(began.wait)
+            run.cancel()
+        assert ended.result().status == "cancelled"
+        assert not go_on.is_set()
+    finally:
+        go_on.set()
+
+
+async def test_unusable_schema_fails_the_agent_unless_the_tool_checks_its_arguments() -> None:
+    async def call(arguments: Any, context: Any) -> Any:
+        return dict(arguments)
+
+    node = {"type": "object", "properties": {"in": {"$ref": "#/$defs/node"}}}
+    recursive = {"type": "object", "properties": {"root": node}, "$defs": {"node": node}}
+    script = scripted(calls(("keep", {"root": {"in": {}}})), "Kept.")
+    refused = Tool("keep", "Keep it.", recursive, call)
+    run = await run_agents(agent_graph(), script, refused)
+    assert (run.result.error or {})["message"].startswith("node 'a' failed: the tool 'keep' has no")
+    (failure,) = run.result.failures
+    assert failure.code == "invalid-tool"
+    accepted = Tool("keep", "Keep it.", recursive, call, checks_arguments=True)
+    for approval, answer in (("never", None), ("always", {"decision": "approve"})):
+        agent = node_document("a", "agent", userPrompt="Go", approval=approval)
+        run = await run_agents(agent_graph(agent), script, accepted)
+        result = run.result
+        for request in result.requests:
+            result = await result.run.answer(request.request_id, answer)
+        assert result.text == "Kept."
+
+
+async def test_function_may_take_a_recursive_model() -> None:
+    kit = FunctionTool(count_nodes).tool
+    good, bad = {"root": {"inside": [{}, {}]}}, {"root": {"inside": 3}}
+    script = scripted(calls(("count_nodes", good), ("count_nodes", bad)), "Three.")
+    run = await run_agents(agent_graph(), script, kit)
+    assert [text for role, text in texts(run.requests[1]) if role == "tool"] == [
+        "3", "Error: root.inside has to be an array"
+    ]  # fmt: skip
 
 
 async def test_tool_that_takes_too_long_is_cut_off() -> None:

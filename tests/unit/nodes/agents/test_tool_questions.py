@@ -6,8 +6,10 @@ import pytest
 
 from planwave.graph.model import Json
 from planwave.service.library.results import RunResult
+from planwave.settings import Limits
 from tests.support.nodes.agent_runs import agent_graph, calls, run_agents, scripted, tool
 from tests.support.nodes.nested_graphs import node_document
+from tests.support.virtual_loop import virtual_time
 
 SCHEMA = {"text": {"type": "string"}}
 
@@ -109,3 +111,16 @@ async def test_other_calls_go_on_and_each_question_is_its_own() -> None:
     assert (result.text, tickets.made) == ("Done.", ["Two"])
     texts = [turn.text for turn in run.requests[-1].messages if turn.role == "tool"]
     assert texts[1:] == ["", "ticket 1"]
+
+
+@virtual_time
+async def test_question_that_nobody_answers_is_a_rejection() -> None:
+    tickets = Tickets()
+    limits = Limits(approval_timeout_s=3_600)
+    run = await run_agents(agent_graph(), SCRIPT, tickets.tool, limits=limits)
+    (request,) = run.result.requests
+    assert request.timeout_s == 3_600
+    result = await run.result.run.resume()
+    assert (result.text, tickets.made) == ("Done.", [])
+    told = run.requests[-1].messages[-1]
+    assert (told.is_error, "rejected" in told.text) == (True, True)

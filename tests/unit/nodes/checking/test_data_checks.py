@@ -32,6 +32,13 @@ PROVIDERS = ListedProviders(
     off=["anthropic"],
     profiles={"tiny": ModelProfile(small=True, tools=False)},
 )
+SEARCHING = Registry(
+    LIBRARY,
+    providers=ListedProviders(
+        {"box": ["big"], "openai": ["m"], "local": ["tiny"]},
+        profiles={"big": ModelProfile(web_search=True), "tiny": ModelProfile(tools=False)},
+    ),
+)
 CATALOGUE = Registry(LIBRARY, providers=PROVIDERS, limits=Limits(template_bytes=1_000))
 
 
@@ -233,6 +240,42 @@ def test_tools_that_the_model_cannot_use_are_an_error() -> None:
     (diagnostic,) = check("agent", {"provider": "local"}, description="d", edges=[link])
     assert (diagnostic.code, diagnostic.pointer) == ("tools-unavailable", "/data/model")
     assert check("agent", {"provider": "openai"}, description="d", edges=[link]) == []
+
+
+def test_a_fallback_that_lacks_what_the_agent_needs_is_an_error() -> None:
+    link = make_edge("t", "a", target_handle="tools", channel="link")
+    data = {"provider": "box", "fallback": [{"provider": "openai"}, {"provider": "local"}]}
+    assert found("agent", data, description="d", edges=[link], catalogue=SEARCHING) == [
+        ("tools-unavailable", "/data/fallback/1")
+    ]
+    searching = {**data, "tools": {"web_search": True}}
+    assert found("agent", searching, description="d", catalogue=SEARCHING) == [
+        ("web-search-unavailable", "/data/fallback/0"),
+        ("web-search-unavailable", "/data/fallback/1"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["model", "client"])
+def test_a_linked_model_that_lacks_what_the_agent_needs_is_an_error(kind: str) -> None:
+    fallback = [{"provider": "openai"}]
+    for given, code, what in (
+        ({"provider": "local"}, "tools-unavailable", "the chosen model of 'm'"),
+        ({"provider": "local"}, "web-search-unavailable", "the chosen model of 'm'"),
+        ({"provider": "box", "fallback": fallback}, "web-search-unavailable", "the fallback 1"),
+    ):
+        model = Node("m", kind, "M", data=given)
+        edges = [make_edge("m", "a", target_handle="model", channel="link")]
+        data: dict[str, Any] = {"tools": {"web_search": code != "tools-unavailable"}}
+        if code == "tools-unavailable":
+            edges.append(make_edge("t", "a", target_handle="tools", channel="link"))
+        (finding,) = check(
+            "agent", data, description="d", edges=edges, others=[model], catalogue=SEARCHING
+        )
+        assert finding.code == code
+        assert what in finding.message
+        overridden = [*edges, make_edge("s", "a", target_handle="provider")]
+        options: dict[str, Any] = {"others": [model], "catalogue": SEARCHING}
+        assert found("agent", data, description="d", edges=overridden, **options) == []
 
 
 def test_web_search_that_the_provider_does_not_have_is_an_error() -> None:

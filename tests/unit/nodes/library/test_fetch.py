@@ -160,6 +160,9 @@ async def test_a_head_request_has_headers_only() -> None:
         ("image/png", b"\x89PNG\r\n\x1a\n\xff"),
         ("application/octet-stream", b"\xff\xfe\x00"),
         ("text/plain; charset=nonsense", b"x"),
+        ("text/plain; charset=punycode", b"a" * 2_000_000),
+        ("text/plain; charset=idna", b"xn--a"),
+        ("text/plain; charset=unicode_escape", b"\\ud800"),
     ],
 )
 async def test_a_response_that_is_neither_json_nor_text_fails(kind: str, body: bytes) -> None:

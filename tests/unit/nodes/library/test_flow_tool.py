@@ -149,6 +149,14 @@ async def test_an_agent_stays_with_the_version_of_its_first_call() -> None:
 
 
 @virtual_time
+async def test_a_flow_may_be_named_by_its_name() -> None:
+    flows = FakeFlowStore(work=[shouting(template="one"), shouting(template="two")])
+    for flow, expected in (({"name": "Work"}, "two"), ({"name": "Work", "version": "0"}, "one")):
+        found = await outcome(flows, {"input": ""}, {"input": ""}, flow=flow)
+        assert found["results"] == [expected, expected]
+
+
+@virtual_time
 async def test_a_flow_that_does_not_exist_fails_the_node() -> None:
     assert (await outcome(FakeFlowStore(), {}))[0] == "unknown-flow"
     result = await run_to_end(calling({}), Caller(), services=services_with(lambda _: "")[0])

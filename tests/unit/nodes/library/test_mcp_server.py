@@ -17,13 +17,11 @@ from planwave.mcp.servers import McpServers
 from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
 from planwave.nodes.library.mcp_server import McpServer
 from planwave.nodes.registry import Registry
-from tests.support.graph.bad_inputs import bad_inputs, expanded
 from tests.support.graph.builders import make_graph
 from tests.support.mcp.servers import Marks, hostile_program, scripted_program, servers_of
 from tests.support.nodes.node_context import context_for, services_with
 
 NODE = Node("box_tools", "mcp_server", "Tools")
-CONFIGS = [line for line in bad_inputs() if line["area"] == "mcp"]
 
 
 @pytest.fixture
@@ -175,14 +173,3 @@ def test_the_names_of_its_tools_are_known_before_a_run_where_the_node_lists_them
 
 def test_without_settings_no_server_is_looked_up() -> None:
     assert findings({"server": "any"}, servers=None) == []
-
-
-@pytest.mark.skipif(not CONFIGS, reason="no shared collection")
-@pytest.mark.parametrize("line", CONFIGS, ids=lambda line: line["id"])
-def test_no_graph_can_say_how_a_server_is_reached(line: dict[str, Any]) -> None:
-    """Whatever the way out of other programs was: a graph has a name of a server, nothing else."""
-    config = expanded(line["input"])
-    found = findings({"server": "box", **config})
-    assert {each.code for each in found} == {"invalid-data"}
-    assert {each.pointer for each in found} == {f"/data/{name}" for name in config}
-    assert findings(config) != []

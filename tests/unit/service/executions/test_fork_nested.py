@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pytest
 
 from planwave.errors import Conflict, NodeError
 from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import ExecutionResult, NodeEvent
 from planwave.graph.reading.documents import read_graph
+from planwave.nodes.services import NodeServices
+from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.queries.explain import explain
 from planwave.service.service import Service
 from tests.support.graph.builders import make_graph
-from tests.support.nodes.nested_graphs import FakeFlowStore
 from tests.support.nodes.node_context import services_with
 from tests.unit.service.executions.test_commands import executed, opened, outputs_of
 from tests.unit.service.executions.test_fork_runs import reused
@@ -382,28 +385,36 @@ async def test_changed_nested_graph_reruns_only_affected_nodes(
         assert work.paid() == {f"loop[{number}]/b" for number in range(5)}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"graph": body(step("i", "inner", flow={"id": "f"}))},
-        {"graph": body(step("i", "inner", flow={"id": "g", "version": "0"}))},
-        {"flow": {"id": "g"}},
-        {"flow": {"id": "g", "version": "0"}},
-    ],
-)
-async def test_changed_nested_flow_runs_again(tmp_path: Path, data: Mapping[str, Any]) -> None:
-    versions = [body(step("n", say="old"), step("m"), edges=[("n", "m")])]
-    flows = FakeFlowStore(f=versions, g=[body(step("i", "inner", flow={"id": "f"}))])
-    services, _ = services_with(lambda _: [], flows=flows)
+@pytest.mark.parametrize("names_version", [False, True])
+@pytest.mark.parametrize("is_in_graph", [False, True])
+async def test_changed_nested_flow_runs_again(
+    tmp_path: Path, is_in_graph: bool, names_version: bool
+) -> None:
+    def flow_of(say: str) -> dict[str, Any]:
+        return body(step("n", say=say), step("m"), edges=[("n", "m")])
+
+    def node_services(_: str) -> NodeServices:
+        return replace(
+            services, flows=FlowResolver(service._store, service.catalogue, service.limits)
+        )
+
+    outer = body(step("i", "inner", flow={"id": "f"}))
+    flow = (
+        {"id": "g", "version": graph_hash(read_graph(outer)[0])} if names_version else {"id": "g"}
+    )
+    data = {"graph": body(step("i", "inner", flow=flow))} if is_in_graph else {"flow": flow}
+    services, _ = services_with(lambda _: [])
     work, graph = Pays(), make_graph(Node("loop", "inner", "I", data=data))
-    async with opened(tmp_path, graph, work, node_services=lambda _: services) as service:
+    async with opened(tmp_path, graph, work, node_services=node_services) as service:
+        await service.create_flow("F", graph=flow_of("old"), flow_id="f")
+        await service.create_flow("G", graph=outer, flow_id="g")
         first = await executed(service)
         assert await came_to(service, first) == "old+m"
         assert work.paid()
         same = await service.fork(first)
         assert await came_to(service, same.execution_id) == "old+m"
         assert work.paid() == set(), "what was paid for inside holds"
-        versions.append(body(step("n", say="new"), step("m"), edges=[("n", "m")]))
+        await service.update_flow("f", graph=flow_of("new"))
         fork = await service.fork(first)
         assert await came_to(service, fork.execution_id) == "new+m"
 

@@ -2,8 +2,9 @@ import { statusesByWave } from "@/api/executionSummary";
 import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
+import { ToolAbout } from "@/inspector/ToolAbout";
 import styles from "./RequestDetail.module.css";
-import { nextSteps, standInWords } from "./requestWords";
+import { agentOf, nextSteps, standInWords } from "./requestWords";
 import { TimeLimit } from "./TimeLimit";
 
 type RequestFactsProps = {
@@ -20,6 +21,15 @@ export function RequestFacts({ request, fields, digest, graph, path }: RequestFa
   return (
     <aside className={styles.facts} aria-label="About this request">
       <TimeLimit request={request} timeoutAction={fields.timeoutAction} />
+      {fields.tool && (
+        <section>
+          <h3>What is called</h3>
+          <ToolAbout tool={fields.tool} />
+          <p className={styles.asker}>
+            The agent <b>{agentOf(request, graph)}</b> asks.
+          </p>
+        </section>
+      )}
       {steps.length > 0 && (
         <section>
           <h3>What happens next</h3>

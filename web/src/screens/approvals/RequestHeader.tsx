@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { PendingRequest } from "@/api/types";
+import { askingPath } from "@/stream/calls";
 import { formatInstant } from "@/ui/format";
 import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
@@ -23,7 +24,8 @@ type RequestHeaderProps = {
 export function RequestHeader(props: RequestHeaderProps) {
   const { request, title, status, tab = "waiting", isPage, onMove } = props;
   const Title = isPage ? "h1" : "h2";
-  const step = request.path ? `?step=${encodeURIComponent(request.path)}` : "";
+  const path = request.path && askingPath(request.path, request.request);
+  const step = path ? `?step=${encodeURIComponent(path)}` : "";
   return (
     <header className={styles.header}>
       <Link

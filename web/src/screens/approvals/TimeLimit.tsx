@@ -24,7 +24,7 @@ export function TimeLimit({ request, timeoutAction }: TimeLimitProps) {
         )}
         <b>{share === null ? "No time limit" : words}</b>
       </p>
-      <p className={styles.words}>{timeoutWords(request.deadline, timeoutAction)}</p>
+      <p className={styles.words}>{timeoutWords(request, timeoutAction)}</p>
     </section>
   );
 }

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ExecutionDigest, PendingRequest } from "@/api/types";
 import { readRequest } from "@/inspector/requestFields";
 import {
+  agentOf,
   nextSteps,
   PLAN_APPROVAL,
   standInWords,
@@ -44,10 +45,15 @@ test("a deadline is near in its last five minutes", () => {
 });
 
 test("it is said what happens without an answer", () => {
-  expect(timeoutWords("2026-01-31T12:10:00Z", "ask_again")).toMatch(
+  expect(timeoutWords({ deadline: "2026-01-31T12:10:00Z", since: SINCE }, "ask_again")).toMatch(
     /^If nobody answers by ..:10:00, it counts as “Ask again”\.$/,
   );
-  expect(timeoutWords(null, null)).toBe("It waits until somebody answers.");
+  expect(timeoutWords({ deadline: "2026-02-07T12:00:00Z", since: SINCE }, null)).toMatch(
+    /^If nobody answers by 7 Feb, ..:00, it is over\.$/,
+  );
+  expect(timeoutWords({ deadline: null, since: SINCE }, null)).toBe(
+    "It waits until somebody answers.",
+  );
 });
 
 test("what follows a decision is read from the edges of its handle", () => {
@@ -84,4 +90,29 @@ test("the approval of a plan is named as such, and needs no graph to say what fo
 
 test("it is said how far a run is that waits", () => {
   expect(standInWords(DIGEST)).toBe("1 step runs meanwhile. 1 step has not started.");
+});
+
+test("a request about a call names the tool, the agent and what each decision does", () => {
+  const tool = { name: "send_mail", kind: "tool", effect: "once", call_id: "c1" };
+  const request = {
+    ...asked({ kind: "approval", actions: ["approve", "reject"], value: { to: "Ada" }, tool }),
+    path: "lead[delegate-1]/clerk[approve-1-1]/send_mail",
+  };
+  const fields = readRequest(request);
+  expect(titleOf(request, fields)).toBe("Call send_mail");
+  const graph = {
+    nodes: [{ id: "clerk", type: "agent", name: "The clerk", data: {} }],
+    edges: [],
+  };
+  expect(agentOf(request, graph)).toBe("The clerk");
+  expect(agentOf(request, null)).toBe("clerk");
+  expect(nextSteps(fields, request.path, null).map(({ words }) => words)).toEqual([
+    "The tool is called with these arguments.",
+    "The tool is not called. The agent reads your note and goes on.",
+  ]);
+  const cutOff = readRequest(asked({ kind: "interrupted", actions: ["fail"], tool }));
+  expect(titleOf(request, cutOff)).toBe("send_mail was cut off");
+  expect(nextSteps(cutOff, request.path, null)).toEqual([
+    { action: "fail", words: "The agent fails." },
+  ]);
 });

@@ -1,10 +1,14 @@
 import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types";
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
 import { BUDGET } from "@/stream/budget";
-import { formatAmount, formatClock, formatTime } from "@/ui/format";
+import { askingPath } from "@/stream/calls";
+import { formatAmount, formatInstant, formatLeft } from "@/ui/format";
 
 /** The kind of the request of a run that asks before its first step. */
 export const PLAN_APPROVAL = "plan-approval";
+
+/** The kind of the request about what a crash has interrupted. */
+const INTERRUPTED = "interrupted";
 
 /** Below so many seconds a deadline is near. */
 const SOON_S = 300;
@@ -15,9 +19,17 @@ export function keyOf({ execution_id, request_id }: PendingRequest): string {
 }
 
 /** The name of what asks. */
-export function titleOf(request: PendingRequest, { kind }: RequestFields): string {
+export function titleOf(request: PendingRequest, { kind, tool }: RequestFields): string {
   if (kind === BUDGET) return "Raise the budget";
+  if (tool) return kind === INTERRUPTED ? `${tool.name} was cut off` : `Call ${tool.name}`;
   return kind === PLAN_APPROVAL ? "Approve the plan" : request.node_name || request.path || "Step";
+}
+
+/** The name of the agent that wants to call a tool: of its step, or its id where its graph is not known. */
+export function agentOf({ path, request }: PendingRequest, graph: GraphDocument | null): string {
+  const agent = askingPath(path ?? "", request);
+  const id = agent.slice(agent.lastIndexOf("/") + 1);
+  return graph?.nodes.find((node) => node.id === id)?.name || id;
 }
 
 /** The name of the run that waits. */
@@ -33,7 +45,7 @@ export function timeLeft({ deadline, since }: TimeOfRequest, now: number): TimeL
   const left = (Date.parse(deadline) - now) / 1000;
   const whole = (Date.parse(deadline) - Date.parse(since)) / 1000;
   return {
-    words: left > 0 ? `${formatClock(left)} left` : "The time is over",
+    words: formatLeft(left),
     isSoon: left < SOON_S,
     share: Math.min(1, Math.max(0, left / whole)),
   };
@@ -42,10 +54,10 @@ export function timeLeft({ deadline, since }: TimeOfRequest, now: number): TimeL
 type TimeOfRequest = Pick<PendingRequest, "deadline" | "since">;
 
 /** Returns what happens if nobody answers. */
-export function timeoutWords(deadline: string | null, timeoutAction: string | null): string {
+export function timeoutWords({ deadline, since }: TimeOfRequest, action: string | null): string {
   if (deadline === null) return "It waits until somebody answers.";
-  const by = `If nobody answers by ${formatTime(new Date(deadline), true)}, `;
-  return timeoutAction ? `${by}it counts as “${actionLabel(timeoutAction)}”.` : `${by}it is over.`;
+  const by = `If nobody answers by ${formatInstant(new Date(deadline), new Date(since))}, `;
+  return action ? `${by}it counts as “${actionLabel(action)}”.` : `${by}it is over.`;
 }
 
 export type NextStep = { action: string; words: string };
@@ -70,17 +82,26 @@ const INTERRUPTED_DECISIONS: Record<string, string> = {
   fail: "The step fails.",
 };
 
+/** What each decision about the call of a tool does. */
+const CALL_DECISIONS: Record<string, string> = {
+  approve: "The tool is called with these arguments.",
+  reject: "The tool is not called. The agent reads your note and goes on.",
+};
+
+/** What each decision about a call does that a crash has interrupted. */
+const INTERRUPTED_CALL_DECISIONS: Record<string, string> = {
+  run_again: "The tool is called once more, whatever it has done already.",
+  give_result: "The tool is not called; the agent takes what you enter as its result.",
+  fail: "The agent fails.",
+};
+
 /** Returns what follows each decision; nothing where it cannot be told. */
 export function nextSteps(
-  { kind, actions }: RequestFields,
+  { kind, tool, actions }: RequestFields,
   path: string | null,
   graph: GraphDocument | null,
 ): NextStep[] {
-  const known = {
-    [PLAN_APPROVAL]: PLAN_DECISIONS,
-    [BUDGET]: BUDGET_DECISIONS,
-    interrupted: INTERRUPTED_DECISIONS,
-  }[kind];
+  const known = tool ? ofCall(kind) : DECISIONS[kind];
   if (known) return actions.map((action) => ({ action, words: known[action] ?? "" }));
   if (kind !== "approval" || !graph?.nodes.some((node) => node.id === path)) return [];
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name || id]));
@@ -98,6 +119,16 @@ export function nextSteps(
     action,
     words: comeNext(followers[index] ?? []) || `Nothing follows.${ofOthers}`,
   }));
+}
+
+const DECISIONS: Record<string, Record<string, string>> = {
+  [PLAN_APPROVAL]: PLAN_DECISIONS,
+  [BUDGET]: BUDGET_DECISIONS,
+  [INTERRUPTED]: INTERRUPTED_DECISIONS,
+};
+
+function ofCall(kind: string): Record<string, string> {
+  return kind === INTERRUPTED ? INTERRUPTED_CALL_DECISIONS : CALL_DECISIONS;
 }
 
 function comeNext(names: string[]): string {

@@ -109,7 +109,10 @@ function AddDependency({ graph, node, portsOf, onChange }: Omit<DependenciesProp
   const [inputHandle, setInput] = useState("");
   const output = outputs.find((port) => handleId(port) === outputHandle) ?? outputs[0];
   const fitting = inputs.filter((port) => port.channel === output?.channel);
-  const input = fitting.find((port) => handleId(port) === inputHandle) ?? fitting[0];
+  const input =
+    fitting.find((port) => handleId(port) === inputHandle) ??
+    fitting.find((port) => port.channel === "link" && port.type === output?.type) ??
+    fitting[0];
   const ends: [PortEnd, PortEnd] | null =
     source && output && input
       ? [

@@ -3,6 +3,7 @@ import { flushSync } from "react-dom";
 import { useStore } from "zustand";
 import { useNodeTypes } from "@/api/queries";
 import type { CheckResponse, GraphDocument, NodeDocument } from "@/api/types";
+import { linkColours, socketColours } from "@/canvas/socketColours";
 import { Button } from "@/ui/Button";
 import { EditorCanvas, type NodeMarks } from "./EditorCanvas";
 import type { EditorView } from "./EditorHeader";
@@ -90,7 +91,8 @@ type StageProps = Pick<EditorBodyProps, "store" | "view" | "check"> & {
 function Stage({ store, view, check, before, types, portsOf, commands, open }: StageProps) {
   const { content, selection, undo, redo } = useStore(store);
   const { graph } = content;
-  const colourOf = useColours(types);
+  const colourOf = useMemo(() => socketColours(types), [types]);
+  const linkColourOf = useMemo(() => linkColours(graph, types), [graph, types]);
   const marksOf = useMarks(graph, before, check);
   if (view === "json") {
     return (
@@ -124,6 +126,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
           onOpen={open}
           portsOf={portsOf}
           colourOf={colourOf}
+          linkColourOf={linkColourOf}
           marksOf={marksOf}
         />
       )}
@@ -154,16 +157,6 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
 /** The button of a step, in the canvas or the table. */
 function stepButton(id: string): HTMLElement | null {
   return document.querySelector(`button[data-step="${CSS.escape(id)}"]`);
-}
-
-function useColours(types: StageProps["types"]) {
-  return useMemo(() => {
-    const sockets = new Map(types?.socket_types.map((socket) => [socket.type, socket]));
-    return (type: string) => {
-      const socket = sockets.get(type) ?? sockets.get("any");
-      return socket ? `light-dark(${socket.color}, ${socket.dark_color})` : "var(--socket-data)";
-    };
-  }, [types]);
 }
 
 function useMarks(

@@ -18,10 +18,10 @@ import {
 } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { createContext, useContext, useMemo, useRef, useState } from "react";
-import type { GraphDocument } from "@/api/types";
+import type { EdgeDocument, GraphDocument } from "@/api/types";
 import { stepAfterKey } from "@/canvas/keyboard";
 import { LaneOverlay } from "@/canvas/LaneOverlay";
-import { isInView } from "@/canvas/layout";
+import { aroundPath, isInView } from "@/canvas/layout";
 import { WaveEdge } from "@/canvas/WaveEdge";
 import { ZoomTools } from "@/canvas/ZoomTools";
 import { showToast } from "@/ui/Toast";
@@ -55,6 +55,8 @@ type EditorCanvasProps = {
   onOpen: (id: string) => void;
   portsOf: PortLookup;
   colourOf: (type: string) => string;
+  /** The colour of a link. */
+  linkColourOf: (edge: EdgeDocument) => string | undefined;
   marksOf: (id: string) => NodeMarks;
 };
 
@@ -89,7 +91,10 @@ function Canvas(props: EditorCanvasProps) {
     () => toNodes(graph, { layout, views, dragged, selection }),
     [graph, layout, views, dragged, selection],
   );
-  const edges = useMemo(() => toEdges(graph, selection), [graph, selection]);
+  const edges = useMemo(
+    () => toEdges(graph, selection, props.linkColourOf),
+    [graph, selection, props.linkColourOf],
+  );
   const view = useMemo(
     () => ({ nodes: views, selection, tabStop: tabStopOf(graph, selection), onSelect, onOpen }),
     [views, selection, graph, onSelect, onOpen],
@@ -221,7 +226,11 @@ function toNodes(graph: GraphDocument, { layout, views, dragged, selection }: No
   }));
 }
 
-function toEdges(graph: GraphDocument, selection: ReadonlySet<string>): Edge[] {
+function toEdges(
+  graph: GraphDocument,
+  selection: ReadonlySet<string>,
+  colourOf: EditorCanvasProps["linkColourOf"],
+): Edge[] {
   return graph.edges.map((edge, index) => ({
     id: edge.id ?? `edge ${index}`,
     type: "wave",
@@ -230,7 +239,7 @@ function toEdges(graph: GraphDocument, selection: ReadonlySet<string>): Edge[] {
     sourceHandle: edgeHandle(edge, "source"),
     targetHandle: edgeHandle(edge, "target"),
     selected: selection.has(edge.id ?? ""),
-    data: { isLink: edge.data.channel === "link" },
+    data: { isLink: edge.data.channel === "link", colour: colourOf(edge) },
   }));
 }
 
@@ -343,8 +352,23 @@ function StepNode({ id }: NodeProps) {
   );
 }
 
+type LinkEnds = Pick<EdgeProps, "sourceX" | "sourceY" | "targetX" | "targetY">;
+
+/** Returns the way of a link past other cards of its column; null where none is between its ends. */
+function pathAround({ sourceX, sourceY, targetX, targetY }: LinkEnds): string | null {
+  const half = EDITOR_SIZES.cardWidth / 2;
+  const isOfColumn = Math.abs(sourceX - targetX) < half;
+  if (!isOfColumn || sourceY - targetY < EDITOR_SIZES.gap * 2) return null;
+  const [from, to] = [
+    { x: sourceX, y: sourceY },
+    { x: targetX, y: targetY },
+  ];
+  return aroundPath(from, to, sourceX - half - 18);
+}
+
 function PlanEdge({ data, selected, ...ends }: EdgeProps) {
-  const [path] = getBezierPath(ends);
+  const [bezier] = getBezierPath(ends);
+  const path = data?.isLink === true ? (pathAround(ends) ?? bezier) : bezier;
   return (
     <>
       <WaveEdge
@@ -353,6 +377,7 @@ function PlanEdge({ data, selected, ...ends }: EdgeProps) {
         to={{ x: ends.targetX, y: ends.targetY }}
         status={selected ? "live" : "plan"}
         isLink={data?.isLink === true}
+        colour={typeof data?.colour === "string" ? data.colour : undefined}
         hasEnds={false}
       />
       {/* What a pointer has to hit is wider than the line. */}

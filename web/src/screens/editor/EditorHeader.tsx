@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { RunOptionsChip } from "@/screens/goal/RunOptionsChip";
 import { Button } from "@/ui/Button";
 import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
@@ -52,6 +53,7 @@ export function EditorHeader(props: EditorHeaderProps) {
             { label: "Import a JSON file", icon: "braces", onSelect: props.onImport },
           ]}
         />
+        <RunOptionsChip options={run.options} onChange={run.setOptions} />
         <Switch label="Approve first" checked={run.needsApproval} onChange={run.setNeedsApproval} />
         <Button
           kind="primary"

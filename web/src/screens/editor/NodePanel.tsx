@@ -14,6 +14,7 @@ import { SchemaForm } from "@/ui/SchemaForm";
 import type { SchemaField } from "@/ui/schema";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { Tag } from "@/ui/Tag";
+import { catalogueControls } from "./catalogueFields";
 import { Dependencies } from "./Dependencies";
 import { updateNode } from "./graphEdits";
 import { JsonField } from "./JsonField";
@@ -166,6 +167,7 @@ function Settings(props: SettingsProps) {
           schema={type.schema}
           value={node.data ?? {}}
           errors={errors}
+          controls={catalogueControls(node.type)}
           tag={(field) => <FieldTag field={field} node={node} before={before} wired={wired} />}
           onChange={(data) => onFields({ data: { ...data } }, "data")}
         />

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useExecute } from "@/api/mutations";
+import type { RunOptions } from "@/screens/goal/goalDraft";
 import { showToast } from "@/ui/Toast";
 
 /** Saves a plan, runs it and leads to its run.
@@ -12,6 +13,7 @@ export function useRunPlan(
   flush: () => Promise<boolean>,
   blocked: string | undefined,
 ) {
+  const [options, setOptions] = useState<RunOptions>({});
   const [needsApproval, setNeedsApproval] = useState(false);
   const [isSaving, setSaving] = useState(false);
   const execute = useExecute();
@@ -26,12 +28,19 @@ export function useRunPlan(
     setSaving(false);
     if (!isSaved) return fail("Not started: your last changes are not saved yet.");
     execute.mutate(
-      { plan_id: planId, start: true, require_approval: needsApproval },
+      { plan_id: planId, start: true, require_approval: needsApproval, options },
       {
         onSuccess: (made) => navigate(`/runs/${made.execution_id}`),
         onError: (error) => fail(errorText(error)),
       },
     );
   };
-  return { start: () => void start(), isStarting, needsApproval, setNeedsApproval };
+  return {
+    start: () => void start(),
+    isStarting,
+    needsApproval,
+    setNeedsApproval,
+    options,
+    setOptions,
+  };
 }

@@ -85,7 +85,13 @@ test("a flow is run with its input", async () => {
   fireEvent.click(form.getByRole("button", { name: /Run/ }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/runs/e1"));
   expect(sent("POST /api/execute")).toEqual([
-    { flow_id: "f1", version: "v2", inputs: { start: { output: "water" } }, start: true },
+    {
+      flow_id: "f1",
+      version: "v2",
+      inputs: { start: { output: "water" } },
+      options: {},
+      start: true,
+    },
   ]);
 });
 

@@ -4,6 +4,8 @@ import { useExecute } from "@/api/mutations";
 import { useNodeTypes } from "@/api/queries";
 import type { FlowResponse } from "@/api/types";
 import { ErrorNote } from "@/screens/ErrorNote";
+import type { RunOptions } from "@/screens/goal/goalDraft";
+import { RunOptionsChip } from "@/screens/goal/RunOptionsChip";
 import { Button } from "@/ui/Button";
 import { SelectField, TextArea, TextField } from "@/ui/Field";
 import { useShortcuts } from "@/ui/shortcuts";
@@ -15,6 +17,7 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
   const types = useNodeTypes();
   const inputs = inputsOf(flow.graph, types.data?.node_types ?? []);
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
+  const [options, setOptions] = useState<RunOptions>({});
   const execute = useExecute();
   const navigate = useNavigate();
   const run = (event?: FormEvent) => {
@@ -25,6 +28,7 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
         flow_id: flow.flow_id,
         version: flow.version,
         inputs: executionInputs(inputs, texts),
+        options,
         start: true,
       },
       { onSuccess: (made) => navigate(`/runs/${made.execution_id}`) },
@@ -45,7 +49,8 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
         <p className={styles.faint}>It takes no input: no step is an entry, such as a start.</p>
       )}
       {execute.error && <ErrorNote error={execute.error} />}
-      <div>
+      <div className={styles.start}>
+        <RunOptionsChip options={options} onChange={setOptions} />
         <Button
           kind="primary"
           type="submit"

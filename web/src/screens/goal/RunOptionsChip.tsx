@@ -1,8 +1,10 @@
 import { useState } from "react";
+import { BudgetFields } from "@/screens/goal/BudgetFields";
 import type { RunOptions } from "@/screens/goal/goalDraft";
 import styles from "@/screens/goal/RunOptionsChip.module.css";
 import { Chip } from "@/ui/Chip";
 import { SelectField, TextField } from "@/ui/Field";
+import { amountWords } from "@/ui/format";
 import { Popover } from "@/ui/Popover";
 
 interface RunOptionsProps {
@@ -41,6 +43,10 @@ export function RunOptionsChip({ options, onChange }: RunOptionsProps) {
           value={options.max_parallel ?? null}
           onChange={(max_parallel) => onChange({ ...options, max_parallel })}
         />
+        <BudgetFields
+          budget={options.budget ?? {}}
+          onChange={(budget) => onChange({ ...options, budget })}
+        />
       </div>
     </Popover>
   );
@@ -77,6 +83,9 @@ export function describeOptions(options: RunOptions): string {
     options.scheduling === "waves" && "wave by wave",
     options.on_failure === "stop" && "stop at a failure",
     options.max_parallel && `${options.max_parallel} at a time`,
+    ...Object.entries(options.budget ?? {}).map(
+      ([name, most]) => typeof most === "number" && `at most ${amountWords(name, most)}`,
+    ),
   ]
     .filter(Boolean)
     .join(", ");

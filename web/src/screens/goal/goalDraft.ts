@@ -3,7 +3,10 @@ import { createJSONStorage, persist } from "zustand/middleware";
 import type { ExecuteOptionsModel, ExecuteRequest } from "@/api/types";
 import type { ModelChoice } from "@/screens/goal/providerChoice";
 
-export type RunOptions = Pick<ExecuteOptionsModel, "scheduling" | "on_failure" | "max_parallel">;
+export type RunOptions = Pick<
+  ExecuteOptionsModel,
+  "scheduling" | "on_failure" | "max_parallel" | "budget"
+>;
 
 interface GoalDraft extends ModelChoice {
   prompt: string;

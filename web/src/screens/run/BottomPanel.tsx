@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { Segmented } from "@/ui/Segmented";
@@ -6,6 +6,7 @@ import { useStoredState } from "@/ui/useStoredState";
 import styles from "./BottomPanel.module.css";
 import type { Folding } from "./folding";
 import { LogView } from "./LogView";
+import { logLines } from "./logLines";
 import { elapsedSeconds } from "./runSummary";
 import { StepTable } from "./StepTable";
 import { Timeline } from "./Timeline";
@@ -33,7 +34,7 @@ export function BottomPanel(props: BottomPanelProps) {
   const options: { value: RunView; label: string; count?: number }[] = [
     ...(steps ? [{ value: "steps" as const, label: "Steps" }] : []),
     { value: "timeline", label: "Timeline" },
-    { value: "log", label: "Log", count: run.log.length },
+    { value: "log", label: "Log", count: logLines(run).length },
     { value: "table", label: "Table" },
   ];
   return (
@@ -55,17 +56,21 @@ export function BottomPanel(props: BottomPanelProps) {
       <div className={styles.body} data-scroller>
         {view === "steps" && steps}
         {view === "timeline" && <TimelineView {...props} squeeze={squeeze} />}
-        {view === "log" && (
-          <LogView
-            entries={run.log}
-            nameOf={(path) => run.nodes.get(path)?.name ?? path}
-            selectedPath={props.selectedPath}
-            onSelect={props.onSelect}
-          />
-        )}
+        {view === "log" && <RunLog {...props} />}
         {view === "table" && <StepTable {...props} />}
       </div>
     </section>
+  );
+}
+
+function RunLog({ run, selectedPath, onSelect }: BottomPanelProps) {
+  const entries = useMemo(() => logLines(run), [run]);
+  return (
+    <LogView
+      entries={entries}
+      nameOf={(path) => run.nodes.get(path)?.name ?? path}
+      {...{ selectedPath, onSelect }}
+    />
   );
 }
 

@@ -20,10 +20,35 @@ test("a fork with a change can have another task", async () => {
   fireEvent.change(task, { target: { value: "Write a letter." } });
   fireEvent.click(screen.getByRole("button", { name: "Fork and run" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/runs/e2"));
-  const [fork] = api.requests.filter(({ route }) => route.startsWith("POST"));
+  const [fork] = api.requests.filter(({ route }) => route.endsWith("/fork"));
   expect(JSON.parse(fork?.body ?? "")).toEqual({
     changes: { note: { description: "Write a letter.", data: {} } },
     start: true,
   });
+  await api.close();
+});
+
+test("it says which tools act on the world again", async () => {
+  const effects = [
+    { node: "mail", type: "tool", effect: "once" },
+    { node: "ticket", type: "http_tool", effect: "write" },
+  ];
+  const api = await startTestApi({
+    "GET /api/node-types": { node_types: [] },
+    "POST /api/check": { forecast: { effects } },
+  });
+  const nodes = ["lead", "mail", "ticket"].map((id) => ({ id, type: "agent", data: {} }));
+  const link = (source: string) => ({ source, target: "lead", data: { channel: "link" } });
+  const graph = { nodes, edges: [link("mail"), link("ticket")] };
+  renderRoutes([
+    {
+      path: "/",
+      element: <ForkDialog run={{ ...newRunState("e1"), graph }} path={null} onClose={() => {}} />,
+    },
+  ]);
+  await screen.findByText("ticket may change something again.");
+  await screen.findByText(/^mail must act only once\. .* you are asked/);
+  fireEvent.click(screen.getByText("Give its result"));
+  await waitFor(() => expect(screen.queryByText(/act only once/)).toBeNull());
   await api.close();
 });

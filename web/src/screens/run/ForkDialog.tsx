@@ -2,7 +2,8 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
-import { useNodeTypes } from "@/api/queries";
+import { useCheck, useNodeTypes } from "@/api/queries";
+import type { GraphDocument } from "@/api/types";
 import { TaskField } from "@/inspector/TaskField";
 import type { RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
@@ -13,6 +14,7 @@ import { SchemaForm } from "@/ui/SchemaForm";
 import { Segmented } from "@/ui/Segmented";
 import styles from "./ForkDialog.module.css";
 import { type ForkKind, forkChange, type StepSettings } from "./forkChange";
+import { type ForkEffect, forkEffects } from "./forkEffects";
 
 type ForkDialogProps = {
   run: RunState;
@@ -87,6 +89,7 @@ export function ForkDialog({ run, path, onClose }: ForkDialogProps) {
             onChange={(event) => setOutput(event.target.value)}
           />
         )}
+        {run.graph && <Effects graph={run.graph} kind={kind} id={id} />}
         {fork.error && (
           <Note kind="error" alert>
             {errorText(fork.error)}
@@ -96,6 +99,30 @@ export function ForkDialog({ run, path, onClose }: ForkDialogProps) {
     </Dialog>
   );
 }
+
+/** What acts on the world if it runs again, as the service says. */
+function Effects({ graph, kind, id }: { graph: GraphDocument; kind: ForkKind; id: string }) {
+  const check = useCheck(graph);
+  const found = forkEffects(graph, check.data?.forecast?.effects ?? [], kind, id);
+  if (found.length === 0) return null;
+  const namesOf = (chosen: (each: ForkEffect) => boolean) =>
+    NAMES.format(found.filter(chosen).map(({ name }) => name));
+  const others = namesOf(({ effect }) => effect !== "once");
+  const once = namesOf(({ effect }) => effect === "once");
+  return (
+    <Note kind="warning">
+      {others && <p>{others} may change something again.</p>}
+      {once && (
+        <p>
+          {once} must act only once. Where that has happened in this run, you are asked before it
+          happens again.
+        </p>
+      )}
+    </Note>
+  );
+}
+
+const NAMES = new Intl.ListFormat("en");
 
 type SettingsFormProps = {
   type: string;

@@ -86,6 +86,12 @@ const WORDS: Partial<Record<LogEntry["type"], string>> = {
   llm_response: "result",
   llm_error: "failed",
   error: "failed",
+  tool_call_start: "calls",
+  tool_call_end: "returned",
+  tool_call_error: "call failed",
+  subagent_call_start: "asks",
+  subagent_call_end: "replied",
+  subagent_call_error: "call failed",
 };
 
 function shorten(text: string): string {

@@ -3,7 +3,7 @@ import type { OpenRequestResponse } from "@/api/types";
 import { answerProblem, formErrors } from "@/inspector/answerProblem";
 import { RequestForm } from "@/inspector/RequestForm";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
-import { formatClock } from "@/ui/format";
+import { formatLeft } from "@/ui/format";
 import styles from "./OpenRequest.module.css";
 
 type OpenRequestProps = {
@@ -23,10 +23,10 @@ export function OpenRequest(props: OpenRequestProps) {
   const fields = { ...asked, actions: asked.actions.filter((action) => action !== without) };
   const left = fields.deadline === null ? null : (fields.deadline - now) / 1000;
   return (
-    <section aria-label="Waiting for you">
+    <section aria-label={fields.tool ? `Waiting for you: ${fields.tool.name}` : "Waiting for you"}>
       {left !== null && (
         <p className={styles.left}>
-          {left > 0 ? `${formatClock(left)} left` : "The time is over"}
+          {formatLeft(left)}
           {fields.timeoutAction && `, then it counts as “${actionLabel(fields.timeoutAction)}”`}
         </p>
       )}

@@ -5,6 +5,8 @@ import { Button } from "@/ui/Button";
 
 type RequestActionsProps = {
   request: OpenRequestResponse;
+  /** How many more requests the step has. */
+  others?: number;
   /** Answers with an action; undefined while an answer is on its way. */
   onAnswer: ((action: string) => void) | undefined;
   /** Opens the step's panel. */
@@ -15,10 +17,11 @@ type RequestActionsProps = {
 const MOST_ACTIONS = 2;
 
 /** The first decisions of a waiting step, on its card; everything else is in its panel. */
-export function RequestActions({ request, onAnswer, onRead }: RequestActionsProps) {
+export function RequestActions({ request, others = 0, onAnswer, onRead }: RequestActionsProps) {
   const { actions, form, kind } = readRequest(request);
   if (kind === "timer") return null;
-  const shown = onAnswer && form === null ? actions.filter(isQuick).slice(0, MOST_ACTIONS) : [];
+  const isAlone = onAnswer && form === null && others === 0;
+  const shown = isAlone ? actions.filter(isQuick).slice(0, MOST_ACTIONS) : [];
   return (
     <>
       {shown.map((action, index) => (
@@ -32,7 +35,7 @@ export function RequestActions({ request, onAnswer, onRead }: RequestActionsProp
         </Button>
       ))}
       <Button small kind={shown.length > 0 ? "quiet" : "plain"} onClick={onRead}>
-        Read it first
+        {others > 0 ? `Read the ${others + 1} questions` : "Read it first"}
       </Button>
     </>
   );

@@ -1,6 +1,8 @@
 import { memo, useCallback, useMemo } from "react";
-import type { GraphDocument } from "@/api/types";
+import { useNodeTypes } from "@/api/queries";
+import type { GraphDocument, NodeTypesResponse } from "@/api/types";
 import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
+import { linkColours } from "@/canvas/socketColours";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
 import { useRun } from "@/stream/RunProvider";
 import type { RunState } from "@/stream/runState";
@@ -29,7 +31,8 @@ export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
   const activeWave = useRun(waveAtWork);
   const heights = useRun((run) => heightsOf(graph, run, folds));
   const steps = useMemo(() => toSteps(graph, waves, heights), [graph, waves, heights]);
-  const edges = useMemo(() => toEdges(graph), [graph]);
+  const types = useNodeTypes().data;
+  const edges = useMemo(() => toEdges(graph, types), [graph, types]);
   const selectedCard = selectedPath?.split("[")[0] ?? null;
   const tabStop = selectedCard ?? graph.nodes[0]?.id;
   const renderStep = useCallback(
@@ -85,12 +88,14 @@ function toSteps(graph: GraphDocument, waves: RunState["waves"], heights: string
   }));
 }
 
-function toEdges(graph: GraphDocument): CanvasEdge[] {
+function toEdges(graph: GraphDocument, types: NodeTypesResponse | undefined): CanvasEdge[] {
+  const colourOf = linkColours(graph, types);
   return graph.edges.map((edge, index) => ({
     id: edgeId(edge, index),
     source: edge.source,
     target: edge.target,
     isLink: edge.data.channel === "link",
+    colour: colourOf(edge),
   }));
 }
 

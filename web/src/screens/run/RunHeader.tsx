@@ -1,7 +1,16 @@
 import type { ReactNode } from "react";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
+import { type BudgetLine, budgetLines, warningWords } from "@/stream/budget";
 import type { RunState } from "@/stream/runState";
-import { formatAmount, formatDuration, formatMoment, formatTime, formatUsd } from "@/ui/format";
+import {
+  formatAmount,
+  formatDuration,
+  formatMoment,
+  formatTime,
+  formatUsd,
+  LIMIT_NAMES,
+} from "@/ui/format";
+import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
 import styles from "./RunHeader.module.css";
 import {
@@ -59,7 +68,7 @@ function Counts({ run }: { run: RunState }) {
 function Facts({ run, now }: { run: RunState; now: number }) {
   const { input_tokens, output_tokens, calls, cost_usd } = run.usage;
   const saved = run.endedAt ? savedSeconds(run) : 0;
-  const budget = budgetWords(run);
+  const budget = budgetLines(run, now);
   const started = run.startedAt ?? run.createdAt;
   return (
     <>
@@ -69,10 +78,24 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       </span>
       {calls > 0 && <span>{formatAmount(input_tokens + output_tokens, "token")}</span>}
       {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
-      {calls > 0 && budget && <span>{budget}</span>}
+      {budget.length > 0 && (calls > 0 || run.warned.length > 0) && <Budget lines={budget} />}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
       {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
     </>
+  );
+}
+
+/** The amount of the budget that is the nearest to its limit; all of them are in the tab Cost. */
+function Budget({ lines }: { lines: readonly BudgetLine[] }) {
+  const [first] = lines;
+  if (first === undefined) return null;
+  const all = lines.map((line) => `${LIMIT_NAMES[line.name] ?? line.name}: ${budgetWords(line)}`);
+  return (
+    <span className={styles.budget} data-warned={first.isWarned} title={all.join("\n")}>
+      {first.isWarned && <Icon name="warning" small />}
+      budget {budgetWords(first)}
+      {warningWords(first)}
+    </span>
   );
 }
 

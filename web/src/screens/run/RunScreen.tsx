@@ -11,7 +11,7 @@ import { useNavigate, useParams, useSearchParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
-import { openQuestions } from "@/inspector/requestFields";
+import { openQuestions, requestsAt } from "@/inspector/requestFields";
 import { StepInspector, type StepTab } from "@/inspector/StepInspector";
 import { RunProvider, useRun, useRunConnection } from "@/stream/RunProvider";
 import type { NodeState, RunState } from "@/stream/runState";
@@ -222,7 +222,7 @@ function SelectedStep(props: SelectedStepProps) {
   const [tab, setTab] = useStoredState<StepTab>("run.tab", "output");
   const fork = useFork(run.executionId);
   const navigate = useNavigate();
-  const request = [...run.requests.values()].find((each) => each.path === node.path);
+  const requests = requestsAt(run, node.path);
   const move = (by: 1 | -1) => {
     const paths = [...run.nodes.keys()];
     onSelect(paths[paths.indexOf(node.path) + by] ?? node.path);
@@ -252,14 +252,16 @@ function SelectedStep(props: SelectedStepProps) {
       tab={tab}
       onTab={setTab}
       request={
-        request && (
+        requests.length > 0 &&
+        requests.map((request) => (
           <OpenRequest
+            key={request.request_id}
             executionId={run.executionId}
             request={request}
             now={now}
             onAnswered={() => onAnswered(nextAsking(run, request.request_id))}
           />
-        )
+        ))
       }
       duration={durationOf(node, now)}
       onSelect={onSelect}

@@ -1,10 +1,16 @@
+import { useShallow } from "zustand/react/shallow";
 import { useAnswer } from "@/api/mutations";
 import type { OpenRequestResponse } from "@/api/types";
 import type { CardDetail } from "@/canvas/LaneCanvas";
 import { StepCard } from "@/canvas/StepCard";
 import { answerProblem } from "@/inspector/answerProblem";
+import { requestsAt } from "@/inspector/requestFields";
+import { BUDGET } from "@/stream/budget";
+import { currentCallWords, linkedWords } from "@/stream/callWords";
+import { fieldOf } from "@/stream/json";
 import { useRun } from "@/stream/RunProvider";
 import { newNodeState, type RunState } from "@/stream/runState";
+import { plainLine } from "@/ui/plainLine";
 import { showToast } from "@/ui/Toast";
 import { useNow } from "@/ui/useNow";
 import type { Folding } from "./folding";
@@ -28,11 +34,13 @@ export function RunStep(props: RunStepProps) {
   const node = useRun((run) => run.nodes.get(path));
   const now = useNow(node !== undefined && (isWorking(node) || node.status === "waiting"));
   const because = useRun((run) => reasonOf(run.nodes.get(path) ?? newNodeState(path), run));
-  const request = useRun((run) => openRequestOf(run, path));
+  const calling = useRun((run) => callingWords(run, path));
+  const requests = useRun(useShallow((run: RunState) => requestsAt(run, path)));
   const amount = useRun((run) => amountInside(run, path));
   const isOpen = useRun((run) => isUnfolded(run, path, folds));
   if (!node) return null;
   const { onSelect } = choice;
+  const [first] = requests;
   return (
     <StepCard
       id={path}
@@ -44,10 +52,17 @@ export function RunStep(props: RunStepProps) {
       amountInside={amount}
       onFold={detail === "full" ? onFold : undefined}
       {...summariseStep(node, because, now)}
-      {...(request && detail === "words" && { words: "Open it to answer" })}
-      {...(request &&
+      {...(calling && { words: calling, isStreaming: false })}
+      {...(first && detail === "words" && { words: "Open it to answer" })}
+      {...(first &&
         detail === "full" && {
-          actions: <WaitingActions request={request} onRead={() => onSelect(path)} />,
+          actions: (
+            <WaitingActions
+              request={first}
+              others={requests.length - 1}
+              onRead={() => onSelect(path)}
+            />
+          ),
         })}
       {...(isOpen && {
         inside: (
@@ -62,9 +77,14 @@ export function RunStep(props: RunStepProps) {
   );
 }
 
-type WaitingActionsProps = { request: OpenRequestResponse; onRead: () => void };
+type WaitingActionsProps = {
+  request: OpenRequestResponse;
+  /** How many more requests the step has. */
+  others: number;
+  onRead: () => void;
+};
 
-function WaitingActions({ request, onRead }: WaitingActionsProps) {
+function WaitingActions({ request, others, onRead }: WaitingActionsProps) {
   const executionId = useRun((run) => run.executionId);
   const answer = useAnswer();
   const send = (decision: string) =>
@@ -75,6 +95,7 @@ function WaitingActions({ request, onRead }: WaitingActionsProps) {
   return (
     <RequestActions
       request={request}
+      others={others}
       onAnswer={answer.isPending ? undefined : send}
       onRead={onRead}
     />
@@ -86,7 +107,18 @@ function isInside(selectedPath: string, path: string, isOpen: boolean): boolean 
   return selectedPath === path || (!isOpen && selectedPath.startsWith(`${path}[`));
 }
 
-function openRequestOf(run: RunState, path: string): OpenRequestResponse | undefined {
-  for (const request of run.requests.values()) if (request.path === path) return request;
-  return undefined;
+/** What an agent calls right now, or waits for; of a linked step, who has called it. */
+function callingWords(run: RunState, path: string): string {
+  const node = run.nodes.get(path);
+  if (node === undefined) return "";
+  if (node.status === "linked") return linkedWords(run, node);
+  if (node.status === "waiting" && waitsForBudget(run, path)) return "Waits for a higher budget";
+  return isWorking(node) ? plainLine(currentCallWords(run, node)) : "";
+}
+
+function waitsForBudget(run: RunState, path: string): boolean {
+  return [...run.requests.values()].some(({ request }) => {
+    const waiting = fieldOf(request, "kind") === BUDGET ? fieldOf(request, "waiting") : null;
+    return Array.isArray(waiting) && waiting.includes(path);
+  });
 }

@@ -1,3 +1,4 @@
+import { callerInside, isQuestion } from "@/stream/calls";
 import type { NodeState, RunState } from "@/stream/runState";
 import { formatCount, formatUsdShort } from "@/ui/format";
 import { Status } from "@/ui/Status";
@@ -28,19 +29,26 @@ export function StepTable({ run, now, selectedPath, onSelect }: StepTableProps) 
   return (
     <div className={styles.table}>
       <Table label="Steps" columns={COLUMNS}>
-        {[...run.nodes.values()].map((node) => (
-          <Row key={node.path} chosen={node.path === selectedPath}>
-            <Cells
-              node={node}
-              now={now}
-              isSelected={node.path === selectedPath}
-              onSelect={onSelect}
-            />
-          </Row>
-        ))}
+        {[...run.nodes.values()]
+          .filter((node) => isStep(run, node))
+          .map((node) => (
+            <Row key={node.path} chosen={node.path === selectedPath}>
+              <Cells
+                node={node}
+                now={now}
+                isSelected={node.path === selectedPath}
+                onSelect={onSelect}
+              />
+            </Row>
+          ))}
       </Table>
     </div>
   );
+}
+
+/** Questions about calls, and agents that stand in the runs of their calls, are no steps. */
+function isStep(run: RunState, node: NodeState): boolean {
+  return !isQuestion(node) && callerInside(run, node.prefix) !== node.path;
 }
 
 type CellsProps = Pick<StepTableProps, "now" | "onSelect"> & {

@@ -15,6 +15,8 @@ export type Bar = Span & {
 
 export type TimelineRow = {
   path: string;
+  /** The step that it opens, where the row is no step itself. */
+  opens?: string;
   name: string;
   status: StatusName;
   /** Nesting, 0 for steps of the plan itself. */
@@ -131,7 +133,7 @@ function Row({ row, scale, selectedPath, onSelect, onFold }: RowProps) {
           aria-pressed={row.path === selectedPath}
           aria-label={`${row.name}, ${row.status.replace("_", " ")}, ${row.label}`}
           title={row.name}
-          onClick={() => onSelect(row.path)}
+          onClick={() => onSelect(row.opens ?? row.path)}
         >
           {row.name}
         </button>

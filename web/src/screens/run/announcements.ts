@@ -1,3 +1,5 @@
+import type { OpenRequestResponse } from "@/api/types";
+import { askingPath } from "@/stream/calls";
 import type { RunState } from "@/stream/runState";
 
 const END_WORDS = {
@@ -14,11 +16,8 @@ export function announcementOf(before: RunState, after: RunState): string | null
   if (after.endedAt && !before.endedAt) {
     return END_WORDS[after.status as keyof typeof END_WORDS] ?? "The run has ended.";
   }
-  for (const [id, request] of after.requests) {
-    if (before.requests.has(id)) continue;
-    const name = request.path === null ? "The run" : after.nodes.get(request.path)?.name;
-    return `${name ?? "A step"} waits for your answer.`;
-  }
+  const asked = [...after.requests.values()].find((each) => !before.requests.has(each.request_id));
+  if (asked) return `${askerOf(after, asked)} waits for your answer.`;
   for (const node of after.nodes.values()) {
     if (node.status === "failed" && before.nodes.get(node.path)?.status !== "failed") {
       return `${node.name} failed.`;
@@ -26,4 +25,9 @@ export function announcementOf(before: RunState, after: RunState): string | null
   }
   const wave = after.waves.findLast((each, index) => each.endedAt && !before.waves[index]?.endedAt);
   return wave ? `Wave ${wave.number} of ${after.waves.length} is done.` : null;
+}
+
+function askerOf(run: RunState, { path, request }: OpenRequestResponse): string {
+  if (path === null) return "The run";
+  return run.nodes.get(askingPath(path, request))?.name ?? "A step";
 }

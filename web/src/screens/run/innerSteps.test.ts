@@ -103,3 +103,9 @@ test("a plan that is written again begins anew", () => {
     "Sow, pending",
   ]);
 });
+
+test("an agent shows the agents that it calls, and neither itself nor questions about its calls", () => {
+  const run = recorded("agents");
+  expect(amountInside(run, "lead")).toBe("1 step");
+  expect(shown(run, "lead")).toEqual(["Clerk, completed"]);
+});

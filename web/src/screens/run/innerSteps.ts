@@ -1,4 +1,5 @@
 import type { NodeStatus } from "@/api/types";
+import { callerInside, isQuestion } from "@/stream/calls";
 import type { NestedRun, NodeState, RunState } from "@/stream/runState";
 import { linkedNodes } from "@/stream/waves";
 import { formatAmount, formatDuration } from "@/ui/format";
@@ -22,12 +23,13 @@ export type InnerRow = {
 
 const byParent = new WeakMap<RunState["runs"], Map<string, NestedRun[]>>();
 
-/** Returns the graphs that a step has run inside itself, in their order. */
+/** Returns the graphs that a step has run inside itself, in their order; questions about calls are none. */
 export function runsInside(run: RunState, path: string): readonly NestedRun[] {
   let groups = byParent.get(run.runs);
   if (!groups) {
     groups = new Map();
     for (const nested of run.runs.values()) {
+      if (isAboutCall(run, nested)) continue;
       const group = groups.get(nested.parent);
       if (group) group.push(nested);
       else groups.set(nested.parent, [nested]);
@@ -37,9 +39,18 @@ export function runsInside(run: RunState, path: string): readonly NestedRun[] {
   return groups.get(path) ?? [];
 }
 
+function isAboutCall(run: RunState, { graph }: NestedRun): boolean {
+  const nodes = run.graphs.get(graph)?.nodes ?? [];
+  return nodes.length > 0 && nodes.every(isQuestion);
+}
+
 /** Returns how much is inside a step: "3 rounds", "5 steps"; "" where there is nothing. */
 export function amountInside(run: RunState, path: string): string {
   const nested = runsInside(run, path);
+  if (isOfCalls(run, path)) {
+    const steps = nested.reduce((sum, each) => sum + stepsOf(run, each).length, 0);
+    return steps > 0 ? formatAmount(steps, "step") : "";
+  }
   if (isInRounds(nested)) return formatAmount(nested.length, "round");
   const [only] = nested;
   const count = only ? stepsOf(run, only).length : (run.nodes.get(path)?.written.length ?? 0);
@@ -76,6 +87,7 @@ function rowsInside(reading: Reading, path: string, depth: number): InnerRow[] {
     const written = run.nodes.get(path)?.written ?? [];
     return written.map(({ id, name }) => ({ ...unknownRow(name, depth), path: `${path}/${id}` }));
   }
+  if (isOfCalls(run, path)) return nested.flatMap((each) => stepRows(reading, each, depth));
   if (!isInRounds(nested)) return stepRows(reading, first, depth);
   return nested.flatMap((round, index) => {
     const isOpen = folds.get(round.prefix) ?? index === nested.length - 1;
@@ -114,7 +126,13 @@ function stepsOf(run: RunState, { prefix, graph }: NestedRun): { path: string; n
   const linked = linkedNodes(document);
   return document.nodes
     .filter(({ id }) => !linked.has(id) || run.nodes.has(prefix + id))
+    .filter(({ id }) => prefix + id !== callerInside(run, prefix))
     .map(({ id, name }) => ({ path: prefix + id, name: name || id }));
+}
+
+/** Whether what is inside a step belongs to its calls: other agents, flows. */
+function isOfCalls(run: RunState, path: string): boolean {
+  return run.nodes.get(path)?.calls.some((call) => call.runPrefix !== null) ?? false;
 }
 
 function nodesOf(run: RunState, prefix: string): NodeState[] {

@@ -1,4 +1,5 @@
 import type { NodeStatus } from "@/api/types";
+import type { BudgetLine } from "@/stream/budget";
 import type { RunState, WaveState } from "@/stream/runState";
 import { amountWords, formatDuration } from "@/ui/format";
 
@@ -42,21 +43,9 @@ export function statusWords(run: RunState): string | undefined {
   return run.pause === "waiting" && run.requests.size > 0 ? "Waiting for you" : "Paused";
 }
 
-/** Returns what is used of the budget: of its limit that is the nearest; null where none is set. */
-export function budgetWords({ budget, usage }: RunState): string | null {
-  const used: Record<string, number> = {
-    usd: usage.cost_usd ?? 0,
-    tokens: usage.input_tokens + usage.output_tokens,
-    calls: usage.calls,
-  };
-  const known = Object.entries(budget ?? {}).flatMap(([name, most]) => {
-    const amount = used[name];
-    return amount === undefined ? [] : [{ name, most, amount }];
-  });
-  const [first] = known.sort((one, other) => other.amount / other.most - one.amount / one.most);
-  if (first === undefined) return null;
-  const { name, most, amount } = first;
-  return `budget ${amountWords(name, amount)} of ${amountWords(name, most)}`;
+/** Returns what is used of one amount: "$0.42 of $5.00". */
+export function budgetWords({ name, used, most }: BudgetLine): string {
+  return `${amountWords(name, used)} of ${amountWords(name, most)}`;
 }
 
 export type WaveSummary = { words: string; time: string };

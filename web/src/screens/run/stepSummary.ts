@@ -1,3 +1,4 @@
+import { presentCalls } from "@/stream/callWords";
 import { openParents } from "@/stream/edges";
 import type { NodeState, RunState } from "@/stream/runState";
 import { formatAmount, formatClock, formatDuration } from "@/ui/format";
@@ -52,6 +53,8 @@ function startOfSpan(node: NodeState): number | null {
 function metaOf(node: NodeState): string {
   if (node.origin === "reused") return "reused";
   if (node.origin !== "run") return "given";
+  const calls = presentCalls(node).length;
+  if (isWorking(node) && calls > 0) return formatAmount(calls, "call");
   if (node.attempt > 1) return `attempt ${node.attempt}`;
   const tokens = node.usage.output_tokens;
   if (tokens > 0) return formatAmount(tokens, "token");

@@ -1,5 +1,7 @@
+import { callerInside, isQuestion } from "@/stream/calls";
 import type { NodeState, RunState, Span as StateSpan } from "@/stream/runState";
 import { formatAmount, formatClock, formatDuration } from "@/ui/format";
+import { type CallRow, callRows } from "./callRows";
 import { criticalPath } from "./criticalPath";
 import type { Folds } from "./folding";
 import { type EarlierTimes, forecastSpans, NO_TIMES } from "./forecast";
@@ -24,19 +26,24 @@ export function timelineRows(
   const rows: TimelineRow[] = [];
   const add = (node: NodeState, depth: number) => {
     const nested = children.get(node.path) ?? [];
-    const isFolded = nested.length > 0 ? folds.get(node.path) === false : undefined;
+    const calls = callRows(run, node, depth + 1, { zero, now });
+    const inside = below(calls, nested);
     const ahead = expected.get(node.path);
     rows.push({
       path: node.path,
       name: `${node.name}${roundLabel(node)}`,
       status: node.status,
       depth,
-      ...(isFolded !== undefined && { isFolded }),
+      ...(inside.length > 0 && { isFolded: folds.get(node.path) === false }),
       bars: [...barsOf(node, zero, now), ...(ahead ? [forecastBar(ahead)] : [])],
       label: ahead ? `about ${formatDuration(ahead.to - ahead.from)}` : labelOf(node, now),
       isCritical: critical.has(node.path),
     });
-    if (!isFolded) for (const child of byRound(nested)) add(child, depth + 1);
+    if (folds.get(node.path) === false) return;
+    for (const inner of inside) {
+      if ("row" in inner) rows.push(inner.row);
+      else add(inner.step, depth + inner.deeper);
+    }
   };
   const top = [...run.nodes.values()].filter((node) => node.prefix === "" && hasTime(node));
   for (const node of byStart(top)) add(node, 0);
@@ -61,6 +68,23 @@ function byStart(nodes: readonly NodeState[]): NodeState[] {
   return [...nodes].sort((a, b) => (key(a) < key(b) ? -1 : Number(key(a) > key(b))));
 }
 
+type Below = { row: TimelineRow } | { step: NodeState; deeper: number };
+
+/** What is below a step: its calls, each with the steps that ran inside it, then all other steps. */
+function below(calls: readonly CallRow[], nested: readonly NodeState[]): Below[] {
+  const ofCalls = new Set(calls.map((call) => call.runPrefix));
+  const others = nested.filter((child) => !ofCalls.has(child.prefix));
+  return [
+    ...calls.flatMap(({ row, runPrefix, isOfAgent }): Below[] => {
+      const steps = byStart(nested.filter((child) => child.prefix === runPrefix));
+      // An agent that is called stands for its call.
+      if (isOfAgent && steps.length > 0) return steps.map((step) => ({ step, deeper: 1 }));
+      return [{ row }, ...steps.map((step) => ({ step, deeper: 2 }))];
+    }),
+    ...byRound(others).map((step) => ({ step, deeper: 1 })),
+  ];
+}
+
 /** Steps of the same round stand together. */
 function byRound(nodes: readonly NodeState[]): NodeState[] {
   return byStart(nodes).sort((a, b) => roundOf(a) - roundOf(b));
@@ -70,7 +94,8 @@ function nestedBelow(run: RunState): Map<string, NodeState[]> {
   const children = new Map<string, NodeState[]>();
   for (const node of run.nodes.values()) {
     const parent = run.runs.get(node.prefix)?.parent;
-    if (parent === undefined) continue;
+    if (parent === undefined || isQuestion(node)) continue;
+    if (node.path === callerInside(run, node.prefix)) continue;
     const group = children.get(parent);
     if (group) group.push(node);
     else children.set(parent, [node]);

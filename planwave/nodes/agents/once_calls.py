@@ -1,0 +1,64 @@
+"""Calls that must not happen twice, in all attempts of an agent and in the executions that a fork continues."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from planwave.graph.model import Json
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.agents.delegation import Delegation
+from planwave.nodes.services import NodeServices
+from planwave.providers.protocols import CONTINUES, NO_ATTEMPT, CallKey, Recorder
+
+_ACTED: Final = "/acted"
+"""What follows the hash of a tool in the key of the note that it was called."""
+
+
+class OnceCalls:
+    """Notes which tools of the effect ``once`` an agent has called.
+
+    An agent that runs again, in another attempt or in a fork, may call such a tool with other arguments,
+    or in another order. So a note says only that an attempt called the tool. An agent that is called as a
+    tool shares the notes of the stage that it works for.
+
+    Args:
+        context: The context of the attempt.
+        delegation: Where the agent is, if another agent called it.
+    """
+
+    def __init__(self, context: FlowContext, delegation: Delegation) -> None:
+        services = context.services
+        self._recorder: Recorder | None = (
+            services.recorder if isinstance(services, NodeServices) else None
+        )
+        self._execution_id = context.run_id
+        self._path, self._attempt = delegation.stage_of(context)
+
+    async def may_repeat(self, tool: str, *, is_approved: bool) -> bool:
+        """Return whether a call of a tool may repeat one of an earlier attempt or execution.
+
+        Args:
+            tool: The tool that is to be called.
+            is_approved: A person has approved the call. The approval may be that of an execution before,
+                never that of an earlier attempt.
+        """
+        if self._recorder is None:
+            return False
+        note = await self._recorder.recorded(self._key(tool))
+        if note is None or note == self._note or note.get(CONTINUES):
+            return False
+        return not is_approved or note["execution_id"] != self._execution_id
+
+    async def note(self, tool: str) -> None:
+        """Note that a tool is about to be called; the first note stays. Durable on return."""
+        if self._recorder is not None:
+            await self._recorder.record(self._key(tool), self._note)
+
+    @property
+    def _note(self) -> dict[str, Json]:
+        return {"execution_id": self._execution_id, "attempt": self._attempt}
+
+    def _key(self, tool: str) -> CallKey:
+        hashed = hashlib.sha256(tool.encode("utf-8")).hexdigest()
+        return CallKey(self._execution_id, self._path, NO_ATTEMPT, 0, hashed + _ACTED)

@@ -1,0 +1,95 @@
+import { fireEvent, screen } from "@testing-library/react";
+import { useState } from "react";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { type FormValue, SchemaForm } from "@/ui/SchemaForm";
+import type { JsonSchema } from "@/ui/schema";
+import { catalogueControls } from "./catalogueFields";
+
+const TEXT = { type: "string" };
+const SCHEMAS: Record<string, JsonSchema> = {
+  tool: { type: "object", properties: { name: TEXT }, required: ["name"] },
+  toolset: { type: "object", properties: { names: { type: "array", items: TEXT } } },
+  mcp_server: { type: "object", properties: { server: TEXT } },
+  flow_tool: { type: "object", properties: { flow: { type: "object" } } },
+};
+let api: TestApi;
+
+beforeEach(async () => {
+  const tool = (name: string, effect: string) => ({
+    name,
+    effect,
+    description: `Does ${name}.`,
+    approval: "never",
+    timeout_s: null,
+    parameters: {},
+    origin: { kind: "module", name: "shop" },
+  });
+  api = await startTestApi({
+    "GET /api/tools": { tools: [tool("look_up", "read"), tool("send_mail", "once")] },
+    "GET /api/mcp-servers": { servers: [{ name: "tickets", kind: "stdio" }] },
+    "GET /api/flows": { flows: [{ flow_id: "f1", name: "Refund" }], next_cursor: null },
+  });
+});
+
+afterEach(() => api.close());
+
+/** Shows the form of a node type; the list of its values grows with each change. */
+function show(type: string, initial: FormValue): FormValue[] {
+  const values: FormValue[] = [];
+  function Form() {
+    const [value, setValue] = useState(initial);
+    return (
+      <SchemaForm
+        schema={SCHEMAS[type] ?? {}}
+        value={value}
+        controls={catalogueControls(type)}
+        onChange={(next) => {
+          values.push(next);
+          setValue(next);
+        }}
+      />
+    );
+  }
+  renderRoutes([{ path: "/", element: <Form /> }]);
+  return values;
+}
+
+test("a tool is one of those of the operator, with its effect and its description", async () => {
+  const values = show("tool", {});
+  await screen.findByRole("option", { name: "look_up (reads)" });
+  fireEvent.change(screen.getByLabelText("Tool"), { target: { value: "send_mail" } });
+  expect(values).toEqual([{ name: "send_mail" }]);
+  expect(screen.getByText("Does send_mail.")).toBeTruthy();
+});
+
+test("a name that is not in the list stays, and is marked", async () => {
+  show("tool", { name: "sned_mail" });
+  await screen.findByRole("option", { name: "sned_mail, which is not there" });
+  expect((screen.getByLabelText("Tool") as HTMLSelectElement).value).toBe("sned_mail");
+});
+
+test("without a list any name can be typed", () => {
+  api.routes["GET /api/tools"] = { tools: [] };
+  const values = show("tool", {});
+  fireEvent.change(screen.getByLabelText("Tool"), { target: { value: "mine" } });
+  expect(values).toEqual([{ name: "mine" }]);
+});
+
+test("a set has several tools, an unknown one too", async () => {
+  const values = show("toolset", { names: ["gone"] });
+  fireEvent.click(await screen.findByLabelText("look_up"));
+  fireEvent.click(screen.getByLabelText("gone, which is not there"));
+  expect(values).toEqual([{ names: ["gone", "look_up"] }, { names: ["look_up"] }]);
+});
+
+test("a server and a flow are chosen by name", async () => {
+  const servers = show("mcp_server", {});
+  await screen.findByRole("option", { name: "tickets (a program)" });
+  fireEvent.change(screen.getByLabelText("Server"), { target: { value: "tickets" } });
+  expect(servers).toEqual([{ server: "tickets" }]);
+  const flows = show("flow_tool", {});
+  await screen.findByRole("option", { name: "Refund" });
+  fireEvent.change(screen.getByLabelText("Flow"), { target: { value: "f1" } });
+  expect(flows).toEqual([{ flow: { id: "f1" } }]);
+});

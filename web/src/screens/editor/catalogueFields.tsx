@@ -1,0 +1,163 @@
+import type { ReactNode } from "react";
+import { useFlows, useMcpServers, useTools } from "@/api/queries";
+import { SelectField, TextField } from "@/ui/Field";
+import { type FieldProps, fieldLook } from "@/ui/SchemaForm";
+import { Checkbox } from "@/ui/Switch";
+import styles from "./catalogueFields.module.css";
+
+type Controls = Readonly<Record<string, (props: FieldProps) => ReactNode>>;
+
+/** Fields whose values the service lists, by node type. */
+const CONTROLS: Readonly<Record<string, Controls>> = {
+  tool: { name: ToolField },
+  toolset: { names: ToolsField },
+  mcp_server: { server: ServerField },
+  flow_tool: { name: ToolNameField, flow: FlowField },
+  http_tool: { name: ToolNameField },
+};
+
+/** Returns the controls of the fields of a node type that offer what the service lists. */
+export function catalogueControls(nodeType: string): Controls {
+  return CONTROLS[nodeType] ?? {};
+}
+
+/** One of the tools of the operator. */
+function ToolField(props: FieldProps) {
+  const tools = useTools().data?.tools ?? [];
+  const chosen = tools.find((tool) => tool.name === props.value);
+  return (
+    <NameField
+      {...props}
+      label="Tool"
+      names={tools.map(({ name, effect }) => [name, `${name} (${EFFECTS[effect]})`])}
+      hint={chosen?.description}
+    />
+  );
+}
+
+const EFFECTS = {
+  none: "changes nothing",
+  read: "reads",
+  write: "changes something",
+  once: "acts, and only once",
+} as const;
+
+/** One of the MCP servers of the operator. */
+function ServerField(props: FieldProps) {
+  const servers = useMcpServers().data?.servers ?? [];
+  return (
+    <NameField
+      {...props}
+      label="Server"
+      names={servers.map(({ name, kind }) => [
+        name,
+        `${name} (${kind === "stdio" ? "a program" : "a service"})`,
+      ])}
+    />
+  );
+}
+
+/** What models call a tool; its step has a name too. */
+function ToolNameField(props: FieldProps) {
+  return <NameField {...props} label="Name of the tool" names={[]} />;
+}
+
+type NameFieldProps = FieldProps & {
+  label: string;
+  /** Each with its words. */
+  names: readonly (readonly [name: string, words: string])[];
+  /** What is known of the chosen one. */
+  hint?: string | undefined;
+};
+
+/** A name out of a list, also one that is not in it; without a list any text. */
+function NameField(props: NameFieldProps) {
+  const { field, label, value, onChange, error, tag, names, hint } = props;
+  const look = { ...fieldLook(field, error, tag), label };
+  const name = typeof value === "string" ? value : "";
+  if (names.length === 0) {
+    return (
+      <TextField
+        {...look}
+        value={name}
+        onChange={(event) => onChange(event.target.value || undefined)}
+      />
+    );
+  }
+  const isUnknown = name !== "" && !names.some(([each]) => each === name);
+  return (
+    <SelectField
+      {...look}
+      hint={hint || look.hint}
+      value={name}
+      onChange={(event) => onChange(event.target.value || undefined)}
+    >
+      <option value="">Choose one</option>
+      {isUnknown && <option value={name}>{name}, which is not there</option>}
+      {names.map(([each, words]) => (
+        <option key={each} value={each}>
+          {words}
+        </option>
+      ))}
+    </SelectField>
+  );
+}
+
+/** Several of the tools of the operator; the order of the list stays. */
+function ToolsField({ field, value, onChange, error, tag }: FieldProps) {
+  const tools = useTools().data?.tools ?? [];
+  const chosen = Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+  const known = tools.map((tool) => tool.name);
+  const names = [...known, ...chosen.filter((name) => !known.includes(name))];
+  const look = fieldLook(field, error, tag);
+  const change = (name: string, isChosen: boolean) => {
+    const others = chosen.filter((each) => each !== name);
+    onChange(isChosen ? [...others, name] : others);
+  };
+  return (
+    <fieldset className={styles.tools}>
+      <legend>
+        {look.label} {look.tag}
+      </legend>
+      {names.length === 0 && <p>The operator has made no tools available.</p>}
+      {names.map((name) => (
+        <Checkbox
+          key={name}
+          label={known.includes(name) ? name : `${name}, which is not there`}
+          checked={chosen.includes(name)}
+          onChange={(isChosen) => change(name, isChosen)}
+        />
+      ))}
+      {(look.error || look.hint) && (
+        <p className={look.error ? styles.error : undefined}>{look.error ?? look.hint}</p>
+      )}
+    </fieldset>
+  );
+}
+
+/** A stored flow: the version is the newest one, unless the data name another. */
+function FlowField({ field, value, onChange, error, tag }: FieldProps) {
+  const flows = useFlows().data?.pages.flatMap((page) => page.flows) ?? [];
+  const id = flowId(value);
+  const isUnknown = id !== "" && !flows.some((flow) => flow.flow_id === id);
+  return (
+    <SelectField
+      {...fieldLook(field, error, tag)}
+      value={id}
+      onChange={(event) => onChange(event.target.value ? { id: event.target.value } : undefined)}
+    >
+      <option value="">Choose one</option>
+      {isUnknown && <option value={id}>{id}</option>}
+      {flows.map((flow) => (
+        <option key={flow.flow_id} value={flow.flow_id}>
+          {flow.name}
+        </option>
+      ))}
+    </SelectField>
+  );
+}
+
+function flowId(value: unknown): string {
+  const id = typeof value === "object" && value !== null && "id" in value ? value.id : "";
+  return typeof id === "string" ? id : "";
+}

@@ -76,7 +76,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         own = (await service.create_trigger(flow.flow_id, ["schedule"])).trigger_id
         now = noon + timedelta(seconds=amount - 0.5)
         late = Service(dependencies(store=store, now=lambda: now, limits=limits))
-        async with TriggerHost(late, Settings(limits=limits)):
+        async with late, TriggerHost(late, Settings(limits=limits)):
             while not (found := await store.triggers.deliveries([own])):  # noqa: ASYNC110
                 await asyncio.sleep(0)
         (delivery,) = found[own]

@@ -57,11 +57,16 @@ OF_OPERATIONS = {"invalid-title", "unknown-edge", "unknown-node"}
 """Codes of operations that cannot be applied to a plan."""
 
 
+WITH_NAMES_OF_HEADERS = {"webhook.py", "webhook_reply.py"}
+"""Node types whose texts look like codes."""
+
+
 def test_every_code_is_documented() -> None:
     sources = [
         file.read_text("utf-8")
         for package in ("graph", "nodes")
         for file in sorted((ROOT / "planwave" / package).rglob("*.py"))
+        if file.name not in WITH_NAMES_OF_HEADERS
     ]
     codes = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', "\n".join(sources)))
     _, _, section = (ROOT / "docs/semantics.md").read_text("utf-8").partition("## Findings")

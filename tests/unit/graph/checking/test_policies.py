@@ -14,7 +14,8 @@ CATALOGUE = Registry(LIBRARY)
 TWICE = Policy(retry=Retry(2))
 FIXED_TYPES = [
     "approval", "boolean", "conditional", "end", "if", "json", "merge", "number", "parser",
-    "send_message", "start", "switch", "text", "tool_approval", "transform", "user_input", "void", "wait",
+    "schedule", "send_message", "sse", "start", "switch", "text", "tool_approval", "transform", "user_input",
+    "void", "wait", "webhook", "webhook_reply",
 ]  # fmt: skip
 OTHER_TYPES = ["agent", "chat", "fetch", "inner", "llm", "loop", "planner", "while"]
 

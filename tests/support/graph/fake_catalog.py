@@ -52,6 +52,12 @@ NODE_TYPES = {
             materializes=True,
         ),
         NodeTypeInfo(
+            "fitter",
+            "uses screws and gears",
+            (MULTIPLE_INPUT, Port("screws", "screw", channel=LINK), Port("gears", channel=LINK)),
+            (ANY_OUTPUT,),
+        ),
+        NodeTypeInfo(
             "guild",
             "is run by its users",
             (MULTIPLE_INPUT,),

@@ -254,14 +254,17 @@ def _questions_in(events: list[Event]) -> Iterator[tuple[str, Question]]:
 
 
 def _started_items(events: list[Event]) -> set[str]:
-    """Return the items of the calls that were started by agents that were not cancelled."""
-    cancelled = {event.path for event in events if event.type == "node.cancelled"}
+    """Return the items of the calls that agents started, but for agents that were cut off.
+
+    One that fails, as a person let a call of it fail, ends its other calls.
+    """
+    cut = {event.path for event in events if event.type in ("node.cancelled", "node.failed")}
     return {
         event.data["data"]["call_id"]
         for event in events
         if event.type == "node.event"
         and event.data["event_type"] == "tool_call_start"
-        and event.path not in cancelled
+        and event.path not in cut
     }
 
 

@@ -66,6 +66,12 @@ def test_unknown_handles_at_both_ends_are_both_reported() -> None:
             "connect it with a link to the node that uses it; "
             'in Python, node["gear"].link(user, "gears")',
         ),
+        (
+            "g:gear f:fitter",
+            "g.gear>f",
+            "connect it with a link to the node that uses it; "
+            'in Python, node["gear"].link(user, "gears")',
+        ),
         ("g:gear b", "g.gear>b", "connect it with a link to the node that uses it"),
         ("a u:user", "a.error~u.gears", None),
     ],

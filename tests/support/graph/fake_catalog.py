@@ -52,7 +52,7 @@ NODE_TYPES = {
             materializes=True,
         ),
         NodeTypeInfo(
-            "fitter",
+            "mechanic",
             "uses screws and gears",
             (MULTIPLE_INPUT, Port("screws", "screw", channel=LINK), Port("gears", channel=LINK)),
             (ANY_OUTPUT,),

@@ -67,7 +67,7 @@ def test_unknown_handles_at_both_ends_are_both_reported() -> None:
             'in Python, node["gear"].link(user, "gears")',
         ),
         (
-            "g:gear f:fitter",
+            "g:gear f:mechanic",
             "g.gear>f",
             "connect it with a link to the node that uses it; "
             'in Python, node["gear"].link(user, "gears")',

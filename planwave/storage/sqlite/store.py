@@ -49,7 +49,6 @@ from planwave.storage.sqlite.connection import (
     open_for_writing,
     reading_engine,
 )
-from planwave.storage.sqlite.flows import SqliteFlows
 from planwave.storage.sqlite.lists import (
     EXECUTIONS,
     OPEN_EXECUTIONS,
@@ -62,8 +61,9 @@ from planwave.storage.sqlite.lists import (
     search_text,
 )
 from planwave.storage.sqlite.readers import ReaderPool
-from planwave.storage.sqlite.revisions import SqliteRevisions
-from planwave.storage.sqlite.triggers import SqliteTriggers
+from planwave.storage.sqlite.stores.flows import SqliteFlows
+from planwave.storage.sqlite.stores.revisions import SqliteRevisions
+from planwave.storage.sqlite.stores.triggers import SqliteTriggers
 from planwave.storage.sqlite.writer import GroupCommitWriter, WriteJob
 
 _T = TypeVar("_T")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import Store
 from planwave.storage.sqlite.store import SqliteStore
 

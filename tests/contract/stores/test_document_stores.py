@@ -10,7 +10,7 @@ import pytest
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord, Store
 from planwave.storage.sqlite.store import SqliteStore
 

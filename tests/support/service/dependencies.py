@@ -14,7 +14,7 @@ from planwave.planner.progress import PlanProgress
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry

@@ -13,7 +13,7 @@ from planwave.graph.model import Node
 from planwave.graph.protocols import FlowContext
 from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.recorded_calls import ExternalCall, call_scope, record_call
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from tests.support.nodes.node_context import context_for, services_with
 
 NODE = Node("n", "step", "N")

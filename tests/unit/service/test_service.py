@@ -28,7 +28,7 @@ from planwave.service.executions import document_writer
 from planwave.service.queries import history
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import HeldNode

@@ -10,7 +10,7 @@ from typing import Any
 
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.triggers.host import TriggerHost
 from planwave.triggers.schedules import MISSED, SKIPPED, Schedules
 from tests.support.nodes.held_nodes import HeldNode

@@ -12,7 +12,7 @@ from planwave.api.auth import Authenticator
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware, size_of_head
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.triggers.host import TriggerHost
 from tests.contract.http.limit_cases.registry import (
     Refusal,

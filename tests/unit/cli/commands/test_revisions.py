@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from planwave.cli.app import app
 from planwave.cli.commands import revisions
 from planwave.service.service import Service
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import PlanRecord
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.cli.scripted_prompter import ScriptedPrompter

@@ -13,7 +13,7 @@ from planwave.errors import ProviderError
 from planwave.graph.model import Json
 from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.providers.protocols import ModelReply, ModelRequest
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls
 from tests.support.nodes.nested_graphs import node_document, registry_with
 from tests.support.nodes.node_context import services_with

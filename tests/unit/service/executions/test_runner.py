@@ -18,7 +18,7 @@ from planwave.graph.protocols import ExecutionResult
 from planwave.service.service import Service
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.settings import Limits
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry

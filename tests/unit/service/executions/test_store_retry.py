@@ -11,7 +11,7 @@ from planwave.errors import StaleEpoch, StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.service.executions.store_retry import RetryingJournal, RetryingRecorder, StoreRetry
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.virtual_loop import virtual_time
 

@@ -14,7 +14,7 @@ import planwave
 from planwave.errors import InputError, StoreError
 from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 
 FLOW = {"channel": "flow"}
 

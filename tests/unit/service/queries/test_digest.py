@@ -9,7 +9,7 @@ import pytest
 
 from planwave.events import Event, fold
 from planwave.service.queries.digest import DigestCache, digest_of, pending_requests
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.engine.golden_events import NAMES, golden_documents, golden_events
 

@@ -6,7 +6,7 @@ import pytest
 from planwave.errors import NotFound
 from planwave.events import Event
 from planwave.service.queries.history import QueryService, status_of_plan
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 AT = "2026-01-01T00:00:00.000000+00:00"

@@ -18,7 +18,7 @@ from planwave.service.service import Service
 from planwave.service.streaming import subscriptions
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import LiveExecutions
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from planwave.cli.app import app
 from planwave.events import Event
 from planwave.service.queries.history import QueryService
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.graph.builders import make_graph, make_plan, text_node

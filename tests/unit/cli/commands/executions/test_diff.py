@@ -13,7 +13,7 @@ from planwave.cli.commands.executions.diff import show_difference
 from planwave.cli.console import CommandConsole
 from planwave.events import Event
 from planwave.service.queries.history import QueryService
-from planwave.storage.memory import MemoryStore
+from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.graph.builders import make_graph, make_plan, text_node

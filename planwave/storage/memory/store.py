@@ -36,7 +36,7 @@ from planwave.storage.event_codec import (
     search_key,
     storable_text,
 )
-from planwave.storage.memory_triggers import MemoryTriggers
+from planwave.storage.memory.triggers import MemoryTriggers
 from planwave.storage.records import (
     AnsweredRequest,
     ExecutionRecord,

@@ -10,9 +10,11 @@ from typing import Final
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from planwave.api import problems
-from planwave.api.auth import Authenticator
+from planwave.api.auth import Authenticator, authenticate
 from planwave.api.dependencies import AppState
 from planwave.api.metrics import PrometheusObserver
 from planwave.api.middleware.head_method import HeadMethodMiddleware
@@ -33,6 +35,7 @@ from planwave.api.routes import (
     forks,
     health,
     legacy,
+    mcp,
     plans,
     revisions,
     sessions,
@@ -40,6 +43,7 @@ from planwave.api.routes import (
 )
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
+from planwave.interop.mcp_server.endpoint import McpEndpoint, is_installed
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
@@ -79,7 +83,8 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         state = attach_service(app, settings, service)
-        async with service, state.triggers, retention_task(service.prune, settings.retention_days):
+        pruning = retention_task(service.prune, settings.retention_days)
+        async with service, state.triggers, state.mcp, pruning:
             state.authenticator.sessions.open(service.directory)
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield
@@ -91,8 +96,13 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     """Let the application answer requests with a service; return the state of the application."""
     metrics: PrometheusObserver = app.state.metrics
     metrics.attach(service)
-    triggers = TriggerHost(service, settings)
-    state = AppState(settings, service, Authenticator(settings), triggers, metrics)
+    triggers, authenticator = TriggerHost(service, settings), Authenticator(settings)
+
+    def admit(scope: Scope) -> None:
+        authenticator.check_execution_rate(authenticate(HTTPConnection(scope)))
+
+    endpoint = McpEndpoint(service, admit)
+    state = AppState(settings, service, authenticator, triggers, endpoint, metrics)
     app.state.planwave = state
     return state
 
@@ -133,6 +143,8 @@ def create_detached_app(
     problems.register_handlers(app)
     for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
         app.include_router(router)
+    if is_installed():
+        app.router.routes.append(mcp.route)
     app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

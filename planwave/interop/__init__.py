@@ -1,0 +1,1 @@
+"""Other programs use planwave with their own protocols: adapters over the service."""

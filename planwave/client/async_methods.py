@@ -13,6 +13,7 @@ from planwave.client.types import (
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
+    PublicationResponse,
     TriggerResponse,
     TriggersResponse,
 )
@@ -111,6 +112,30 @@ class AsyncFlowMethods(ABC):
         return await self._send(
             requests.patch("api", "flows", flow_id, body=body, if_match=if_match)
         )
+
+    async def publication(self, flow_id: str) -> PublicationResponse:
+        """Return what a flow is published as."""
+        return await self._send(requests.get("api", "flows", flow_id, "publication"))
+
+    async def publish_flow(
+        self,
+        flow_id: str,
+        *,
+        model: bool | None = None,
+        tool: bool | None = None,
+        hook: bool | None = None,
+    ) -> PublicationResponse:
+        """Publish a flow, or unpublish it; arguments that are None change nothing.
+
+        Args:
+            flow_id: The flow.
+            model: Whether it is a model of ``/v1/models``.
+            tool: Whether it is a tool of the MCP server.
+            hook: Whether its ``webhook`` node is listened for.
+        """
+        body = {"model": model, "tool": tool, "hook": hook}
+        path = ("api", "flows", flow_id, "publication")
+        return await self._send(requests.put(*path, body=body))
 
     async def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""

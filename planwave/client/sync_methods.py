@@ -14,6 +14,7 @@ from planwave.client.types import (
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
+    PublicationResponse,
     TriggerResponse,
     TriggersResponse,
 )
@@ -110,6 +111,30 @@ class FlowMethods(ABC):
         """
         body = {"operations": list(operations)}
         return self._send(requests.patch("api", "flows", flow_id, body=body, if_match=if_match))
+
+    def publication(self, flow_id: str) -> PublicationResponse:
+        """Return what a flow is published as."""
+        return self._send(requests.get("api", "flows", flow_id, "publication"))
+
+    def publish_flow(
+        self,
+        flow_id: str,
+        *,
+        model: bool | None = None,
+        tool: bool | None = None,
+        hook: bool | None = None,
+    ) -> PublicationResponse:
+        """Publish a flow, or unpublish it; arguments that are None change nothing.
+
+        Args:
+            flow_id: The flow.
+            model: Whether it is a model of ``/v1/models``.
+            tool: Whether it is a tool of the MCP server.
+            hook: Whether its ``webhook`` node is listened for.
+        """
+        body = {"model": model, "tool": tool, "hook": hook}
+        path = ("api", "flows", flow_id, "publication")
+        return self._send(requests.put(*path, body=body))
 
     def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""

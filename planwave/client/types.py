@@ -578,6 +578,8 @@ class FlowResponse(TypedDict):
     updated_at: str
     """When the revision was saved, UTC."""
     graph: GraphDocument
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowSummary(TypedDict):
@@ -594,6 +596,8 @@ class FlowSummary(TypedDict):
     created_at: str
     updated_at: str
     node_count: int
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowsResponse(TypedDict):
@@ -781,6 +785,26 @@ class ProvidersResponse(TypedDict):
     default_models: dict[str, str | None]
     models: dict[str, list[str]]
     details: list[ProviderDetails]
+
+
+class PublishedHook(TypedDict):
+    """A webhook of a flow."""
+
+    trigger_id: str
+    path: str
+    """Where it receives requests."""
+    enabled: bool
+
+
+class PublicationResponse(TypedDict):
+    """What a flow is published as."""
+
+    flow_id: str
+    name: str
+    model: bool
+    tool: bool
+    hooks: list[PublishedHook]
+    """The triggers of its `webhook` nodes; those that are not enabled start nothing."""
 
 
 class ResultResponse(TypedDict):

@@ -96,6 +96,7 @@ class Service:
         self.create_flow = flows.create_flow
         self.update_flow = flows.update_flow
         self.edit_flow = flows.edit_flow
+        self.publish_flow = flows.publish_flow
         self.delete_flow = flows.delete_flow
         self.find_flow = flows.find_flow
         self.flow_changes = flows.changes
@@ -156,6 +157,7 @@ class Service:
         self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
         self.flows = queries.flows
+        self.published_flows = queries.published_flows
         self.flow_versions = queries.flow_versions
         self.execution = queries.execution
         self.executions = queries.executions

@@ -55,8 +55,10 @@ flows = Table(
     Column("version", Text, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("search", Text, nullable=False),
+    Column("published", Text, nullable=False, server_default=text("''")),
     Index("flows_by_age", "created_at", "flow_id"),
 )
+"""``published`` has the names of what a flow is published as, each between spaces."""
 
 flow_versions = Table(
     "flow_versions",

@@ -112,6 +112,24 @@ def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     assert invoke_ok("show", done["execution_id"])["flow_id"] == created["flow_id"]
 
 
+def test_flow_is_published_as_what_is_named(name: str) -> None:
+    created = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    shown = invoke_ok("flow", "publish", name)
+    assert (shown["model"], shown["tool"], shown["hooks"]) == (False, False, [])
+    assert invoke_ok("flow", "publish", name, "--model")["model"]
+    both = invoke_ok("flow", "publish", created["flow_id"], "--tool")
+    assert (both["model"], both["tool"]) == (True, True)
+    assert "Published as a model and as a tool" in planwave("flow", "show", name).stdout
+    assert f"{name}  (as a model and as a tool)" in planwave("flow", "ls").stdout
+    assert invoke_ok("flow", "show", name)["published"] == ["model", "tool"]
+    assert refused("flow", "publish", name, "--hook")["error"]["code"] == "invalid-trigger"
+    assert refused("flow", "publish", name, "--none", "--tool")["error"]["code"] == "usage"
+    left = invoke_ok("flow", "publish", name, "--no-model")
+    assert (left["model"], left["tool"]) == (False, True)
+    assert "Published as nothing" in planwave("flow", "publish", name, "--none").stdout
+    assert invoke_ok("flow", "publish", name) == shown
+
+
 def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (name, f"{name} too"):
         invoke_ok("flow", "save", each, "-", stdin=STARTS)

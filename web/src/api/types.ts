@@ -574,6 +574,8 @@ export type FlowResponse = {
   /** When the revision was saved, UTC. */
   updated_at: string;
   graph: GraphDocument;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
 };
 
 /** A flow as lists show it. */
@@ -589,6 +591,8 @@ export type FlowSummary = {
   created_at: string;
   updated_at: string;
   node_count: number;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
 };
 
 /** One content of a flow. */
@@ -860,6 +864,24 @@ export type ProvidersResponse = {
   default_models: Record<string, string | null>;
   models: Record<string, string[]>;
   details: ProviderDetails[];
+};
+
+/** A webhook of a flow. */
+export type PublishedHook = {
+  trigger_id: string;
+  /** Where it receives requests. */
+  path: string;
+  enabled: boolean;
+};
+
+/** What a flow is published as. */
+export type PublicationResponse = {
+  flow_id: string;
+  name: string;
+  model: boolean;
+  tool: boolean;
+  /** The triggers of its `webhook` nodes; those that are not enabled start nothing. */
+  hooks: PublishedHook[];
 };
 
 /** The results of an execution, so far or at its end. */
@@ -1975,6 +1997,16 @@ export type FlowEditRequest = {
   operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
 };
 
+/** What a flow is to be published as; what is omitted stays as it is. */
+export type PublicationRequest = {
+  /** As a model of `/v1/models`. */
+  model?: boolean | null;
+  /** As a tool of the MCP server. */
+  tool?: boolean | null;
+  /** At the address of its `webhook` node: true creates or enables its trigger, false disables it. */
+  hook?: boolean | null;
+};
+
 /** What to listen for. */
 export type TriggerCreateRequest = {
   /** The flow. */
@@ -2427,6 +2459,26 @@ export type Operations = {
     body: undefined;
     answer: FlowVersionsResponse;
   };
+  /** Look at what a flow is published as: `GET /api/flows/{flow_id}/publication`. */
+  getPublication: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: PublicationResponse;
+  };
+  /** Publish a flow: `PUT /api/flows/{flow_id}/publication`. */
+  publishFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: PublicationRequest;
+    answer: PublicationResponse;
+  };
   /** Listen for an entry node of a flow: `POST /api/triggers`. */
   createTrigger: {
     path: Record<string, never>;
@@ -2672,6 +2724,8 @@ export const ADDRESSES = {
   editFlow: ["PATCH", "/api/flows/{flow_id}"],
   deleteFlow: ["DELETE", "/api/flows/{flow_id}"],
   listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
+  getPublication: ["GET", "/api/flows/{flow_id}/publication"],
+  publishFlow: ["PUT", "/api/flows/{flow_id}/publication"],
   createTrigger: ["POST", "/api/triggers"],
   listTriggers: ["GET", "/api/triggers"],
   getTrigger: ["GET", "/api/triggers/{trigger_id}"],

@@ -126,6 +126,8 @@ async def fill_flows(store: SqliteStore) -> None:
     await store.flows.save(first, COMPLETES.to_document())
     second = replace(first, version="newer", revision=2, updated_at=LATER)
     await store.flows.save(second, FAILS.to_document(), after=1)
+    if hasattr(store.flows, "publish"):
+        await store.flows.publish(FLOW_ID, ("model", "tool"))
     of = {"flow_id": FLOW_ID, "flow_version": "older"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
 

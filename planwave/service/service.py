@@ -29,6 +29,7 @@ from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.flows.flow_service import FlowService
+from planwave.service.flows.flow_tools import FlowTools
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
 from planwave.service.plans.documents import CheckReport
@@ -99,6 +100,8 @@ class Service:
         self.publish_flow = flows.publish_flow
         self.delete_flow = flows.delete_flow
         self.find_flow = flows.find_flow
+        tools = FlowTools(self._dependencies, self._flows)
+        self.flow_tools, self.flow_inputs = tools.flow_tools, tools.flow_inputs
         self.flow_changes = flows.changes
 
     def _bind_executions(self) -> None:

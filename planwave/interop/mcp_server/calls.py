@@ -20,14 +20,22 @@ from planwave.interop.mcp_server.arguments import (
     RunArguments,
     StatusArguments,
 )
-from planwave.interop.mcp_server.outcomes import is_at_rest, is_end, outcome_of, status_of, text_of
+from planwave.interop.mcp_server.outcomes import (
+    is_at_rest,
+    may_be_at_rest,
+    outcome_of,
+    status_of,
+    text_of,
+)
 from planwave.interop.mcp_server.results import json_result, outcome_result
+from planwave.interop.mcp_server.tool_list import KEY_ARGUMENT, takes_key
 from planwave.service.flows.flow_queries import FlowRef
 
 if TYPE_CHECKING:
     from planwave.graph.plan import Plan
     from planwave.interop.mcp_server.open_calls import OpenCall
     from planwave.interop.mcp_server.progress import CallProgress
+    from planwave.service.flows.flow_tools import FlowTool
     from planwave.service.service import Service
     from planwave.storage.records import ExecutionRecord
 
@@ -89,10 +97,8 @@ class ToolCalls:
 
     async def run_flow(
         self,
-        name: str,
-        key: str | None,
-        arguments: Mapping[str, Any],
-        start: Callable[[str | None], Coroutine[Any, Any, ExecutionRecord]],
+        tool: FlowTool,
+        given: Mapping[str, Any],
         call: OpenCall,
         progress: CallProgress,
         admit: Callable[[], object],
@@ -100,20 +106,25 @@ class ToolCalls:
         """Run a flow that is a tool, to its end or until it waits for a person.
 
         Args:
-            name: The name of the tool.
-            key: The idempotency key, if the client gave one.
-            arguments: Those of the flow.
-            start: Starts the execution, which gets the id that is given.
-            call: The call, whose cancellation cancels the execution.
-            progress: Where the waves are reported.
-            admit: Counts an execution that is about to be created.
+            tool: The flow.
+            given: The arguments, and perhaps an idempotency key.
+            call: See :meth:`run`.
+            progress: See :meth:`run`.
+            admit: See :meth:`run`.
         """
+        arguments = dict(given)
+        key = arguments.pop(KEY_ARGUMENT, None) if takes_key(tool) else None
+        if key is not None and not (isinstance(key, str) and key):
+            raise _invalid(f"{KEY_ARGUMENT} has to be text", "leave it out, or give a new UUID")
+        inputs = await self._service.flow_inputs(tool, arguments)
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
             admit()
-            return await call.start(start(execution_id))
+            return await call.start(
+                self._service.execute(tool.flow, inputs=inputs, execution_id=execution_id)
+            )
 
-        record = await self._once(name, key, arguments, execute)
+        record = await self._once(tool.flow.flow_id, key, arguments, execute)
         return await self._wait(record.execution_id, progress, None)
 
     async def status(self, given: StatusArguments) -> mcp_types.CallToolResult:
@@ -262,11 +273,14 @@ class ToolCalls:
                     async for event in events:
                         after = event.seq or after
                         await progress.event(event)
-                        if is_end(event):
+                        if may_be_at_rest(event) and await self._is_at_rest(execution_id):
                             return
                 return
             except SlowConsumer:  # the client reads slowly: go on where it is
                 continue
+
+    async def _is_at_rest(self, execution_id: str) -> bool:
+        return is_at_rest(await self._service.state(execution_id))
 
     def _node_result(self, document: Mapping[str, Any], node: str) -> mcp_types.CallToolResult:
         nodes = {each["path"]: each for each in document["nodes"]}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from planwave.interop.mcp_server.protocol import ToolChanges, sdk_server
 from planwave.interop.mcp_server.server import PlanwaveMcpServer
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ async def http_server(
         assert context.request is not None  # noqa: S101 - it came over HTTP
         admit(context.request.scope)
 
-    server = PlanwaveMcpServer(service, admit_request)
-    limits = service.limits
-    sessions = StreamableHTTPSessionManager(server.sdk, max_request_body_size=limits.body_bytes)
+    changes = ToolChanges()
+    server = PlanwaveMcpServer(service, changes, admit_request)
+    sessions = StreamableHTTPSessionManager(
+        sdk_server(server, changes), max_request_body_size=service.limits.body_bytes
+    )
     async with server, sessions.run():
-        yield HttpServer(sessions.asgi_app, server.end_streams)
+        yield HttpServer(sessions.asgi_app, changes.listen.close)

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from planwave.events import Event, ExecutionState, NodeState
     from planwave.service.service import Service
 
-AT_REST: Final = frozenset(
+_ENDS: Final = frozenset(
     {"execution.paused", "execution.completed", "execution.failed", "execution.cancelled"}
 )
-"""Events after which an execution goes on only with help, or not at all."""
 _MAX_FAILURES: Final = 20
 _ASK_AGAIN: Final = "The execution continues. Call `result` with its execution_id and a wait_s."
 _ANSWER: Final = (
@@ -31,8 +30,10 @@ _FAILED: Final = (
 
 
 def is_at_rest(state: ExecutionState) -> bool:
-    """Return whether an execution has ended or is paused."""
-    return state.status == "paused" or state.status in ENDED_STATUS
+    """Return whether an execution has ended, or goes on only with help: time is none."""
+    if state.status == "paused":
+        return not _waits_for_time(state)
+    return state.status in ENDED_STATUS
 
 
 async def outcome_of(service: Service, execution_id: str) -> dict[str, Any]:
@@ -89,9 +90,9 @@ def text_of(outcome: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def is_end(event: Event) -> bool:
-    """Return whether an execution is at rest after an event."""
-    return event.type in AT_REST
+def may_be_at_rest(event: Event) -> bool:
+    """Return whether an execution may be at rest after an event; see :func:`is_at_rest`."""
+    return event.type in _ENDS
 
 
 def _request_json(state: ExecutionState, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,5 +137,9 @@ def _next_step(state: ExecutionState) -> str | None:
         return _ASK_AGAIN
     if not state.requests:
         return _PAUSED
-    only_timers = all(is_timer(each.request) for each in state.requests.values())
-    return _WAITS_FOR_TIME if only_timers else _ANSWER
+    return _WAITS_FOR_TIME if _waits_for_time(state) else _ANSWER
+
+
+def _waits_for_time(state: ExecutionState) -> bool:
+    asked = [each.request for each in state.requests.values()]
+    return bool(asked) and all(map(is_timer, asked))

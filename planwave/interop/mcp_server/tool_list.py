@@ -1,8 +1,8 @@
-"""The five tools that are always there, as clients list them."""
+"""The tools as clients list them: five that are always there, and the published flows."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import mcp_types
 from pydantic import BaseModel
@@ -16,6 +16,10 @@ from planwave.interop.mcp_server.arguments import (
     schema_of,
 )
 
+if TYPE_CHECKING:
+    from planwave.service.flows.flow_tools import FlowTool
+
+KEY_ARGUMENT: Final = "idempotency_key"
 ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
     "plan": PlanArguments,
     "run": RunArguments,
@@ -56,3 +60,20 @@ def fixed_tools() -> list[mcp_types.Tool]:
         )
         for name, model in ARGUMENTS.items()
     ]
+
+
+def flow_as_tool(flow: FlowTool) -> mcp_types.Tool:
+    """Return a published flow as a tool, with an idempotency key among its arguments."""
+    schema = dict(flow.parameters)
+    if takes_key(flow):
+        key = RunArguments.model_fields[KEY_ARGUMENT].description
+        added = {KEY_ARGUMENT: {"type": "string", "minLength": 1, "description": key}}
+        schema["properties"] = {**schema["properties"], **added}
+    return mcp_types.Tool(
+        name=flow.name, title=flow.title, description=flow.description, input_schema=schema
+    )
+
+
+def takes_key(flow: FlowTool) -> bool:
+    """Return whether the idempotency key is not one of the flow's own arguments."""
+    return KEY_ARGUMENT not in flow.parameters["properties"]

@@ -7,9 +7,11 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import mcp_types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ToolsListChanged
 
 from planwave.ids import new_id
 from tests.support.mcp.planwave_server import MODES, call, fail, mcp_client, text_of
@@ -205,3 +207,78 @@ async def test_a_key_is_free_again_after_a_call_that_started_nothing(client: Cli
     key = new_id()
     assert "no such flow" in await fail(client, "run", flow="no such flow", idempotency_key=key)
     assert (await call(client, "run", goal="texts", idempotency_key=key))["result"] == "two"
+
+
+async def published(server: RunningServer, graph: dict[str, Any], name: str) -> str:
+    """Publish a flow as a tool; give its id."""
+    flow_id = await saved(server, graph, name)
+    await server.on_loop(server.service.publish_flow(flow_id, {"tool": True}))
+    return flow_id
+
+
+async def test_a_published_flow_is_a_tool_with_typed_arguments(
+    client: Client, server: RunningServer
+) -> None:
+    name = f"Greet {new_id()}"
+    flow_id = await published(server, START, name)
+    tools = {each.title: each for each in (await client.list_tools()).tools}
+    tool = tools[name]
+    assert tool.name == name.lower().replace(" ", "_").replace("-", "_")
+    assert tool.input_schema["required"] == ["input"]
+    assert tool.input_schema["additionalProperties"] is False
+    result = await client.call_tool(tool.name, {"input": "Ada"})
+    assert (text_of(result), result.structured_content["status"]) == ("Hello Ada", "completed")
+    record = await server.on_loop(
+        server.service.execution(result.structured_content["execution_id"])
+    )
+    assert record.flow_id == flow_id
+    assert "input" in await fail(client, tool.name)
+    assert "the arguments are input" in await fail(client, tool.name, input="x", other=1)
+    await server.on_loop(server.service.publish_flow(flow_id, {"tool": False}))
+    assert name not in [each.title for each in (await client.list_tools()).tools]
+    with pytest.raises(MCPError, match="there is no tool"):
+        await client.call_tool(tool.name, {"input": "Ada"})
+
+
+async def test_a_key_starts_one_execution_of_a_flow_that_waits_for_a_person(
+    client: Client, server: RunningServer
+) -> None:
+    name = f"k{new_id()}"
+    await published(server, APPROVAL, name)
+    tool, key = name.replace("-", "_"), new_id()
+    first = await call(client, tool, idempotency_key=key)
+    assert (first["status"], first["requests"][0]["node"]) == ("paused", "q")
+    assert (await call(client, tool, idempotency_key=key))["execution_id"] == first["execution_id"]
+    assert "has to be text" in await fail(client, tool, idempotency_key=1)
+
+
+async def test_flows_of_one_name_and_of_the_name_of_a_tool_have_names_of_their_own(
+    client: Client, server: RunningServer
+) -> None:
+    title = f"t{new_id()}"
+    ids = [await published(server, START, name) for name in (title, title, "Run", "\u2713")]
+    plain = title.replace("-", "_")
+    names = {each.name for each in (await client.list_tools()).tools}
+    own = {plain, f"{plain}_{ids[1][-8:]}", f"run_{ids[2][-8:]}", f"flow_{ids[3][-8:]}"}
+    assert own <= names
+    for flow_id in ids:
+        await server.on_loop(server.service.delete_flow(flow_id))
+
+
+async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> None:
+    told = asyncio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification):
+            told.set()
+
+    async with (
+        mcp_client(server) as modern,
+        mcp_client(server, "legacy", message_handler=hear) as legacy,
+        modern.listen(tools_list_changed=True) as changes,
+    ):
+        await legacy.list_tools()
+        flow_id = await published(server, START, new_id())
+        assert isinstance(await anext(aiter(changes)), ToolsListChanged)
+        await told.wait()
+        await server.on_loop(server.service.delete_flow(flow_id))

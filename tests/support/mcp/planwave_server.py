@@ -18,15 +18,14 @@ MODES = ("auto", "legacy")
 
 
 @asynccontextmanager
-async def mcp_client(server: RunningServer, mode: Any = "auto") -> AsyncGenerator[Client]:
+async def mcp_client(
+    server: RunningServer, mode: Any = "auto", **more: Any
+) -> AsyncGenerator[Client]:
     """Connect the official client to a running server, with its token."""
-    async with (
-        create_mcp_http_client(headers=server.headers) as http,
-        Client(
-            streamable_http_client(f"{server.base_url}/mcp", http_client=http), mode=mode
-        ) as own,
-    ):
-        yield own
+    async with create_mcp_http_client(headers=server.headers) as http:
+        transport = streamable_http_client(f"{server.base_url}/mcp", http_client=http)
+        async with Client(transport, mode=mode, **more) as own:
+            yield own
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> Any:

@@ -36,6 +36,7 @@ from planwave.api.routes import (
     plans,
     revisions,
     sessions,
+    tokens,
     websocket,
 )
 from planwave.api.routes.triggers import bindings, hooks
@@ -63,6 +64,7 @@ ROUTERS: Final = (
     catalog.router,
     events.router,
     sessions.router,
+    tokens.router,
     health.router,
 )
 
@@ -92,7 +94,8 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics: PrometheusObserver = app.state.metrics
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
-    state = AppState(settings, service, Authenticator(settings), triggers, metrics)
+    authenticator = Authenticator(settings, find_token=service.find_access_token)
+    state = AppState(settings, service, authenticator, triggers, metrics)
     app.state.planwave = state
     return state
 

@@ -53,7 +53,10 @@ _UNPROCESSABLE: Final = 1008
 _STATUS_EXAMPLES: Final = {
     400: ("invalid-json", "The body is not JSON, or the request is not HTTP."),
     401: ("unauthorized", "The token is missing or wrong."),
-    403: ("forbidden", "The `Host` or `Origin` is not allowed."),
+    403: (
+        "forbidden",
+        "The `Host` or `Origin` is not allowed, or the access token is not for this.",
+    ),
     404: ("not-found", "Nothing of that id exists."),
     405: ("method-not-allowed", "The route has no such method; `Allow` lists those it has."),
     408: ("request-timeout", "The request did not arrive in time."),

@@ -964,6 +964,39 @@ export type StoredEventsResponse = {
   last_seq: number;
 };
 
+/** A new access token. */
+export type TokenCreatedResponse = {
+  token_id: string;
+  name: string;
+  scopes: ("chat" | "run" | "read")[];
+  flows: string[];
+  created_at: string;
+  requests_per_minute: number | null;
+  executions_per_minute: number | null;
+  /** From when on it is worth nothing, UTC; null for never. */
+  expires_at: string | null;
+  /** The text to send as `Authorization: Bearer …`; it is not stored, and never shown again. */
+  token: string;
+};
+
+/** An access token, without its text. */
+export type TokenResponse = {
+  token_id: string;
+  name: string;
+  scopes: ("chat" | "run" | "read")[];
+  flows: string[];
+  created_at: string;
+  requests_per_minute: number | null;
+  executions_per_minute: number | null;
+  /** From when on it is worth nothing, UTC; null for never. */
+  expires_at: string | null;
+};
+
+/** All access tokens, newest first. */
+export type TokensResponse = {
+  tokens: TokenResponse[];
+};
+
 /** Where a tool comes from. */
 export type ToolOriginResponse = {
   kind: "module" | "package";
@@ -2029,6 +2062,22 @@ export type SessionRequest = {
   token: string;
 };
 
+/** A token for some flows. */
+export type TokenCreateRequest = {
+  /** Who gets it. */
+  name: string;
+  /** `chat`: talk to the flows as models. `run`: start and cancel their executions. `read`: read these. */
+  scopes: ("chat" | "run" | "read")[];
+  /** The ids of the flows. */
+  flows: string[];
+  /** Its requests; the limits of the service hold in any case. */
+  requests_per_minute?: number | null;
+  /** Its executions. */
+  executions_per_minute?: number | null;
+  /** Seconds for which it is valid. */
+  expires_in_s?: number | null;
+};
+
 /** The parameters, the body and the response of each operation. */
 export type Operations = {
   /** Plan a goal: `POST /api/plan`. */
@@ -2661,6 +2710,30 @@ export type Operations = {
     body: undefined;
     answer: undefined;
   };
+  /** List access tokens: `GET /api/tokens`. */
+  listTokens: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: TokensResponse;
+  };
+  /** Create an access token: `POST /api/tokens`. */
+  createToken: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: TokenCreateRequest;
+    answer: TokenCreatedResponse;
+  };
+  /** Revoke an access token: `DELETE /api/tokens/{token_id}`. */
+  revokeToken: {
+    path: {
+      /** An access token's id. */
+      token_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Whether the process is alive: `GET /healthz`. */
   getHealth: {
     path: Record<string, never>;
@@ -2745,6 +2818,9 @@ export const ADDRESSES = {
   streamEvents: ["GET", "/api/executions/{execution_id}/events"],
   openSession: ["POST", "/api/session"],
   closeSession: ["DELETE", "/api/session"],
+  listTokens: ["GET", "/api/tokens"],
+  createToken: ["POST", "/api/tokens"],
+  revokeToken: ["DELETE", "/api/tokens/{token_id}"],
   getHealth: ["GET", "/healthz"],
   getReadiness: ["GET", "/readyz"],
   getMetrics: ["GET", "/metrics"],

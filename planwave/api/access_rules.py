@@ -25,7 +25,7 @@ class Rule(NamedTuple):
     Attributes:
         scope: The scope that the token must have.
         owner: The parameter of the path that leads to a flow; None where the route itself calls
-            :func:`require_flow` or :func:`visible_flows`, because the path does not tell.
+            looks at the token (:func:`access_token`, :func:`require_flow`, :func:`listed_flow`).
     """
 
     scope: Scope
@@ -49,6 +49,10 @@ RULES: Final[dict[str, Rule]] = {
     "loadExecution": Rule("read", "execution_id"),
     "watch": Rule("read", "execution_id"),
     "getFlow": Rule("read", "flow_id"),
+    "listModels": Rule("chat", None),
+    "getModel": Rule("chat", None),
+    "createChatCompletion": Rule("chat", None),
+    "createResponse": Rule("chat", None),
     "listFlowVersions": Rule("read", "flow_id"),
 }
 """By the ``operation_id`` of a route; of a WebSocket, by the name of its function."""

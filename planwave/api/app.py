@@ -39,6 +39,7 @@ from planwave.api.routes import (
     tokens,
     websocket,
 )
+from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
@@ -60,6 +61,8 @@ ROUTERS: Final = (
     flows.router,
     bindings.router,
     hooks.router,
+    models.router,
+    answers.router,
     legacy.router,
     catalog.router,
     events.router,

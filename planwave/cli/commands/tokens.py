@@ -44,6 +44,22 @@ class ScopeName(StrEnum):
     READ = "read"
 
 
+FlowsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--flow", metavar="FLOW", help="A flow it is for, by name or id; may be repeated."
+    ),
+]
+ScopesOption = Annotated[
+    list[ScopeName],
+    typer.Option(
+        "--scope",
+        help="chat: talk to the flows as models; run: start and cancel their executions; "
+        "read: read these; may be repeated.",
+    ),
+]
+
+
 @token_app.callback()
 def tokens(
     typer_ctx: typer.Context,
@@ -78,20 +94,8 @@ def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Who gets the token.", show_default=False)
     ],
-    flows: Annotated[
-        list[str],
-        typer.Option(
-            "--flow", metavar="FLOW", help="A flow it is for, by name or id; may be repeated."
-        ),
-    ],
-    scopes: Annotated[
-        list[ScopeName],
-        typer.Option(
-            "--scope",
-            help="chat: talk to the flows as models; run: start and cancel their executions; "
-            "read: read these; may be repeated.",
-        ),
-    ],
+    flows: FlowsOption,
+    scopes: ScopesOption,
     requests: Annotated[
         int | None, typer.Option("--requests-per-minute", min=1, help="Its requests.")
     ] = None,

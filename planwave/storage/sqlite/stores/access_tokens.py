@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.event_codec import storable_text
@@ -46,18 +46,16 @@ class SqliteAccessTokens:
             columns.created_at.desc(), columns.token_id.desc()
         )
         rows = await self._read(lambda connection: connection.execute(statement).mappings().all())
-        return [
-            AccessTokenRecord(
-                **{
-                    **row,
-                    "scopes": tuple(json.loads(row["scopes"])),
-                    "flows": tuple(json.loads(row["flows"])),
-                }
-            )
-            for row in rows
-        ]
+        return [_from_row(row) for row in rows]
 
     async def delete(self, token_id: str) -> bool:
         own = access_tokens.c.token_id == storable_text(token_id)
         statement = delete(access_tokens).where(own)
         return await self._write(lambda connection: connection.execute(statement).rowcount > 0)
+
+
+def _from_row(row: RowMapping) -> AccessTokenRecord:
+    fields: dict[str, Any] = {str(name): value for name, value in row.items()}
+    for name in ("scopes", "flows"):
+        fields[name] = tuple(json.loads(row[name]))
+    return AccessTokenRecord(**fields)

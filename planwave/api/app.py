@@ -10,11 +10,9 @@ from typing import Final
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection
-from starlette.types import Scope
 
 from planwave.api import problems
-from planwave.api.auth import Authenticator, authenticate
+from planwave.api.auth import Authenticator
 from planwave.api.dependencies import AppState
 from planwave.api.metrics import PrometheusObserver
 from planwave.api.middleware.head_method import HeadMethodMiddleware
@@ -39,8 +37,11 @@ from planwave.api.routes import (
     plans,
     revisions,
     sessions,
+    tokens,
     websocket,
 )
+from planwave.api.routes.mcp import McpGate
+from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
 from planwave.interop.mcp_server.endpoint import McpEndpoint, is_installed
@@ -63,10 +64,13 @@ ROUTERS: Final = (
     flows.router,
     bindings.router,
     hooks.router,
+    models.router,
+    answers.router,
     legacy.router,
     catalog.router,
     events.router,
     sessions.router,
+    tokens.router,
     health.router,
 )
 
@@ -96,12 +100,9 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     """Let the application answer requests with a service; return the state of the application."""
     metrics: PrometheusObserver = app.state.metrics
     metrics.attach(service)
-    triggers, authenticator = TriggerHost(service, settings), Authenticator(settings)
-
-    def admit(scope: Scope) -> None:
-        authenticator.check_execution_rate(authenticate(HTTPConnection(scope)))
-
-    endpoint = McpEndpoint(service, admit)
+    triggers = TriggerHost(service, settings)
+    authenticator = Authenticator(settings, find_token=service.find_access_token)
+    endpoint = McpEndpoint(service, McpGate(authenticator))
     state = AppState(settings, service, authenticator, triggers, endpoint, metrics)
     app.state.planwave = state
     return state

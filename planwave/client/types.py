@@ -905,6 +905,42 @@ class RevisionsResponse(TypedDict):
     """For the next page; null on the last one."""
 
 
+class TokenCreatedResponse(TypedDict):
+    """A new access token."""
+
+    token_id: str
+    name: str
+    scopes: list[Literal["chat", "run", "read"]]
+    flows: list[str]
+    created_at: str
+    requests_per_minute: int | None
+    executions_per_minute: int | None
+    expires_at: str | None
+    """From when on it is worth nothing, UTC; null for never."""
+    token: str
+    """The text to send as `Authorization: Bearer …`; it is not stored, and never shown again."""
+
+
+class TokenResponse(TypedDict):
+    """An access token, without its text."""
+
+    token_id: str
+    name: str
+    scopes: list[Literal["chat", "run", "read"]]
+    flows: list[str]
+    created_at: str
+    requests_per_minute: int | None
+    executions_per_minute: int | None
+    expires_at: str | None
+    """From when on it is worth nothing, UTC; null for never."""
+
+
+class TokensResponse(TypedDict):
+    """All access tokens, newest first."""
+
+    tokens: list[TokenResponse]
+
+
 class DeliveryResponse(TypedDict):
     """One thing that a trigger received."""
 

@@ -1,1 +1,1 @@
-"""Other programs use planwave with their own protocols: adapters over the service."""
+"""Flows in the protocols of other programs: adapters over the service."""

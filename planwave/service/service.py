@@ -22,6 +22,7 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
 from planwave.providers.protocols import Providers
+from planwave.service.access_tokens import AccessTokens
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.document_writer import DocumentWriter
@@ -78,6 +79,7 @@ class Service:
         self._bind_plans_and_flows()
         self._bind_executions()
         self._bind_queries()
+        self._bind_access_tokens()
         self._bind_maintenance()
 
     def _bind_plans_and_flows(self) -> None:
@@ -147,6 +149,14 @@ class Service:
         self.start_triggered = triggers.start_triggered
         self.read_payload = read_payload
         self.check_payload = check_payload
+
+    def _bind_access_tokens(self) -> None:
+        tokens = AccessTokens(self._dependencies, self._flows)
+        self.load_access_tokens = tokens.load
+        self.create_access_token = tokens.create_access_token
+        self.access_tokens = tokens.access_tokens
+        self.revoke_access_token = tokens.revoke_access_token
+        self.find_access_token = tokens.find_access_token
 
     def _bind_queries(self) -> None:
         live = self._streaming.live_executions
@@ -274,6 +284,7 @@ class Service:
             opened.push_async_callback(self.close)
             await opened.enter_async_context(self._document_writer)
             await self._document_writer.catch_up()
+            await self.load_access_tokens()
             opened.pop_all()
         await self._commands.__aenter__()
         return self

@@ -15,6 +15,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
+    from planwave.storage.access_tokens import AccessTokenStore
     from planwave.storage.triggers import TriggerStore
 
 
@@ -359,6 +360,8 @@ class Store(Protocol):
     def revisions(self) -> RevisionStore: ...
     @property
     def triggers(self) -> TriggerStore: ...
+    @property
+    def access_tokens(self) -> AccessTokenStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...

@@ -148,7 +148,7 @@ class TriggerHost:
 
         Raises:
             NotFound: There is no flow of this id.
-            InputError: ``invalid-trigger``: it has no ``webhook`` node, or several.
+            InputError: ``invalid-trigger``: it has no ``webhook`` node, or several; ``not-a-model``.
         """
         if hook is not None:
             hooks = await self._hooks(flow_id)

@@ -1,4 +1,7 @@
-"""The route of the MCP server: streamable HTTP, with the bearer token of the service."""
+"""The route of the MCP server: streamable HTTP, with the bearer token of the service or an access token.
+
+What an access token may do depends on the tool, not on the route: see ``interop/mcp_server/access.py``.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,27 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from planwave.api.auth import authenticate
+from planwave.api.access_rules import access_token
+from planwave.api.auth import Authenticator, authenticate
 from planwave.api.dependencies import app_state
+from planwave.storage.access_tokens import AccessTokenRecord
 
 MCP_PATH: Final = "/mcp"
+
+
+class McpGate:
+    """The access token of a request, and the rates of who sends it; a ``ScopeGate``."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    def token(self, scope: Scope) -> AccessTokenRecord | None:
+        return access_token(HTTPConnection(scope))
+
+    def admit(self, scope: Scope) -> None:
+        connection = HTTPConnection(scope)
+        self._authenticator.check_execution_rate(authenticate(connection))
+        self._authenticator.check_token_rate(access_token(connection))
 
 
 class _Mcp:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from planwave.cli.backends.tokens import RemoteTokens
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
 from planwave.errors import (
@@ -121,6 +122,10 @@ class RemoteBackend:
         from planwave.cli.backends.triggers import RemoteTriggers
 
         return RemoteTriggers(self._client)
+
+    def tokens(self) -> RemoteTokens:
+        """See :meth:`Backend.tokens`."""
+        return RemoteTokens(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 

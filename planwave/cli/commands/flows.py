@@ -303,17 +303,13 @@ def publish(
     * `planwave flow publish triage --none`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules)
-    chosen: dict[Publication, bool | None] = {"model": model, "tool": tool}
     if none and any(each is not None for each in (model, tool, hook)):
         raise InputError(
             "--none is given together with what the flow is to be published as",
             code="usage",
             hint="give --none alone",
         )
-    wanted = dict.fromkeys(PUBLICATIONS, False) if none else chosen
-    changes: dict[Publication, bool] = {
-        each: value for each, value in wanted.items() if value is not None
-    }
+    changes = dict.fromkeys(PUBLICATIONS, False) if none else _publication_changes(model, tool)
 
     async def change(backend: Backend) -> dict[str, Any]:
         flow = await find_flow(backend.queries, name)
@@ -363,6 +359,11 @@ def run(
     flow = ctx.read(lambda queries: find_flow(queries, name, version))
     job = RunJob(flow=flow, options=options, inputs=arguments, require_approval=approve)
     run_and_exit(ctx, job)
+
+
+def _publication_changes(model: bool | None, tool: bool | None) -> dict[Publication, bool]:
+    chosen: dict[Publication, bool | None] = {"model": model, "tool": tool}
+    return {each: value for each, value in chosen.items() if value is not None}
 
 
 async def _save_flow(

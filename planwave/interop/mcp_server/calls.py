@@ -7,12 +7,13 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import mcp_types
 
 from planwave.errors import Conflict, InputError, NotFound, ShuttingDown, SlowConsumer
 from planwave.graph.diagnostics import short_repr
+from planwave.interop.mcp_server.access import Caller
 from planwave.interop.mcp_server.arguments import (
     AnswerArguments,
     PlanArguments,
@@ -44,6 +45,18 @@ _DONE: Final = 200
 _ONE_SOURCE: Final = ("goal", "plan_id", "flow")
 
 
+class Admission(NamedTuple):
+    """Who calls a tool that creates an execution.
+
+    Attributes:
+        caller: See :class:`Caller`.
+        admit: Counts the execution that is about to be created.
+    """
+
+    caller: Caller
+    admit: Callable[[], object]
+
+
 class ToolCalls:
     """Processes calls; one for all clients.
 
@@ -65,7 +78,7 @@ class ToolCalls:
         given: RunArguments,
         call: OpenCall,
         progress: CallProgress,
-        admit: Callable[[], object],
+        admission: Admission,
     ) -> mcp_types.CallToolResult:
         """Start an execution and wait for it.
 
@@ -73,9 +86,11 @@ class ToolCalls:
             given: The arguments.
             call: The call, whose cancellation cancels the execution.
             progress: Where the waves are reported.
-            admit: Counts an execution that is about to be created.
+            admission: Who calls.
         """
-        source = _source_of(given)
+        source, caller = _source_of(given), admission.caller
+        if source != "flow":
+            caller.require_scope(None, "goals and plans")
         call.cancels_on_disconnect = given.on_disconnect == "cancel"
         self._service.check_capacity()
 
@@ -83,16 +98,16 @@ class ToolCalls:
             if source == "goal":
                 ref: str | FlowRef = await self._planned(given, execution_id, progress)
             elif given.flow is not None:
-                ref = FlowRef((await self._service.find_flow(given.flow)).flow_id, given.version)
+                ref = FlowRef(await caller.find_flow(self._service, given.flow), given.version)
             else:
                 ref = str(given.plan_id)
-            admit()
+            admission.admit()
             return await call.start(
                 self._service.execute(ref, inputs=given.inputs, execution_id=execution_id)
             )
 
         digest = given.model_dump(exclude={"wait_s", "on_disconnect", "idempotency_key"})
-        record = await self._once("run", given.idempotency_key, digest, execute)
+        record = await self._once(f"{caller.name} run", given.idempotency_key, digest, execute)
         return await self._wait(record.execution_id, progress, given.wait_s)
 
     async def run_flow(
@@ -101,7 +116,7 @@ class ToolCalls:
         given: Mapping[str, Any],
         call: OpenCall,
         progress: CallProgress,
-        admit: Callable[[], object],
+        admission: Admission,
     ) -> mcp_types.CallToolResult:
         """Run a flow that is a tool, to its end or until it waits for a person.
 
@@ -110,7 +125,7 @@ class ToolCalls:
             given: The arguments, and perhaps an idempotency key.
             call: See :meth:`run`.
             progress: See :meth:`run`.
-            admit: See :meth:`run`.
+            admission: See :meth:`run`.
         """
         arguments = dict(given)
         key = arguments.pop(KEY_ARGUMENT, None) if takes_key(tool) else None
@@ -119,12 +134,14 @@ class ToolCalls:
         inputs = await self._service.flow_inputs(tool, arguments)
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
-            admit()
+            admission.admit()
             return await call.start(
                 self._service.execute(tool.flow, inputs=inputs, execution_id=execution_id)
             )
 
-        record = await self._once(tool.flow.flow_id, key, arguments, execute)
+        record = await self._once(
+            f"{admission.caller.name} {tool.flow.flow_id}", key, arguments, execute
+        )
         return await self._wait(record.execution_id, progress, None)
 
     async def status(self, given: StatusArguments) -> mcp_types.CallToolResult:
@@ -188,7 +205,7 @@ class ToolCalls:
 
     async def _once(
         self,
-        tool: str,
+        name: str,
         key: str | None,
         arguments: Mapping[str, Any],
         execute: Callable[[str | None], Coroutine[Any, Any, ExecutionRecord]],
@@ -196,7 +213,7 @@ class ToolCalls:
         """Start the execution of a call, unless a call with the same key has started it before."""
         if key is None:
             return await execute(None)
-        name = f"mcp {tool} {key}"
+        name = f"mcp {name} {key}"
         text = json.dumps(arguments, sort_keys=True, default=str)
         claim = await self._service.claim_idempotency_key(name, sha256(text.encode()).hexdigest())
         if claim.digest != sha256(text.encode()).hexdigest():

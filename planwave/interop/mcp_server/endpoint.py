@@ -6,10 +6,10 @@ The SDK takes a second to import. It is imported in a thread, and only where a c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from planwave.errors import ShuttingDown
 from planwave.service.service import Service
@@ -24,6 +24,33 @@ _GRACE_S: Final = 2.0
 """How long calls may take to return what they have when the service goes down."""
 
 
+class CallerToken(Protocol):
+    """An access token: for some flows, with some scopes."""
+
+    @property
+    def token_id(self) -> str: ...
+    @property
+    def flows(self) -> Sequence[str]: ...
+    @property
+    def scopes(self) -> Sequence[str]: ...
+
+
+class ScopeGate(Protocol):
+    """Knows who sends a request, by its ASGI scope, and counts the executions of each."""
+
+    def token(self, scope: Scope) -> CallerToken | None:
+        """Return the access token of a request; None for the operator."""
+        ...
+
+    def admit(self, scope: Scope) -> None:
+        """Count an execution that is about to be created.
+
+        Raises:
+            TooManyRequests: The caller created too many.
+        """
+        ...
+
+
 def is_installed() -> bool:
     """Return whether the extra ``planwave[mcp]`` is installed."""
     return find_spec("mcp") is not None
@@ -34,12 +61,12 @@ class McpEndpoint:
 
     Args:
         service: Plans, runs and stores.
-        admit: Given the scope of a request, counts an execution that is about to be created.
+        gate: Knows who sends a request.
     """
 
-    def __init__(self, service: Service, admit: Callable[[Scope], None]) -> None:
+    def __init__(self, service: Service, gate: ScopeGate) -> None:
         self._service = service
-        self._admit = admit
+        self._gate = gate
         self._opened: asyncio.Future[HttpServer] | None = None
         self._serving: asyncio.Task[None] | None = None
         self._requests = 0
@@ -89,7 +116,7 @@ class McpEndpoint:
         """Serve until the service closes its streams, and a little longer for calls under way."""
         try:
             module: Any = await asyncio.to_thread(import_module, _HTTP)
-            async with module.http_server(self._service, self._admit) as server:
+            async with module.http_server(self._service, self._gate) as server:
                 self._is_idle.set()
                 opened.set_result(server)
                 await self._is_closing.wait()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from planwave.interop.mcp_server.protocol import ToolChanges, sdk_server
+from planwave.interop.mcp_server.access import Caller
+from planwave.interop.mcp_server.protocol import Request, ToolChanges, sdk_server
 from planwave.interop.mcp_server.server import PlanwaveMcpServer
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Scope
 
+    from planwave.interop.mcp_server.endpoint import ScopeGate
     from planwave.service.service import Service
 
 
@@ -32,24 +32,38 @@ class HttpServer(NamedTuple):
 
 
 @asynccontextmanager
-async def http_server(
-    service: Service, admit: Callable[[Scope], None]
-) -> AsyncGenerator[HttpServer]:
+async def http_server(service: Service, gate: ScopeGate) -> AsyncGenerator[HttpServer]:
     """Answer requests in the block.
 
     Args:
         service: Plans, runs and stores.
-        admit: Given the scope of a request, counts an execution that is about to be created.
+        gate: Knows who sends a request.
     """
-
-    def admit_request(context: ServerRequestContext[Any, Request]) -> None:
-        assert context.request is not None  # noqa: S101 - it came over HTTP
-        admit(context.request.scope)
-
     changes = ToolChanges()
-    server = PlanwaveMcpServer(service, changes, admit_request)
+    server = PlanwaveMcpServer(service, changes, _HttpGate(gate))
     sessions = StreamableHTTPSessionManager(
         sdk_server(server, changes), max_request_body_size=service.limits.body_bytes
     )
     async with server, sessions.run():
         yield HttpServer(sessions.asgi_app, changes.listen.close)
+
+
+class _HttpGate:
+    """The gate of requests over HTTP."""
+
+    def __init__(self, gate: ScopeGate) -> None:
+        self._gate = gate
+
+    def caller(self, context: Request) -> Caller:
+        token = self._gate.token(_scope_of(context))
+        if token is None:
+            return Caller()
+        return Caller(f"token {token.token_id}", frozenset(token.flows), frozenset(token.scopes))
+
+    def admit(self, context: Request) -> None:
+        self._gate.admit(_scope_of(context))
+
+
+def _scope_of(context: Request) -> Scope:
+    assert context.request is not None  # noqa: S101 - it came over HTTP
+    return context.request.scope

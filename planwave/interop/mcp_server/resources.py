@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import mcp_types
 from mcp.shared.exceptions import MCPError
 
-from planwave.errors import NotFound
+from planwave.errors import Forbidden, NotFound
+from planwave.interop.mcp_server.access import READ, Caller
 from planwave.interop.mcp_server.outcomes import outcome_of
 from planwave.jsonio import dumps_exact
 
@@ -38,25 +39,40 @@ def templates() -> list[mcp_types.ResourceTemplate]:
     ]
 
 
-async def list_resources(service: Service, before: str | None) -> mcp_types.ListResourcesResult:
+async def list_resources(
+    service: Service, caller: Caller, before: str | None
+) -> mcp_types.ListResourcesResult:
     """Return the results of executions, newest first, page by page.
 
     Args:
         service: Has the executions.
+        caller: Sees those of their flows.
         before: The cursor: the id of the last execution of the page before.
+
+    Raises:
+        MCPError: The cursor is unknown.
     """
-    found = await service.executions(before=before, limit=_PAGE)
+    found: list[ExecutionRecord] = []
+    try:
+        if caller.flows is None:
+            found = await service.executions(before=before, limit=_PAGE)
+        elif caller.has_scope(READ):
+            for flow_id in caller.flows:
+                found += await service.executions(before=before, limit=_PAGE, flow_id=flow_id)
+    except NotFound as error:
+        raise MCPError(mcp_types.INVALID_PARAMS, error.message) from error
+    newest = sorted(found, key=lambda each: each.execution_id, reverse=True)[:_PAGE]
     return mcp_types.ListResourcesResult(
-        resources=[_resource(each) for each in found],
-        next_cursor=found[-1].execution_id if len(found) == _PAGE else None,
+        resources=[_resource(each) for each in newest],
+        next_cursor=newest[-1].execution_id if len(newest) == _PAGE else None,
     )
 
 
-async def read_resource(service: Service, uri: str) -> mcp_types.ReadResourceResult:
+async def read_resource(service: Service, caller: Caller, uri: str) -> mcp_types.ReadResourceResult:
     """Return the content of a resource as JSON.
 
     Raises:
-        MCPError: There is no such resource.
+        MCPError: There is no such resource, or the caller may not read it.
     """
     match = _URI.fullmatch(uri)
     if match is None:
@@ -65,8 +81,10 @@ async def read_resource(service: Service, uri: str) -> mcp_types.ReadResourceRes
             mcp_types.INVALID_PARAMS, f"there is no resource {uri!r}; those here are {known}"
         )
     try:
+        caller.require_scope(READ, "a resource")
+        await caller.require_execution(service, match[1])
         content = await _content(service, *match.groups())
-    except NotFound as error:
+    except (NotFound, Forbidden) as error:
         raise MCPError(mcp_types.INVALID_PARAMS, error.message) from error
     return mcp_types.ReadResourceResult(
         contents=[

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Self
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
 
 from planwave.errors import PlanwaveError
+from planwave.interop.mcp_server.access import RUN, TOOL_SCOPES, Caller, Gate, OpenGate
 from planwave.interop.mcp_server.arguments import (
     AnswerArguments,
     PlanArguments,
@@ -18,20 +19,18 @@ from planwave.interop.mcp_server.arguments import (
     StatusArguments,
     read_arguments,
 )
-from planwave.interop.mcp_server.calls import ToolCalls
+from planwave.interop.mcp_server.calls import Admission, ToolCalls
 from planwave.interop.mcp_server.open_calls import OpenCall, OpenCalls
 from planwave.interop.mcp_server.progress import CallProgress
 from planwave.interop.mcp_server.protocol import Request, ToolChanges
 from planwave.interop.mcp_server.resources import list_resources, read_resource, templates
 from planwave.interop.mcp_server.results import error_result
 from planwave.interop.mcp_server.tool_list import ARGUMENTS, fixed_tools, flow_as_tool
-from planwave.service.flows.flow_tools import unknown_tool
+from planwave.service.flows.flow_tools import FlowTool, unknown_tool
 from planwave.service.service import Service
 
 _log = logging.getLogger(__name__)
 
-Admission = Callable[[Request], None]
-"""Counts an execution that a request is about to create; raises ``TooManyRequests``."""
 _FAULT: Final = "a fault in planwave ended the call; its log says more"
 
 
@@ -43,15 +42,13 @@ class PlanwaveMcpServer:
     Args:
         service: Plans, runs and stores.
         changes: Where a change of the published flows is announced.
-        admit: See :data:`Admission`.
+        gate: Knows who sends a request.
     """
 
-    def __init__(
-        self, service: Service, changes: ToolChanges, admit: Admission = lambda _: None
-    ) -> None:
+    def __init__(self, service: Service, changes: ToolChanges, gate: Gate | None = None) -> None:
         self._service = service
         self._changes = changes
-        self._admit = admit
+        self._gate = gate or OpenGate()
         self._calls = ToolCalls(service)
         self._open_calls = OpenCalls(service)
 
@@ -71,8 +68,10 @@ class PlanwaveMcpServer:
     async def list_tools(
         self, context: Request, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
-        flows = await self._service.flow_tools(ARGUMENTS)
-        tools = [*fixed_tools(), *map(flow_as_tool, flows.values())]
+        caller = self._gate.caller(context)
+        fixed = [each for each in fixed_tools() if caller.has_scope(TOOL_SCOPES.get(each.name))]
+        flows = await self._flow_tools(caller)
+        tools = [*fixed, *map(flow_as_tool, flows.values())]
         return mcp_types.ListToolsResult(tools=tools)
 
     async def call_tool(
@@ -99,18 +98,21 @@ class PlanwaveMcpServer:
         model = ARGUMENTS.get(params.name)
         if model is None:
             return await self._run_flow(context, params.name, given, call, progress)
-        match read_arguments(model, given):
-            case PlanArguments() as arguments:
+        caller = self._gate.caller(context)
+        caller.require_scope(TOOL_SCOPES.get(params.name), f"the tool {params.name!r}")
+        arguments = read_arguments(model, given)
+        if isinstance(arguments, StatusArguments | ResultArguments | AnswerArguments):
+            await caller.require_execution(self._service, arguments.execution_id)
+        match arguments:
+            case PlanArguments():
                 return await self._calls.plan(arguments, progress)
-            case RunArguments() as arguments:
-                return await self._calls.run(
-                    arguments, call, progress, lambda: self._admit(context)
-                )
-            case StatusArguments() as arguments:
+            case RunArguments():
+                return await self._calls.run(arguments, call, progress, self._admission(context))
+            case StatusArguments():
                 return await self._calls.status(arguments)
-            case ResultArguments() as arguments:
+            case ResultArguments():
                 return await self._calls.result(arguments, progress)
-            case AnswerArguments() as arguments:
+            case AnswerArguments():
                 return await self._calls.answer(arguments, progress)
             case other:
                 raise TypeError(f"no tool takes {other!r}")
@@ -123,17 +125,29 @@ class PlanwaveMcpServer:
         call: OpenCall,
         progress: CallProgress,
     ) -> mcp_types.CallToolResult:
-        tools = await self._service.flow_tools(ARGUMENTS)
+        caller = self._gate.caller(context)
+        tools = await self._flow_tools(caller)
         tool = tools.get(name)
         if tool is None:
             error = unknown_tool(name, [*ARGUMENTS, *tools])
             raise MCPError(mcp_types.INVALID_PARAMS, f"{error.message}; {error.hint}")
-        return await self._calls.run_flow(tool, given, call, progress, lambda: self._admit(context))
+        return await self._calls.run_flow(tool, given, call, progress, self._admission(context))
+
+    def _admission(self, context: Request) -> Admission:
+        return Admission(self._gate.caller(context), lambda: self._gate.admit(context))
+
+    async def _flow_tools(self, caller: Caller) -> dict[str, FlowTool]:
+        """Return the published flows that the caller may run, by the names of their tools."""
+        if not caller.has_scope(RUN):
+            return {}
+        found = await self._service.flow_tools(ARGUMENTS)
+        return {name: each for name, each in found.items() if caller.has_flow(each.flow.flow_id)}
 
     async def list_resources(
         self, context: Request, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListResourcesResult:
-        return await list_resources(self._service, params.cursor if params is not None else None)
+        cursor = params.cursor if params is not None else None
+        return await list_resources(self._service, self._gate.caller(context), cursor)
 
     async def list_templates(
         self, context: Request, params: mcp_types.PaginatedRequestParams | None
@@ -148,4 +162,4 @@ class PlanwaveMcpServer:
     async def read_resource(
         self, context: Request, params: mcp_types.ReadResourceRequestParams
     ) -> mcp_types.ReadResourceResult:
-        return await read_resource(self._service, str(params.uri))
+        return await read_resource(self._service, self._gate.caller(context), str(params.uri))

@@ -16,6 +16,7 @@ from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
+from planwave.service.flows.chat_entries import chat_entry
 from planwave.service.flows.flow_queries import PUBLICATIONS, Flow, FlowQueries, Publication
 from planwave.service.flows.named_flows import flow_named, unknown_flow
 from planwave.service.plans.documents import load_plan, raise_for_graph, raise_for_run
@@ -191,8 +192,11 @@ class FlowService:
 
         Raises:
             NotFound: There is none of that id.
+            InputError: ``not-a-model``: it has no node that takes a message, or several.
         """
         present = await self._queries.flow(flow_id)
+        if changes.get("model"):
+            chat_entry(present.graph, present.name)
         wanted = {each: each in present.published for each in PUBLICATIONS} | dict(changes)
         published = tuple(each for each in PUBLICATIONS if wanted[each])
         if published == present.published:

@@ -34,6 +34,7 @@ from planwave.storage.event_codec import (
     encode_document,
     storable_text,
 )
+from planwave.storage.memory.access_tokens import MemoryAccessTokens
 from planwave.storage.memory.flows import MemoryFlows
 from planwave.storage.memory.lists import matches_text, newest_first
 from planwave.storage.memory.triggers import MemoryTriggers
@@ -144,6 +145,7 @@ class MemoryStore:
         self._revisions = MemoryRevisions(self._plans, self._check_open)
         self._flows = MemoryFlows(self._check_open, self._release_flow)
         self._triggers = MemoryTriggers(self._check_open, self._flows.has)
+        self._access_tokens = MemoryAccessTokens(self._check_open)
         self._closed = False
 
     @property
@@ -161,6 +163,10 @@ class MemoryStore:
     @property
     def triggers(self) -> MemoryTriggers:
         return self._triggers
+
+    @property
+    def access_tokens(self) -> MemoryAccessTokens:
+        return self._access_tokens
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()

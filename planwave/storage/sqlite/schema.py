@@ -106,6 +106,20 @@ deliveries = Table(
 """What triggers received. The unique index is what keeps a delivery, or a slot of a schedule, from
 being processed twice. ``holder`` is the opening of the store that works, or worked, on it."""
 
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("scopes", Text, nullable=False),
+    Column("flows", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("requests_per_minute", Integer),
+    Column("executions_per_minute", Integer),
+    Column("expires_at", Text),
+)
+
 executions = Table(
     "executions",
     metadata,

@@ -121,6 +121,9 @@ async def test_a_run_that_waits_for_a_person_is_paused_and_an_answer_continues_i
     paused = await call(client, "run", flow=await saved(server, APPROVAL))
     assert (paused["status"], paused["requests"][0]["prompt"]) == ("paused", "Send it?")
     own = paused["execution_id"]
+    for both in ({}, {"decision": "approve", "answer": 1}):
+        text = await fail(client, "answer", execution_id=own, **both)
+        assert text.startswith("give either decision or answer")
     refused = await fail(client, "answer", execution_id=own, decision="perhaps")
     assert "perhaps" in refused
     assert "approve" in refused
@@ -163,7 +166,6 @@ BAD_CALLS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("run", {"goal": "texts", "inputs": {"nope": {"output": 1}}}, "nope"),
     ("status", {"execution_id": "x"}, "there is no execution 'x'"),
     ("result", {"execution_id": "../x"}, "there is no execution '../x'"),
-    ("answer", {"execution_id": "x"}, "give either decision or answer"),
     ("answer", {"execution_id": "x", "decision": "approve"}, "there is no execution 'x'"),
 )
 

@@ -267,3 +267,21 @@ def test_invalid_inputs_start_no_execution(name: str) -> None:
 def test_token_is_never_printed(name: str) -> None:
     for args in (["save", name, "-"], ["ls"], ["show", name], ["run", name], ["rm", name]):
         assert TOKEN not in planwave("flow", *args, stdin=STARTS).output
+
+
+def test_tokens_are_created_listed_and_revoked(name: str) -> None:
+    flow = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    made = invoke_ok("tokens", "create", name, "--flow", name, "--scope", "chat", "--days", "1")
+    assert made["token"].startswith("pw_")
+    assert (made["scopes"], made["flows"]) == (["chat"], [flow["flow_id"]])
+    assert made["expires_at"] > made["created_at"]
+    listed = [each for each in invoke_ok("tokens")["tokens"] if each["name"] == name]
+    assert listed == [{key: value for key, value in made.items() if key != "token"}]
+    shown = planwave("tokens").stdout
+    assert name in shown
+    assert made["token"] not in shown
+    assert invoke_ok("tokens", "revoke", made["token_id"]) == {
+        "revoked": made["token_id"], "name": name,
+    }  # fmt: skip
+    assert refused("tokens", "revoke", made["token_id"])["error"]["code"] == "not-found"
+    assert refused("tokens", "create", "x", "--flow", "none", "--scope", "run")

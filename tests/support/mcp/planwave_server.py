@@ -19,10 +19,11 @@ MODES = ("auto", "legacy")
 
 @asynccontextmanager
 async def mcp_client(
-    server: RunningServer, mode: Any = "auto", **more: Any
+    server: RunningServer, mode: Any = "auto", token: str = "", **more: Any
 ) -> AsyncGenerator[Client]:
-    """Connect the official client to a running server, with its token."""
-    async with create_mcp_http_client(headers=server.headers) as http:
+    """Connect the official client to a running server, with its token or another one."""
+    headers = {"Authorization": f"Bearer {token}"} if token else server.headers
+    async with create_mcp_http_client(headers=headers) as http:
         transport = streamable_http_client(f"{server.base_url}/mcp", http_client=http)
         async with Client(transport, mode=mode, **more) as own:
             yield own

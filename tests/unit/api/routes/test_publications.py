@@ -6,12 +6,13 @@ from typing import Any
 
 from planwave.api.schemas.flows import FlowsResponse, PublicationResponse
 from planwave.api.schemas.triggers import TriggersResponse
+from planwave.graph.model import Node
 from planwave.ids import new_id
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.in_process_client import InProcessClient
 from tests.support.triggers.hook_sender import hook_flow, hook_service, send
 
-PLAIN = make_graph(text_node("a", "one")).to_document()
+PLAIN = make_graph(Node("s", "start", "Start"), text_node("a"), edges=[("s", "a")]).to_document()
 
 
 async def saved(calls: InProcessClient, graph: Any = PLAIN) -> str:
@@ -91,7 +92,7 @@ async def test_unknown_flows_and_invalid_bodies_are_rejected() -> None:
 async def test_deleted_flow_is_published_no_more() -> None:
     async with hook_service() as calls:
         flow_id = await saved(calls, hook_flow())
-        (hook,) = (await publish(calls, flow_id, model=True, hook=True))["hooks"]
+        (hook,) = (await publish(calls, flow_id, tool=True, hook=True))["hooks"]
         await calls.delete(f"/api/flows/{flow_id}")
         await calls.expect_problem("GET", f"/api/flows/{flow_id}/publication", 404)
         assert (await send(calls, hook["trigger_id"], 1)).status_code == 404

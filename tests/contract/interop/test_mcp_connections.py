@@ -158,16 +158,14 @@ async def test_a_server_that_goes_down_returns_what_there_is() -> None:
 
 
 async def test_a_fault_is_logged_and_never_shown(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: RunningServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running_server() as server:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the secret inside")
 
-        async def broken(*_: object, **__: object) -> None:
-            raise RuntimeError("the secret inside")
-
-        monkeypatch.setattr(server.service, "create_plan", broken)
-        async with mcp_client(server) as client:
-            text = await fail(client, "plan", goal="texts")
+    monkeypatch.setattr(server.service, "create_plan", broken)
+    async with mcp_client(server) as client:
+        text = await fail(client, "plan", goal="texts")
     assert text == "a fault in planwave ended the call; its log says more"
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
         "the tool 'plan' failed"

@@ -272,7 +272,7 @@ class Unauthorized(InputError):
 
 
 class Forbidden(InputError):
-    """The Host or Origin of the request is not allowed."""
+    """The Host or Origin of the request is not allowed, or its access token is for something else."""
 
     code = "forbidden"
     status_hint = 403

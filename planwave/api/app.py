@@ -35,8 +35,10 @@ from planwave.api.routes import (
     plans,
     revisions,
     sessions,
+    tokens,
     websocket,
 )
+from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
@@ -58,10 +60,13 @@ ROUTERS: Final = (
     flows.router,
     bindings.router,
     hooks.router,
+    models.router,
+    answers.router,
     legacy.router,
     catalog.router,
     events.router,
     sessions.router,
+    tokens.router,
     health.router,
 )
 
@@ -91,7 +96,8 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics: PrometheusObserver = app.state.metrics
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
-    state = AppState(settings, service, Authenticator(settings), triggers, metrics)
+    authenticator = Authenticator(settings, find_token=service.find_access_token)
+    state = AppState(settings, service, authenticator, triggers, metrics)
     app.state.planwave = state
     return state
 

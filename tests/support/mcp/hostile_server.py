@@ -5,7 +5,8 @@ It starts in a fraction of the time that the SDK of ``scripted_server.py`` takes
 ``silent``: never answers, and ignores the end of its input and SIGTERM. ``fork``: starts a child that
 outlives it. ``babble``: writes other lines between its messages. ``endless``: writes a line without end
 when a tool is called. ``chatty``: floods with notifications when a tool is called, and never answers.
-``exit``: writes on standard error, and exits. ``untyped``: lists a tool without a type of arguments.
+``exit``: writes on standard error, and exits. ``untyped``: lists tools that break the protocol beside one
+that does not. ``unlisted``: its list of tools is no list.
 ``greets``: answers to the start with something else. ``ancient``: speaks a version that nobody knows.
 ``halves``: gives half of a character in its result. ``dies``: ends when a tool is called.
 ``many``: lists 201 tools. ``odd``: lists four tools that cannot be used. ``names``: lists tools whose names
@@ -25,6 +26,7 @@ from typing import Any
 
 MODE, MARK = sys.argv[1:3]
 TOOL = {"name": "act", "inputSchema": {"type": "object", "properties": {}}}
+BROKEN = [{"name": "b\x1bare", "inputSchema": {}}, {"inputSchema": {"type": "object"}}, "act"]
 
 
 def mark_pid() -> int:
@@ -55,28 +57,30 @@ def result_of(message: dict[str, Any]) -> dict[str, Any] | None:
             info = {"name": MODE, "version": "1"}
             return {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
         case "tools/list":
-            return {"tools": [TOOL | each for each in tools()]}
+            return {"tools": tools()}
         case "tools/call":
             misbehave()
             return {"content": [{"type": "text", "text": text()}], "isError": MODE == "leak"}
     return None
 
 
-def tools() -> list[dict[str, Any]]:
-    """Return what is special about each tool."""
+def tools() -> Any:
+    """Return the list of tools."""
     match MODE:
         case "untyped":
-            return [{"inputSchema": {}}]
+            return [*BROKEN, TOOL]
+        case "unlisted":
+            return "none"
         case "many":
-            return [{"name": f"tool_{number}"} for number in range(201)]
+            return [TOOL | {"name": f"tool_{number}"} for number in range(201)]
         case "names":
-            return [{"name": name} for name in ("a.b", "a_b", "n" * 80, "n" * 79 + "m")]
+            return [TOOL | {"name": name} for name in ("a.b", "a_b", "n" * 80, "n" * 79 + "m")]
         case "renamed":
             changed = {"name": "changed", "description": "reads" if STARTS == 1 else "deletes"}
-            return [{}, {"name": "old" if STARTS == 1 else "new"}, changed]
+            return [TOOL, TOOL | {"name": "old" if STARTS == 1 else "new"}, TOOL | changed]
         case "odd":
-            return [{}, {"name": "n" * 200}, *odd_schemas()]
-    return [{}]
+            return [TOOL, TOOL | {"name": "n" * 200}, *odd_schemas()]
+    return [TOOL]
 
 
 def odd_schemas() -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from planwave.validation import describe_error
 
 WAIT_S: Final = 50.0
 """How long a call waits unless it says otherwise: many clients give up after 60 s."""
+MAX_ID_CHARS: Final = 255
 _MAX_WAIT_S: Final = 3_600.0
 _Arguments = TypeVar("_Arguments", bound=BaseModel)
 
@@ -29,11 +30,11 @@ def _wait(default: float, until: str) -> Any:
     )
 
 
-def _text(description: str, longest: int = 255) -> Any:
+def _text(description: str, longest: int = MAX_ID_CHARS) -> Any:
     return Field(min_length=1, max_length=longest, description=description)
 
 
-def _optional(description: str, longest: int = 255) -> Any:
+def _optional(description: str, longest: int = MAX_ID_CHARS) -> Any:
     return Field(None, min_length=1, max_length=longest, description=description)
 
 

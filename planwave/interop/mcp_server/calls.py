@@ -15,6 +15,7 @@ from planwave.errors import Conflict, InputError, NotFound, ShuttingDown, SlowCo
 from planwave.graph.diagnostics import short_repr
 from planwave.interop.mcp_server.access import Caller
 from planwave.interop.mcp_server.arguments import (
+    MAX_ID_CHARS,
     AnswerArguments,
     PlanArguments,
     ResultArguments,
@@ -95,19 +96,20 @@ class ToolCalls:
         self._service.check_capacity()
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
+            admission.admit()
             if source == "goal":
                 ref: str | FlowRef = await self._planned(given, execution_id, progress)
             elif given.flow is not None:
                 ref = FlowRef(await caller.find_flow(self._service, given.flow), given.version)
             else:
                 ref = str(given.plan_id)
-            admission.admit()
             return await call.start(
                 self._service.execute(ref, inputs=given.inputs, execution_id=execution_id)
             )
 
         digest = given.model_dump(exclude={"wait_s", "on_disconnect", "idempotency_key"})
-        record = await self._once(f"{caller.name} run", given.idempotency_key, digest, execute)
+        name = f"{caller.name} run"
+        record = await self._once(call, name, given.idempotency_key, digest, execute)
         return await self._wait(record.execution_id, progress, given.wait_s)
 
     async def run_flow(
@@ -129,8 +131,9 @@ class ToolCalls:
         """
         arguments = dict(given)
         key = arguments.pop(KEY_ARGUMENT, None) if takes_key(tool) else None
-        if key is not None and not (isinstance(key, str) and key):
-            raise _invalid(f"{KEY_ARGUMENT} has to be text", "leave it out, or give a new UUID")
+        if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_ID_CHARS):
+            message = f"{KEY_ARGUMENT} has to be text of 1 to {MAX_ID_CHARS} characters"
+            raise _invalid(message, "leave it out, or give a new UUID")
         inputs = await self._service.flow_inputs(tool, arguments)
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
@@ -139,9 +142,8 @@ class ToolCalls:
                 self._service.execute(tool.flow, inputs=inputs, execution_id=execution_id)
             )
 
-        record = await self._once(
-            f"{admission.caller.name} {tool.flow.flow_id}", key, arguments, execute
-        )
+        name = f"{admission.caller.name} {tool.flow.flow_id}"
+        record = await self._once(call, name, key, arguments, execute)
         return await self._wait(record.execution_id, progress, None)
 
     async def status(self, given: StatusArguments) -> mcp_types.CallToolResult:
@@ -205,6 +207,7 @@ class ToolCalls:
 
     async def _once(
         self,
+        call: OpenCall,
         name: str,
         key: str | None,
         arguments: Mapping[str, Any],
@@ -214,16 +217,16 @@ class ToolCalls:
         if key is None:
             return await execute(None)
         name = f"mcp {name} {key}"
-        text = json.dumps(arguments, sort_keys=True, default=str)
-        claim = await self._service.claim_idempotency_key(name, sha256(text.encode()).hexdigest())
-        if claim.digest != sha256(text.encode()).hexdigest():
+        digest = sha256(json.dumps(arguments, sort_keys=True).encode()).hexdigest()
+        claim = await self._service.claim_idempotency_key(name, digest)
+        if claim.digest != digest:
             raise Conflict(
                 f"the idempotency key {short_repr(key)} was used with other arguments",
                 code="idempotency-key-reused",
                 hint="use a new key for each new call",
             )
         if not claim.is_new:
-            return await self._first_execution(claim.subject, key)
+            return await call.start(self._first_execution(claim.subject, key))
         try:
             record = await execute(claim.subject)
         except asyncio.CancelledError:

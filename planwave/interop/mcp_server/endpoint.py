@@ -12,12 +12,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from planwave.errors import ShuttingDown
-from planwave.service.service import Service
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from planwave.interop.mcp_server.http import HttpServer
+    from planwave.service.service import Service
 
 _HTTP: Final = "planwave.interop.mcp_server.http"
 _GRACE_S: Final = 2.0

@@ -83,7 +83,8 @@ class OpenCalls:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._by_key: OrderedDict[_Key, OpenCall] = OrderedDict()
+        self._running: dict[_Key, OpenCall] = {}
+        self._left: OrderedDict[_Key, OpenCall] = OrderedDict()
         self._tasks = set[asyncio.Task[Any]]()
 
     async def run(
@@ -93,26 +94,25 @@ class OpenCalls:
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         call = OpenCall(self, context.request is not None and is_modern)
         key = _key_of(context, context.request_id)
-        self._by_key[key] = call
+        self._running[key] = call
         try:
-            result = await work(call)
+            return await work(call)
         except asyncio.CancelledError:
-            # It stays known: the notification that cancels it is processed after this.
             call.disconnect()
-            while len(self._by_key) > _REMEMBERED:
-                self._by_key.popitem(last=False)
+            # It stays known: the notification that cancels it may be processed after this.
+            self._left[key] = call
+            if len(self._left) > _REMEMBERED:
+                self._left.popitem(last=False)
             raise
-        except BaseException:
-            self._by_key.pop(key, None)
-            raise
-        self._by_key.pop(key, None)
-        return result
+        finally:
+            self._running.pop(key, None)
 
     async def cancelled(
         self, context: ServerRequestContext[Any, Any], params: CancelledNotificationParams
     ) -> None:
         """Process ``notifications/cancelled``: cancel the execution of the call."""
-        call = self._by_key.pop(_key_of(context, params.request_id), None)
+        key = _key_of(context, params.request_id)
+        call = self._left.pop(key, None) or self._running.get(key)
         if call is not None:
             self.spawn(call.cancel())
 

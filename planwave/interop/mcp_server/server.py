@@ -25,7 +25,7 @@ from planwave.interop.mcp_server.progress import CallProgress
 from planwave.interop.mcp_server.protocol import Request, ToolChanges
 from planwave.interop.mcp_server.resources import list_resources, read_resource, templates
 from planwave.interop.mcp_server.results import error_result
-from planwave.interop.mcp_server.tool_list import ARGUMENTS, fixed_tools, flow_as_tool
+from planwave.interop.mcp_server.tool_list import ARGUMENTS, FIXED_TOOLS, flow_as_tool
 from planwave.service.flows.flow_tools import FlowTool, unknown_tool
 from planwave.service.service import Service
 
@@ -69,7 +69,7 @@ class PlanwaveMcpServer:
         self, context: Request, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
         caller = self._gate.caller(context)
-        fixed = [each for each in fixed_tools() if caller.has_scope(TOOL_SCOPES.get(each.name))]
+        fixed = [each for each in FIXED_TOOLS if caller.has_scope(TOOL_SCOPES.get(each.name))]
         flows = await self._flow_tools(caller)
         tools = [*fixed, *map(flow_as_tool, flows.values())]
         return mcp_types.ListToolsResult(tools=tools)

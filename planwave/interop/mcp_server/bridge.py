@@ -25,6 +25,7 @@ from planwave.interop.mcp_server.results import error_result
 
 _Result = TypeVar("_Result")
 _Page = mcp_types.PaginatedRequestParams | None
+_CLOSE_S: Final = 1.0
 _TIMEOUT: Final = httpx2.Timeout(None, connect=10.0)
 _CALL_RESULT: Final = TypeAdapter(mcp_types.CallToolResult)
 
@@ -62,7 +63,9 @@ class Bridge:
         for each in list(self._connections):
             await each.aclose()
         if self._calls:
-            await asyncio.wait(self._calls.values())
+            _, left = await asyncio.wait(self._calls.values(), timeout=_CLOSE_S)
+            for call in left:
+                call.cancel()
 
     async def list_tools(self, context: Request, params: _Page) -> mcp_types.ListToolsResult:
         return await self._ask(lambda session: session.list_tools(params=params))
@@ -155,12 +158,16 @@ class Bridge:
                 self._connections.discard(http)
 
     async def _listen(self) -> None:
-        """Announce changes of the tools until the service ends."""
-        with suppress(Exception):
-            async with (
-                self._session("auto") as client,
-                client.listen(tools_list_changed=True) as changes,
-            ):
-                async for _ in changes:
-                    await self._changes.announce()
+        """Announce changes of the tools until the service cannot be reached."""
+        is_connected = True
+        while is_connected:
+            is_connected = False
+            with suppress(Exception):
+                async with (
+                    self._session("auto") as client,
+                    client.listen(tools_list_changed=True) as changes,
+                ):
+                    is_connected = True
+                    async for _ in changes:
+                        await self._changes.announce()
         self.is_lost.set()

@@ -99,15 +99,17 @@ async def test_a_change_of_the_tools_is_announced_and_an_end_of_the_service_noti
         async with Bridge(server.base_url, None, changes) as bridge:
             service = server.service
 
-            async def save() -> None:
+            async def publish() -> None:
                 graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
-                while not changes.announced.is_set():  # the bridge may not listen yet
-                    await asyncio.sleep(0)
-                    flow = await service.create_flow("F", graph=graph)
-                    await service.publish_flow(flow.flow_id, {"tool": True})
-                    await service.delete_flow(flow.flow_id)
+                flow = await service.create_flow("F", graph=graph)
+                await service.publish_flow(flow.flow_id, {"tool": True})
+                await service.delete_flow(flow.flow_id)
 
-            await server.on_loop(save())
+            announced = asyncio.get_running_loop().create_task(changes.announced.wait())
+            while not announced.done():  # the bridge may not listen yet
+                await server.on_loop(publish())
+                await asyncio.wait([announced], timeout=0.05)
+                assert not bridge.is_lost.is_set()
             server.loop.call_soon_threadsafe(service.close_streams)
             await bridge.is_lost.wait()
             gone = await bridge.call_tool(context(1), run("texts"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from planwave.cli.backends.local import LocalBackend
+from planwave.cli.backends.lock_owner import is_planwave_service
 from planwave.cli.backends.shared_service import shared
 from planwave.cli.options import (
     CommandContext,
@@ -113,3 +114,10 @@ async def _answer_there(ctx: CommandContext, settings: Settings, client: StdioSe
         over.cancel()
         lost.cancel()
         client.answer_with(None)
+    # Only its own installation says whether a service has the MCP server.
+    if not bridge.was_connected and bridge.is_lost.is_set() and is_planwave_service(owner.url):
+        raise InputError(
+            f"{owner.title} has no MCP server",
+            code="mcp-not-installed",
+            hint="pip install 'planwave[mcp]' where it runs, and start it again",
+        )

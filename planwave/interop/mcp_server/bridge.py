@@ -40,6 +40,7 @@ class Bridge:
 
     Attributes:
         is_lost: Set when the service cannot be reached any more.
+        was_connected: Whether it could be reached before.
     """
 
     def __init__(self, url: str, token: str | None, changes: ToolChanges) -> None:
@@ -50,6 +51,7 @@ class Bridge:
         self._calls: dict[str, asyncio.Task[mcp_types.CallToolResult]] = {}
         self._listening: asyncio.Task[None] | None = None
         self.is_lost = asyncio.Event()
+        self.was_connected = False
 
     async def __aenter__(self) -> Bridge:
         self._listening = asyncio.get_running_loop().create_task(self._listen())
@@ -68,7 +70,7 @@ class Bridge:
                 call.cancel()
 
     async def list_tools(self, context: Request, params: _Page) -> mcp_types.ListToolsResult:
-        return await self._ask(lambda session: session.list_tools(params=params))
+        return await self._read(lambda session: session.list_tools(params=params))
 
     async def call_tool(
         self, context: Request, params: mcp_types.CallToolRequestParams
@@ -90,17 +92,17 @@ class Bridge:
     async def list_resources(
         self, context: Request, params: _Page
     ) -> mcp_types.ListResourcesResult:
-        return await self._ask(lambda session: session.list_resources(params=params))
+        return await self._read(lambda session: session.list_resources(params=params))
 
     async def list_templates(
         self, context: Request, params: _Page
     ) -> mcp_types.ListResourceTemplatesResult:
-        return await self._ask(lambda session: session.list_resource_templates(params=params))
+        return await self._read(lambda session: session.list_resource_templates(params=params))
 
     async def read_resource(
         self, context: Request, params: mcp_types.ReadResourceRequestParams
     ) -> mcp_types.ReadResourceResult:
-        return await self._ask(lambda session: session.read_resource(params.uri))
+        return await self._read(lambda session: session.read_resource(params.uri))
 
     async def _call(
         self, context: Request, params: mcp_types.CallToolRequestParams
@@ -118,6 +120,13 @@ class Bridge:
             )
         except Unreachable as error:
             return error_result(error)
+
+    async def _read(self, ask: Callable[[ClientSession], Awaitable[_Result]]) -> _Result:
+        """Make a request that is no call; every failure is an error of the protocol."""
+        try:
+            return await self._ask(ask)
+        except Unreachable as error:
+            raise MCPError(mcp_types.INTERNAL_ERROR, f"{error.message}; {error.hint}") from error
 
     async def _ask(self, ask: Callable[[ClientSession], Awaitable[_Result]]) -> _Result:
         """Make a request in a session of its own.
@@ -167,7 +176,7 @@ class Bridge:
                     self._session("auto") as client,
                     client.listen(tools_list_changed=True) as changes,
                 ):
-                    is_connected = True
+                    is_connected = self.was_connected = True
                     async for _ in changes:
                         await self._changes.announce()
         self.is_lost.set()

@@ -32,14 +32,13 @@ from planwave.api.routes import (
     forks,
     health,
     legacy,
-    mcp,
     plans,
     revisions,
     sessions,
     tokens,
     websocket,
 )
-from planwave.api.routes.mcp import McpGate
+from planwave.api.routes.mcp.streamable_http import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
@@ -145,7 +144,7 @@ def create_detached_app(
     app.state.metrics = metrics
     problems.register_handlers(app)
     if is_installed():
-        app.router.routes.append(mcp.route)
+        app.router.routes.append(mcp_route)
     app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

@@ -65,8 +65,8 @@ class Bridge:
         for each in list(self._connections):
             await each.aclose()
         if self._calls:
-            _, left = await asyncio.wait(self._calls.values(), timeout=_CLOSE_S)
-            for call in left:
+            waited = await asyncio.wait(self._calls.values(), timeout=_CLOSE_S)
+            for call in waited[1]:
                 call.cancel()
 
     async def list_tools(self, context: Request, params: _Page) -> mcp_types.ListToolsResult:

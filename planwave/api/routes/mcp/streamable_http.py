@@ -43,7 +43,7 @@ class _Mcp:
         await app_state(connection).mcp(scope, receive, send)
 
 
-route: Final = Route(
+mcp_route: Final = Route(
     MCP_PATH, endpoint=_Mcp(), methods=["GET", "POST", "DELETE"], include_in_schema=False
 )
 """Not in the OpenAPI document: its requests are those of the MCP specification."""

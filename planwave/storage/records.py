@@ -15,6 +15,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
+    from planwave.storage.chats import ChatStore
     from planwave.storage.triggers import TriggerStore
 
 
@@ -348,6 +349,8 @@ class Store(Protocol):
     def revisions(self) -> RevisionStore: ...
     @property
     def triggers(self) -> TriggerStore: ...
+    @property
+    def chats(self) -> ChatStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...

@@ -36,6 +36,7 @@ from planwave.storage.event_codec import (
     search_key,
     storable_text,
 )
+from planwave.storage.memory.chats import MemoryChats
 from planwave.storage.memory.triggers import MemoryTriggers
 from planwave.storage.records import (
     AnsweredRequest,
@@ -261,6 +262,7 @@ class MemoryStore:
         self._revisions = MemoryRevisions(self._plans, self._check_open)
         self._flows = MemoryFlows(self._check_open, self._release_flow)
         self._triggers = MemoryTriggers(self._check_open, self._flows.has)
+        self._chats = MemoryChats(self._check_open)
         self._closed = False
 
     @property
@@ -278,6 +280,10 @@ class MemoryStore:
     @property
     def triggers(self) -> MemoryTriggers:
         return self._triggers
+
+    @property
+    def chats(self) -> MemoryChats:
+        return self._chats
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()

@@ -38,6 +38,9 @@ from planwave.api.routes import (
     sessions,
     websocket,
 )
+from planwave.api.routes.chats import collection as chat_collection
+from planwave.api.routes.chats import messages as chat_messages
+from planwave.api.routes.chats import streams as chat_streams
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
@@ -49,6 +52,7 @@ from planwave.triggers.host import TriggerHost
 ServiceFactory = Callable[[Settings], Service]
 
 ROUTERS: Final = (
+    chat_streams.router,
     websocket.router,
     plans.router,
     revisions.router,
@@ -57,6 +61,8 @@ ROUTERS: Final = (
     forks.router,
     forks.diff_router,
     flows.router,
+    chat_collection.router,
+    chat_messages.router,
     bindings.router,
     hooks.router,
     legacy.router,

@@ -22,6 +22,7 @@ from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
 
+CHATS = (ROOT / "docs" / "chat.md").read_text("utf-8")
 TRIGGERS = (ROOT / "docs" / "triggers.md").read_text("utf-8")
 """The page with the routes of triggers."""
 DOCS = (ROOT / "docs" / "api.md").read_text("utf-8")
@@ -252,6 +253,10 @@ def test_every_route_has_an_example() -> None:
     elsewhere = {route for route in routes() if "/triggers" in route or "/hooks/" in route}
     for route in elsewhere:
         assert route.partition(" ")[2] in TRIGGERS, f"docs/triggers.md does not name {route}"
+    chats = {route for route in routes() if "/api/chats" in route}
+    for route in chats:
+        assert f"`{route}`" in CHATS, f"docs/chat.md does not name {route}"
+    elsewhere |= chats
     assert shown == (routes() - elsewhere) | {"WS /ws/{execution_id}"}
     assert {example.route for example in examples()} == shown
 

@@ -12,6 +12,7 @@ from planwave.bootstrap import open_models, open_providers
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
 from planwave.service.chats.chat_documents import Turn, UserContent
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.chats import MessageRecord
@@ -146,14 +147,10 @@ class ChatBench:
 
 
 @asynccontextmanager
-async def chat_bench(
-    flow: dict[str, Any] | None = None,
-    *,
-    tools: Sequence[Tool] = TOOLS,
-    store: Any = None,
-    **config: Any,
-) -> AsyncGenerator[ChatBench]:
-    """Open a service with a chat: of a flow, or of a configuration."""
+async def chat_parts(
+    *, tools: Sequence[Tool] = TOOLS, store: Any = None
+) -> AsyncGenerator[tuple[ServiceDependencies, FakeLLMServer]]:
+    """Give the parts of a service whose model is on loopback, and that model."""
     store = store or MemoryStore()
     async with FakeLLMServer() as llm:
         settings = Settings(openai_api_key="sk-test", openai_base_url=llm.openai_url)
@@ -163,13 +160,23 @@ async def chat_bench(
         def services(goal: str) -> NodeServices:
             return NodeServices(models, providers, goal, limits=settings.limits, recorder=store)
 
-        parts = dependencies(
-            types=[Kit(tools)], store=store, node_services=services, close=models.close
+        yield (
+            dependencies(
+                types=[Kit(tools)], store=store, node_services=services, close=models.close
+            ),
+            llm,
         )
-        async with Service(parts) as service:
-            bench = ChatBench(service, llm, store)
-            await bench.begin(flow, **config)
-            yield bench
+
+
+@asynccontextmanager
+async def chat_bench(
+    flow: dict[str, Any] | None = None, *, store: Any = None, **config: Any
+) -> AsyncGenerator[ChatBench]:
+    """Open a service with a chat: of a flow, or of a configuration."""
+    async with chat_parts(store=store) as (parts, llm), Service(parts) as service:
+        bench = ChatBench(service, llm, parts.store)
+        await bench.begin(flow, **config)
+        yield bench
 
 
 def applied(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

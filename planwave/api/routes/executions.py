@@ -12,6 +12,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from planwave.api.access_rules import listed_flow, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
     PreassignedExecutionIdDep,
@@ -106,6 +107,7 @@ async def create_execution(
     It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
+    require_flow(request, body.flow_id)
     service = app_state(request).service
     make = service.execute if body.start else service.create_execution
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
@@ -176,6 +178,7 @@ async def run(
     responses={**example_response("One page.", EXECUTIONS), **problems(422)},
 )
 async def list_executions(
+    request: Request,
     service: ServiceDep,
     status: Annotated[
         ExecutionStatus | None, Query(description="Only those that are this.")
@@ -204,7 +207,8 @@ async def list_executions(
 ) -> Response:
     """Return executions, newest first, page by page."""
     size = page_size(limit, service.limits)
-    filters = {"text": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
+    own_flow = listed_flow(request, flow_id)
+    filters = {"text": q, "since": since, "plan_id": plan_id, "flow_id": own_flow}
     found = await service.executions(
         status=status,
         waiting=waiting,

@@ -58,6 +58,7 @@ class QueryService:
         flows = FlowQueries(store)
         self.flow = flows.flow
         self.flows = flows.flows
+        self.published_flows = flows.published_flows
         self.flow_versions = flows.flow_versions
         revisions = RevisionQueries(store)
         self.plan_revisions = revisions.plan_revisions

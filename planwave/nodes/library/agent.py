@@ -20,6 +20,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.upstream_text import labelled_arrivals
+from planwave.nodes.agents.caller import NO_OPTIONS, CallerOptions
 from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
 from planwave.nodes.agents.linked_tools import linked_tools
 from planwave.nodes.agents.loop import AgentLoop, AgentResult
@@ -140,6 +141,12 @@ class AgentData(NodeData):
         description="As a tool of other agents: whether several may share it.",
         json_schema_extra=HIDDEN_FROM_PLANNER,
     )
+    caller: CallerOptions | None = Field(
+        None,
+        description="What the caller of the flow asks: tools of its own, a schema of the reply; wire what an "
+        "entry node gives.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
     agent_name: str | None = Field(
         None,
         description="Its name in another tool; planwave shows the name of the step.",
@@ -158,6 +165,9 @@ class Agent(NodeType):
     it replies; a link from ``tools-out`` makes the agent itself a tool of another one. With
     ``outputSchema`` the last reply is JSON that fits it. ``messages`` gives the whole conversation,
     ``sources`` the pages that a reply with the provider's web search cites.
+
+    ``caller`` is what an entry node gives of a request from outside: its own tools, a schema, limits. A call of
+    such a tool ends the agent; the caller makes it, and comes back with the result in ``messages``.
 
     Where a call has failed for good, the models in ``fallback`` are called in this order, until one
     replies; not after errors of the request itself.
@@ -188,10 +198,14 @@ class Agent(NodeType):
         self, data: AgentData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
         services = services_of(context)
+        caller = data.caller or NO_OPTIONS
+        conversation = data.messages or caller.messages
         requests = [
-            with_messages(agent_request(each, inputs, context, services), data.messages)
+            with_messages(agent_request(each, inputs, context, services), conversation)
             for each in with_each_model(data, data.fallback)
         ]
+        requests = [caller.applied_to(each) for each in requests]
+        schema = data.output_schema or caller.output_schema
         if data.images:
             requests = [with_images(each, data.images) for each in requests]
         delegation = delegation_of(context)
@@ -207,8 +221,9 @@ class Agent(NodeType):
             requests,
             calls,
             max_steps=_max_steps(data, services),
-            schema=data.output_schema,
-            continue_cut=data.max_tokens is None and not tools and data.output_schema is None,
+            schema=schema,
+            continue_cut=data.max_tokens is None and not (tools or caller.tools or schema),
+            caller_tools=caller.specs,
         )
         async with aclosing(loop.run(self.node_type, context)) as items:
             async for item in items:
@@ -263,7 +278,7 @@ def _max_steps(data: AgentData, services: NodeServices) -> int:
 def _as_outputs(result: AgentResult, data: AgentData, context: FlowContext) -> ExecutionResult:
     """Return the outputs; the conversation only where an edge takes it, because it is long."""
     value = DataValue("text", result.text)
-    if data.output_schema is not None:
+    if result.value is not None:
         value = DataValue("json", result.value)
     outputs = {DEFAULT_SOURCE_HANDLE: value}
     if context.runtime.outgoing_edges(context.node_id, source_handle=_MESSAGES):

@@ -11,6 +11,7 @@ import orjson
 from fastapi import Path, Query
 
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.api.schemas.tokens import TOKEN_ID
 from planwave.api.schemas.trigger_examples import TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
@@ -48,6 +49,9 @@ ExecutionId = Annotated[
 FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
 TriggerId = Annotated[
     str, Path(description="A trigger's id.", pattern=_UUID, examples=[TRIGGER_ID])
+]
+TokenId = Annotated[
+    str, Path(description="An access token's id.", pattern=_UUID, examples=[TOKEN_ID])
 ]
 HookId = Annotated[
     str, Path(description="The id of a webhook's trigger.", pattern=_UUID, examples=[TRIGGER_ID])

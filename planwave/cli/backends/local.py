@@ -13,6 +13,7 @@ from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.chats import LocalChats
     from planwave.cli.backends.triggers import LocalTriggers
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
@@ -53,6 +54,13 @@ class LocalBackend:
         from planwave.cli.backends.triggers import LocalTriggers
 
         return LocalTriggers(self.service, settings)
+
+    def chats(self) -> LocalChats:
+        """See :meth:`Backend.chats`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.chats import LocalChats
+
+        return LocalChats(self.service)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

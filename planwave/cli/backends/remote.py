@@ -46,6 +46,7 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
+    from planwave.cli.backends.chats import RemoteChats
     from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
@@ -121,6 +122,13 @@ class RemoteBackend:
         from planwave.cli.backends.triggers import RemoteTriggers
 
         return RemoteTriggers(self._client)
+
+    def chats(self) -> RemoteChats:
+        """See :meth:`Backend.chats`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.chats import RemoteChats
+
+        return RemoteChats(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 

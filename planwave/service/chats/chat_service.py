@@ -206,6 +206,8 @@ class ChatService:
             InputError: ``invalid-message``; the flow or the model cannot be used.
             QueueFull, ShuttingDown, LimitExceeded: Nothing was stored.
         """
+        if (known := await self._repeated(chat_id, message_id)) is not None:
+            return known
         chat = await self.chat(chat_id)
         tree = chat.tree or MessageTree(())
         parent = await self._parent(chat, chat.record.head if at_head else parent_id)
@@ -229,6 +231,8 @@ class ChatService:
         Raises:
             As :meth:`send`.
         """
+        if (known := await self._repeated(chat_id, new_id)) is not None:
+            return known
         chat = await self.chat(chat_id)
         tree = chat.tree or MessageTree(())
         before = await self.message(chat_id, message_id)
@@ -280,6 +284,8 @@ class ChatService:
     async def _again(
         self, chat_id: str, message_id: str, origin: Origin, new_id: str | None
     ) -> Turn:
+        if (known := await self._repeated(chat_id, new_id, is_new=False)) is not None:
+            return known
         chat = await self.chat(chat_id)
         tree = chat.tree or MessageTree(())
         before = await self.message(chat_id, message_id)
@@ -306,8 +312,6 @@ class ChatService:
         message_id: str | None = None,
     ) -> Turn:
         """Store the new messages in one commit, then start the execution of the reply."""
-        if message_id is not None and (known := await self._store.chats.message(message_id)):
-            return await self._repeated(chat.record.chat_id, known, is_new=is_new)
         self._commands.runner.check_capacity()
         self._check_count(tree, 1 + is_new)
         branch = [*tree.branch(user.parent_id), user] if is_new else tree.branch(user.message_id)
@@ -335,8 +339,13 @@ class ChatService:
         started = await self.message(chat.record.chat_id, reply.message_id)
         return Turn(started, user if is_new else None)
 
-    async def _repeated(self, chat_id: str, reply: MessageRecord, *, is_new: bool) -> Turn:
-        """Return the turn that an earlier request with the same key began."""
+    async def _repeated(
+        self, chat_id: str, message_id: str | None, *, is_new: bool = True
+    ) -> Turn | None:
+        """Return the turn that an earlier request with the same key began, or None."""
+        reply = None if message_id is None else await self._store.chats.message(message_id)
+        if reply is None:
+            return None
         if reply.chat_id != chat_id:
             raise _chat_not_found(chat_id)
         user = await self._store.chats.message(reply.parent_id or "") if is_new else None

@@ -194,6 +194,10 @@ class ReplyRuns:
             branch = tree.branch(reply.parent_id)
             values = entry_values(branch, reply.seed)
             await self.start(chat, reply, values, text_of(branch[-1].blocks))
+        elif reply.is_cancelled:
+            with suppress(Conflict):  # it ended before
+                await self._commands.cancel(execution_id)
+            await self._project(execution_id)
         else:
             await self._project(execution_id)
 

@@ -339,7 +339,7 @@ _RUNS: Final[_Rows] = (
      "Act on that failure, then retry the execution."),
     ("cancelled", "The execution was cancelled (in chunks).", "Retry the execution."),
     ("execution-failed", "A run from Python, or one that answered OpenAI's client, failed; the exception holds its result.",
-     "Look at `error.result.failures`."),
+     "Look at `error.failures`."),
     ("fetch-timeout", "A request to a URL took too long.",
      "Ask for less, or raise the limits `fetch_s` and `fetch_connect_s`."),
     ("header-refused", "A header of a request cannot be sent.", "Remove or correct it."),

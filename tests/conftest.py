@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,22 @@ for _name, _examples in (("steady", 40), ("thorough", 100), ("wandering", 100)):
 settings.load_profile("steady")
 for _wait in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, _wait, 45.0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave what is collected out of every garbage collection.
+
+    Modules and tests are millions of objects that live to the end. A full collection over them takes
+    seconds, and hundreds of thousands of objects made by tests set off one after the other.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Final
 
 from fastapi import FastAPI
@@ -14,7 +13,7 @@ from starlette.middleware import Middleware
 from planwave.api import problems
 from planwave.api.auth import Authenticator
 from planwave.api.dependencies import AppState
-from planwave.api.metrics import PrometheusObserver
+from planwave.api.metrics import VERSION, PrometheusObserver
 from planwave.api.middleware.head_method import HeadMethodMiddleware
 from planwave.api.middleware.host_origin import HostOriginMiddleware
 from planwave.api.middleware.idempotency import IdempotencyMiddleware
@@ -115,11 +114,14 @@ def create_detached_app(
     """
     metrics = PrometheusObserver()
     root_path = settings.root_path
+    routers = [*ROUTERS, docs.router] if settings.api_docs else ROUTERS
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",
-        version=version("planwave"),
+        version=VERSION,
         lifespan=lifespan,
+        # ``include_router`` would build each route again, for each application, at its first request.
+        routes=[route for router in routers for route in router.routes],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -137,8 +139,6 @@ def create_detached_app(
     )
     app.state.metrics = metrics
     problems.register_handlers(app)
-    for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
-        app.include_router(router)
     app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

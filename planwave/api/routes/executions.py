@@ -75,6 +75,10 @@ from planwave.storage.records import ExecutionRecord
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
 NodePath = Annotated[str, Path(description="A node's id, or the path of a nested one.")]
+WholeCall = Annotated[
+    int | None,
+    Query(ge=0, description="The number of a call whose request and result are whole."),
+]
 STARTED_RESPONSES = example_response("It is made and queued (`start: true`).", QUEUED, 202)
 STARTED_RESPONSES[202]["model"] = ExecutionCreated
 """Of routes that make an execution, and start it where they are asked to."""
@@ -271,9 +275,11 @@ async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Respon
     response_model=DocumentNode,
     responses={**example_response("The node.", NODE), **problems(404, 409)},
 )
-async def get_node(service: ServiceDep, execution_id: ExecutionId, path: NodePath) -> Response:
+async def get_node(
+    service: ServiceDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None
+) -> Response:
     """Return what the document of the execution has of one node: inputs, prompt, outputs, usage."""
-    return await json_response_in_thread(await service.node_document(execution_id, path))
+    return await json_response_in_thread(await service.node_document(execution_id, path, call))
 
 
 @router.get(

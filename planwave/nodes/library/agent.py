@@ -50,7 +50,7 @@ from planwave.nodes.library.model import (
 from planwave.nodes.llm_calls import Prompt, check_unused_input, has_prompt_input
 from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
 from planwave.nodes.services import NodeServices, goal_of, services_of
-from planwave.prompts.render import agent_prompt, small_agent_prompt
+from planwave.prompts.render import agent_prompt, small_agent_grammar, small_agent_prompt
 from planwave.providers.protocols import ModelRequest
 
 TOOLS_PORT: Final = Port(TOOLS_HANDLE, TOOL, channel=LINK, multiple=True, side=FIELD_PORT_SIDE)
@@ -173,7 +173,9 @@ class Agent(NodeType):
     replies; not after errors of the request itself.
 
     Without ``maxTokens``, an embedded model writes at most 220 tokens, 440 in a last step. A reply that
-    reaches this limit is continued once, by half as many tokens.
+    reaches this limit is continued once, by half as many tokens. Without ``temperature``, it writes the
+    most probable words: the same prompt has the same reply. Where the goal asks for a number of things
+    ("give me ten ideas", "in five sentences"), the last step has exactly that many lines or sentences.
     """
 
     node_type = "agent"
@@ -313,7 +315,16 @@ def agent_request(
         max_tokens=data.max_tokens or cap,
         reasoning_effort=data.reasoning_effort,
         web_search=data.tools.web_search,
+        grammar=_grammar(data, context) if profile.grammars else None,
     )
+
+
+def _grammar(data: AgentData, context: FlowContext) -> str | None:
+    """Return the grammar of a planned last step's reply; other prompts are used as they are."""
+    task = context.runtime.get_node(context.node_id).description.strip()
+    if data.user_prompt or data.output_schema is not None or not task or not _is_last(context):
+        return None
+    return small_agent_grammar(goal_of(context), task)
 
 
 def _is_last(context: FlowContext) -> bool:

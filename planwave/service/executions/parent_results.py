@@ -200,12 +200,16 @@ class ParentCallRecorder:
         return None
 
     async def has_other(self, key: CallKey) -> bool:
-        """Return whether the fork, or what it continues, has another request under this number."""
-        if await self._recorder.has_other(key):
-            return True
+        """Return whether the fork, or what it continues, has another request under this number.
+
+        If so, nothing more is lent: the fork's own request may be one that was lent before.
+        """
+        has_own = await self._recorder.has_other(key)
         reuse = self._forks.get(key.execution_id)
         before = None if reuse is None else await self._call_of_parent(reuse, key)
-        if before is None or not await self._recorder.has_other(before):
+        if before is None:
+            return has_own
+        if not has_own and not await self._recorder.has_other(before):
             return False
         await self._recorder.record(_divergence(key), {"ordinal": key.ordinal})
         return True

@@ -3,7 +3,8 @@
 ``silent``: never answers, and ignores the end of its input and SIGTERM. ``fork``: starts a child that
 outlives it. ``babble``: writes other lines between its messages. ``endless``: writes a line without end
 when a tool is called. ``chatty``: floods with notifications when a tool is called, and never answers.
-``exit``: writes on standard error, and exits. ``untyped``: lists a tool without a type of arguments.
+``exit``: writes on standard error, and exits. ``untyped``: lists tools that break the protocol beside one
+that does not. ``unlisted``: its list of tools is no list.
 ``greets``: answers to the start with something else. ``ancient``: speaks a version that nobody knows.
 ``halves``: gives half of a character in its result.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 MODE, MARK = sys.argv[1:3]
 TOOL = {"name": "act", "inputSchema": {"type": "object", "properties": {}}}
+BROKEN = [{"name": "b\x1bare", "inputSchema": {}}, {"inputSchema": {"type": "object"}}, "act"]
 
 
 def mark_pid() -> None:
@@ -42,7 +44,7 @@ def result_of(message: dict[str, Any]) -> dict[str, Any] | None:
             info = {"name": MODE, "version": "1"}
             return {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
         case "tools/list":
-            return {"tools": [TOOL | ({"inputSchema": {}} if MODE == "untyped" else {})]}
+            return {"tools": {"untyped": [*BROKEN, TOOL], "unlisted": "none"}.get(MODE, [TOOL])}
         case "tools/call":
             misbehave()
             text = "half \ud83d of it" if MODE == "halves" else "done"

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import McpError
+from planwave.errors import LimitExceeded, McpError
+from planwave.mcp.servers import ServerReport
 from tests.support.mcp.servers import (
     Marks,
     hostile_program,
@@ -76,9 +77,31 @@ async def test_a_flood_of_messages_ends_with_the_time_of_the_call(marks: Marks) 
 
 
 async def test_an_answer_that_breaks_the_protocol_says_where(marks: Marks) -> None:
-    with pytest.raises(McpError, match=r"tools\.0\.inputSchema\.type is required") as caught:
-        await call(marks, "untyped")
+    with pytest.raises(McpError, match="protocol: tools has to be an array") as caught:
+        await call(marks, "unlisted")
     assert caught.value.code == "mcp-invalid-answer"
+    await marks.all_gone()
+
+
+async def test_a_tool_that_breaks_the_protocol_is_left_out_and_the_others_can_be_used(
+    marks: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = servers_of(box=hostile_program(marks, "untyped"))
+    said = (
+        "the tool 'bare' does not follow the protocol: inputSchema.type is required",
+        "the tool '' does not follow the protocol: name is required",
+        "the tool '' does not follow the protocol: it has to be an object, not text",
+    )
+    async with servers.connection("box") as connection:
+        assert list(connection.listed.tools) == ["act"]
+        assert connection.listed.problems == said
+    assert [line for line in caplog.messages if "left out" in line] == [
+        f"MCP server box: {each}; it is left out" for each in said
+    ]
+    assert await call(marks, "untyped") == "done"
+    assert await servers.report("box") == ServerReport("box", "stdio", 1, "; ".join(said))
+    with pytest.raises(LimitExceeded, match="met 4"):
+        await call(marks, "untyped", mcp_tools=3)
     await marks.all_gone()
 
 

@@ -2489,7 +2489,10 @@ export type Operations = {
       /** A node's id, or the path of a nested one. */
       path: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** The number of a call whose request and result are whole. */
+      call?: number | null;
+    };
     body: undefined;
     answer: DocumentNode;
   };

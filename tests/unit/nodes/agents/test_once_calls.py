@@ -219,3 +219,37 @@ async def test_a_fork_is_served_the_call_unless_it_is_to_run_the_agent_again() -
     again = await same.run.fork(rerun=["a"])
     question(again)
     assert office.sent == ["Ada"]
+
+
+def team(clerk: Script, **clerk_options: Any) -> Office:
+    """Return an office in which ``lead`` lets ``Clerk`` write."""
+    lead = node_document("lead", "agent", userPrompt="Lead")
+    called = {**node_document("clerk", "agent", userPrompt="{{ input }}"), "name": "Clerk"}
+
+    def reply(request: ModelRequest) -> ModelReply | str:
+        if "Lead" not in request.texts:
+            return clerk(request)
+        return "; ".join(told(request)) or calls(("delegate_Clerk", {"task": "Write to Ada."}))
+
+    return Office(reply, lead, {**called, **clerk_options}, edges=[("clerk", "lead")])
+
+
+async def test_another_attempt_of_an_agent_that_was_called_asks_too() -> None:
+    retried = {"policy": {"retry": {"attempts": 2, "backoffS": 0}}}
+    office = team(FailsAfterwards(), **retried)
+    waiting = await office.run
+    request_id, _ = question(waiting)
+    assert office.sent == ["Ada"]
+    ended = await waiting.run.answer(request_id, {"decision": "approve"})
+    assert (ended.text, office.sent) == ("sent to Ada", ["Ada", "Ada"])
+
+
+async def test_a_fork_that_changes_the_agent_that_was_called_asks_too() -> None:
+    model = FailsAfterwards(0)
+    office = team(model)
+    done = await office.run
+    assert (done.text, office.sent) == ("sent to Ada", ["Ada"])
+    model.wanted = (("mail", {"to": "Bob"}),)
+    waiting = await done.run.fork(set={"clerk.systemPrompt": "You write to Bob."})
+    _, arguments = question(waiting)
+    assert (arguments, office.sent) == ({"to": "Bob"}, ["Ada"])

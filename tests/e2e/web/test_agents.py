@@ -82,6 +82,7 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     script_support(model)
     execution_id = await execute_graph(page, SUPPORT)
     await expect(page.get_by_role("button", name="Support, waiting").first).to_be_visible()
+    await expect(page.get_by_text("link", exact=True)).to_be_visible()  # of the legend
     await page.get_by_role("button", name="Read the 2 questions").click()
     panel = page.get_by_role("complementary", name="Step Support")
     await expect(panel.get_by_role("region", name="Waiting for you: send_mail")).to_have_count(2)

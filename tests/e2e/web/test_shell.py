@@ -88,6 +88,10 @@ async def test_settings_are_usable(pages: Pages, width: str) -> None:
         ("This browser", "Light or dark pages."),
     ):
         await page.get_by_role("tab", name=tab).click()
+        ring = await page.get_by_role("tab", name=tab).evaluate(
+            "tab => tab.matches(':focus-visible')"
+        )
+        assert not ring, "a click draws no focus ring"
         await expect(page.get_by_text(first, exact=True).first).to_be_visible()
         await assert_screen_is_usable(page, f"settings-{tab}".replace(" ", "-"), width)
     await page.get_by_role("tab", name="Node types").click()

@@ -16,7 +16,6 @@ from tests.support.mcp.servers import (
     Marks,
     hostile_program,
     no_progress,
-    scripted_program,
     servers_of,
 )
 
@@ -131,29 +130,42 @@ async def test_a_program_gets_the_named_variables_and_a_few_usual_ones(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-servers")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    table = scripted_program(marks, OWN="1") | {"pass_env": ["GIVEN"]}
+    table = hostile_program(marks, "environment", OWN="1") | {"pass_env": ["GIVEN"]}
     environment = {"GIVEN": "2", "OTHER": "3"}
     async with servers_of(environment=environment, box=table).connection("box") as connection:
-        tool = connection.listed.tools["environment"]
+        tool = connection.listed.tools["act"]
         names = await connection.call(tool, {}, key="k", progress=no_progress)
     assert isinstance(names, str)
     usual = {"HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "USER"}
     usual |= {"LANGUAGE", "TMPDIR", "TZ"}
-    assert set(names.split()) - usual == {"GIVEN", "MARK", "OWN"}
+    assert set(names.split()) - usual == {"GIVEN", "OWN"}
 
 
 async def test_values_of_variables_are_in_no_log_and_no_error(
     marks: Marks, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    table = scripted_program(marks, SECRET="hunter-2-hunter")
+    table = hostile_program(marks, "leak", SECRET="hunter-2-hunter")
     async with servers_of(box=table).connection("box") as connection:
-        tool = connection.listed.tools["leak"]
+        tool = connection.listed.tools["act"]
         with pytest.raises(McpError, match=r"bad value \*\*\*"):
-            await connection.call(tool, {"name": "SECRET"}, key="k", progress=no_progress)
+            await connection.call(tool, {}, key="k", progress=no_progress)
     assert any("the value is ***" in line for line in caplog.messages)
     assert "hunter-2" not in caplog.text
     assert "hunter-2" not in repr(servers_of(box=table)._tables)
+
+
+async def test_a_program_that_ends_with_every_call_is_given_up(marks: Marks) -> None:
+    codes: list[str] = []
+    async with servers_of(box=hostile_program(marks, "dies")).connection("box") as connection:
+        tool = connection.listed.tools["act"]
+        for _ in range(7):
+            with pytest.raises(McpError) as caught:
+                await connection.call(tool, {}, key="k", progress=no_progress)
+            codes.append(caught.value.code)
+    assert codes == ["mcp-connection-lost"] * 6 + ["mcp-unavailable"]
+    assert not caught.value.retryable
+    assert len(marks.pids) == 6  # connected again five times
 
 
 async def test_closing_twenty_connections_at_once_leaves_nothing(marks: Marks) -> None:

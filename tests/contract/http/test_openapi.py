@@ -67,10 +67,12 @@ TAGS: Final = (
     "control",
     "executions",
     "flows",
+    "openai",
     "operations",
     "plans",
     "session",
     "status (short paths)",
+    "tokens",
     "triggers",
 )
 MADE_UP: Final = settings(

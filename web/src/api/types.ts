@@ -2242,6 +2242,21 @@ export type TriggerFireRequest = {
   value?: unknown;
 };
 
+/** What failed. */
+export type OpenAIErrorDetails = {
+  message: string;
+  type: string;
+  /** The field of the body, such as `messages[0].content`. */
+  param: string | null;
+  /** Stable; the codes of planwave, and `model_not_found`. */
+  code: string | null;
+};
+
+/** A failure in the form of OpenAI. */
+export type OpenAIError = {
+  error: OpenAIErrorDetails;
+};
+
 export type _Part = {
   type: string;
   text?: string | null;

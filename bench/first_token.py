@@ -91,7 +91,7 @@ def planwave(provider: str, directory: str) -> Iterator[str]:
     program = "from planwave.main import main; main()"
     command = (sys.executable, "-c", program, "serve", "--port", "0", "--json")
     with process(*command, **env) as running:
-        assert running.stdout is not None  # noqa: S101 - it is a pipe
+        assert running.stdout is not None
         url = json.loads(running.stdout.readline())["url"]
         made = httpx2.post(f"{url}/api/flows", json={"name": _MODEL, "graph": _FLOW}).json()
         path = f"/api/flows/{made['flow_id']}/publication"
@@ -171,7 +171,7 @@ def main() -> None:
     with ExitStack() as opened:
         directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-token-"))
         provider = opened.enter_context(process(sys.executable, __file__, "--provider"))
-        assert provider.stdout is not None  # noqa: S101 - it is a pipe
+        assert provider.stdout is not None
         floor = provider.stdout.readline().strip()
         urls = {"provider": floor, "planwave": opened.enter_context(planwave(floor, directory))}
         if chosen.proxy:

@@ -38,6 +38,9 @@ from planwave.api.routes import (
     tokens,
     websocket,
 )
+from planwave.api.routes.chats import collection as chat_collection
+from planwave.api.routes.chats import messages as chat_messages
+from planwave.api.routes.chats import streams as chat_streams
 from planwave.api.routes.mcp.streamable_http import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
@@ -52,6 +55,7 @@ from planwave.triggers.host import TriggerHost
 ServiceFactory = Callable[[Settings], Service]
 
 ROUTERS: Final = (
+    chat_streams.router,
     websocket.router,
     plans.router,
     revisions.router,
@@ -60,6 +64,8 @@ ROUTERS: Final = (
     forks.router,
     forks.diff_router,
     flows.router,
+    chat_collection.router,
+    chat_messages.router,
     bindings.router,
     hooks.router,
     models.router,

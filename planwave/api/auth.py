@@ -19,6 +19,7 @@ from planwave.api.access_rules import ACCESS_TOKEN, check_access
 from planwave.api.rate_limit import TokenBucket
 from planwave.api.session_cookies import SessionCookies, require_own_page
 from planwave.errors import Unauthorized
+from planwave.service.access_tokens import TOKEN_PREFIX
 from planwave.settings import Settings
 from planwave.storage.access_tokens import AccessTokenRecord
 
@@ -145,13 +146,14 @@ class Authenticator:
         self._token_rates[key].acquire(_BEARER)
 
     def _access_token(self, connection: HTTPConnection) -> AccessTokenRecord | None:
-        scheme, _, text = connection.headers.get("authorization", "").partition(" ")
-        return self._find_token(text.strip()) if scheme.lower() == "bearer" else None
+        return self._find_token(_bearer(connection.headers.get("authorization", "")))
 
     def _principal(self, connection: HTTPConnection) -> str:
-        if self._token is None:
-            return _LOCAL
         authorization = connection.headers.get("authorization")
+        if self._token is None:
+            if _bearer(authorization or "").startswith(TOKEN_PREFIX):
+                raise _unauthorized()  # one that was revoked, or has expired
+            return _LOCAL
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
             # Header values are latin-1; a token outside ASCII is compared as the bytes it was.
@@ -191,6 +193,12 @@ def authenticate(connection: HTTPConnection) -> str:
         principal = authenticator.check(connection)
         connection.scope[_PRINCIPAL] = principal
     return principal
+
+
+def _bearer(authorization: str) -> str:
+    """Return the text of a bearer token, "" for another scheme."""
+    scheme, _, text = authorization.partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
 
 
 def _unauthorized() -> Unauthorized:

@@ -19,7 +19,7 @@ Scope = Literal["chat", "run", "read"]
 SCOPES: Final[tuple[Scope, ...]] = ("chat", "run", "read")
 """Talk to the flows as models; start and cancel their executions; read these."""
 NAME_CHARS: Final = 200
-_PREFIX: Final = "pw_"
+TOKEN_PREFIX: Final = "pw_"  # noqa: S105
 """Shows people, and scanners of source code, what the text is."""
 _BYTES: Final = 32
 
@@ -87,7 +87,7 @@ class AccessTokens:
         limits = limits or TokenLimits()
         now = self._dependencies.now()
         lifetime = limits.expires_in_s
-        secret = f"{_PREFIX}{token_urlsafe(_BYTES)}"
+        secret = f"{TOKEN_PREFIX}{token_urlsafe(_BYTES)}"
         record = AccessTokenRecord(
             new_id(),
             name,
@@ -120,7 +120,7 @@ class AccessTokens:
 
     def find_access_token(self, secret: str) -> AccessTokenRecord | None:
         """Return the token of a text, unless it was revoked or has expired."""
-        found = self._by_digest.get(_digest(secret)) if secret.startswith(_PREFIX) else None
+        found = self._by_digest.get(_digest(secret)) if secret.startswith(TOKEN_PREFIX) else None
         if found is None or found.expires_at is None:
             return found
         return found if _timestamp(self._dependencies.now()) < found.expires_at else None

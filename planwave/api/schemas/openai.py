@@ -55,3 +55,20 @@ class ResponsesResponse(ResponseModel):
     metadata: dict[str, Any]
     usage: dict[str, Any] | None
     """The tokens of the whole execution."""
+
+
+class OpenAIErrorDetails(ResponseModel):
+    """What failed."""
+
+    message: str
+    type: str
+    param: str | None
+    """The field of the body, such as `messages[0].content`."""
+    code: str | None
+    """Stable; the codes of planwave, and `model_not_found`."""
+
+
+class OpenAIError(ResponseModel):
+    """A failure in the form of OpenAI."""
+
+    error: OpenAIErrorDetails

@@ -128,7 +128,7 @@ class _ChunkReader:
         if "usage" in chunk:
             if held := self._stops.flush():
                 yield TextPiece("text", held)
-            yield AnswerEnd(self._calls, chunk["usage"], _failure(chunk.get("error")))
+            yield AnswerEnd(tuple(self._calls), chunk["usage"], _failure(chunk.get("error")))
 
     def _retract(self, chars: int) -> Iterator[Retraction]:
         if passed := self._stops.retract(chars):

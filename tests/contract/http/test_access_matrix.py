@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import SecretStr
 from starlette.routing import WebSocketRoute
@@ -154,6 +155,52 @@ async def test_each_route_needs_its_scope() -> None:
             for scope, token in ours.by_scope.items():
                 status, _code = await send(calls, operation, ours, token)
                 assert (status == 403) is (scope != rule.scope), (operation, scope)
+
+
+async def opening_message(calls: InProcessClient, path: str, token: str) -> tuple[str, int]:
+    """Open a WebSocket; give the type and the code of the first message that is no acceptance."""
+    sent: list[Any] = []
+    messages = iter([{"type": "websocket.connect"}, {"type": "websocket.disconnect", "code": 1000}])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send_message(message: Any) -> None:
+        if message["type"] != "websocket.accept":
+            sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())]
+    scope = {
+        "type": "websocket", "path": path, "raw_path": path.encode(), "query_string": b"mode=events",
+        "headers": headers, "scheme": "ws", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        "subprotocols": [],
+    }  # fmt: skip
+    assert isinstance(calls._transport, httpx2.ASGITransport)
+    await calls._transport.app(scope, receive, send_message)
+    return sent[0]["type"], sent[0].get("code", 0)
+
+
+async def test_sockets_are_of_the_own_flow_too() -> None:
+    async with two_programs() as (calls, ours, theirs):
+        cases = {
+            (ours.execution_id, ours.all_scopes): ("websocket.send", 0),
+            (theirs.execution_id, ours.all_scopes): ("websocket.close", 4404),
+            (ours.execution_id, ours.by_scope["run"]): ("websocket.close", 4403),
+            (ours.execution_id, "pw_unknown"): ("websocket.close", 4401),
+        }
+        for (execution_id, token), expected in cases.items():
+            assert await opening_message(calls, f"/ws/{execution_id}", token) == expected
+
+
+async def test_without_a_token_of_the_service_access_tokens_still_hold() -> None:
+    async with in_process_client(dependencies()) as calls:
+        ours = await program(calls, "ours")
+        calls.headers.update(bearing(ours.by_scope["chat"]))
+        await calls.expect_problem("GET", "/api/flows", 403)
+        calls.headers.update(bearing("pw_revoked"))
+        await calls.expect_problem("GET", "/api/flows", 401)
+        calls.headers.update(bearing("anything else"))
+        assert (await calls.get("/api/flows")).status_code == 200
 
 
 async def test_executions_of_plans_are_nobodys() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -24,6 +25,7 @@ from tests.support.llm.fake_llm_server import (
     tool_results_of,
     tools_of,
 )
+from tests.support.llm.planner_replies import planner_reply
 from tests.support.server.in_process_client import asgi_client
 
 TOKEN = "the operator's"
@@ -424,3 +426,39 @@ async def test_repeated_request_with_its_key_gets_the_first_answer(models: Opens
             same = "x-planwave-execution-id"
             assert first.headers[same] == again.headers[same]
         assert len(made.llm.requests) == 2
+
+
+async def test_planner_answers_a_goal_with_the_result_of_its_plan(models: Opens) -> None:
+    step = {"id": "note", "name": "Note", "type": "text", "data": {"text": "Water boils."}}
+    async with models(TextReply(planner_reply(step, title="A note"))) as made:
+        client = made.client()
+        answer = await client.chat.completions.create(
+            model="planwave/planner", messages=said("Write a note about water")
+        )
+        assert answer.choices[0].message.content == "Water boils."
+        (plan,) = (await made.send("GET", "/api/plans"))["plans"]
+        assert plan["user_prompt"] == "Write a note about water"
+        with pytest.raises(openai.BadRequestError):
+            await client.chat.completions.create(
+                model="planwave/planner", messages=said("x"), tools=[WEATHER]
+            )
+
+
+async def test_client_that_leaves_does_not_cancel(models: Opens) -> None:
+    held = asyncio.Event()
+    async with models(TextReply("one two", hold_until=held)) as made:
+        await made.publish(AGENT)
+        ask: Any = {"model": "triage", "messages": said("x")}
+        create = made.client().chat.completions.with_raw_response.create
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(create(**ask))
+            while not made.llm.requests:  # noqa: ASYNC110 - the request comes over a socket
+                await asyncio.sleep(0.01)
+            asking.cancel()
+        held.set()
+        (run,) = (await made.send("GET", "/api/executions"))["executions"]
+        events = await made.http.get(
+            f"/api/executions/{run['execution_id']}/events",
+            headers={"Authorization": f"Bearer {TOKEN}"},
+        )
+        assert "event: execution.completed" in events.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import httpx2
@@ -21,20 +21,12 @@ from tests.support.service.dependencies import dependencies
 TOKEN = "a-long-random-token"
 
 
-async def newest(server: RunningServer) -> str:
-    """Wait for an execution whose ``held`` node has begun; give its id."""
-    before = set(server.held.started)
-
-    async def begun() -> str:
-        await until(lambda: server.held.started - before)
-        (own,) = server.held.started - before
-        return own
-
-    return await begun()
-
-
-async def status_of(server: RunningServer, execution_id: str) -> str:
-    return (await server.on_loop(server.service.execution(execution_id))).status
+async def newest(server: RunningServer, before: Set[str] | None = None) -> str:
+    """Wait for an execution whose ``held`` node begins, now or after these; give its id."""
+    known = set(server.held.started if before is None else before)
+    await until(lambda: server.held.started - known)
+    (own,) = server.held.started - known
+    return own
 
 
 async def ended(server: RunningServer, execution_id: str) -> str:
@@ -95,9 +87,10 @@ async def test_a_client_of_a_session_that_is_gone_leaves_its_execution(
         opening = await raw.post("/mcp", json=request("initialize", INITIALIZE))
         session = {"mcp-session-id": opening.headers["mcp-session-id"]}
         await raw.post("/mcp", headers=session, json=INITIALIZED)
+        before = set(server.held.started)
         run = request("tools/call", {"name": "run", "arguments": {"goal": "held"}})
         async with raw.stream("POST", "/mcp", headers=session, json=run):
-            own = await newest(server)
+            own = await newest(server, before)
     server.release(own)  # its connection is closed now
     assert await ended(server, own) == "completed"
     async with mcp_client(server) as another:

@@ -12,6 +12,7 @@ from fastapi import Path, Query
 
 from planwave.api.schemas.chat_examples import CHAT_ID, MESSAGE_ID
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.api.schemas.tokens import TOKEN_ID
 from planwave.api.schemas.trigger_examples import TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
@@ -50,6 +51,9 @@ ExecutionId = Annotated[
 FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
 TriggerId = Annotated[
     str, Path(description="A trigger's id.", pattern=_UUID, examples=[TRIGGER_ID])
+]
+TokenId = Annotated[
+    str, Path(description="An access token's id.", pattern=_UUID, examples=[TOKEN_ID])
 ]
 ChatId = Annotated[str, Path(description="A chat's id.", pattern=_UUID, examples=[CHAT_ID])]
 MessageId = Annotated[

@@ -27,6 +27,7 @@ from planwave.cli.commands.nodes import nodes
 from planwave.cli.commands.revisions import edit, revisions
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
+from planwave.cli.commands.tokens import token_app
 from planwave.cli.commands.tools import tools
 from planwave.cli.commands.triggers import trigger_app
 from planwave.cli.console import CommandConsole, logs_as_notes
@@ -209,6 +210,7 @@ app.command()(fork)
 app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
+app.add_typer(token_app, name="tokens")
 app.command()(chat)
 app.add_typer(model_app, name="model")
 app.command()(nodes)

@@ -16,7 +16,10 @@ from planwave.client.types import (
     FlowsResponse,
     FlowVersionsResponse,
     MessageResponse,
+    PublicationResponse,
     ReplyResponse,
+    TokenCreatedResponse,
+    TokensResponse,
     TriggerResponse,
     TriggersResponse,
     TurnResponse,
@@ -117,6 +120,30 @@ class AsyncFlowMethods(ABC):
             requests.patch("api", "flows", flow_id, body=body, if_match=if_match)
         )
 
+    async def publication(self, flow_id: str) -> PublicationResponse:
+        """Return what a flow is published as."""
+        return await self._send(requests.get("api", "flows", flow_id, "publication"))
+
+    async def publish_flow(
+        self,
+        flow_id: str,
+        *,
+        model: bool | None = None,
+        tool: bool | None = None,
+        hook: bool | None = None,
+    ) -> PublicationResponse:
+        """Publish a flow, or unpublish it; arguments that are None change nothing.
+
+        Args:
+            flow_id: The flow.
+            model: Whether it is a model of ``/v1/models``.
+            tool: Whether it is a tool of the MCP server.
+            hook: Whether its ``webhook`` node is listened for.
+        """
+        body = {"model": model, "tool": tool, "hook": hook}
+        path = ("api", "flows", flow_id, "publication")
+        return await self._send(requests.put(*path, body=body))
+
     async def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""
         await self._send(requests.delete("api", "flows", flow_id))
@@ -152,7 +179,7 @@ class AsyncFlowMethods(ABC):
 
 
 class AsyncTriggerMethods(ABC):
-    """The methods for triggers, the entry nodes of flows that are listened for."""
+    """The methods for what calls flows: triggers, and access tokens of other programs."""
 
     @abstractmethod
     async def _send(self, call: RequestSpec) -> Any: ...
@@ -209,6 +236,44 @@ class AsyncTriggerMethods(ABC):
         """
         path = ("api", "triggers", trigger_id, "fire")
         return await self._send(requests.post(*path, body={"value": value}, key=idempotency_key))
+
+    async def tokens(self) -> TokensResponse:
+        """Return all access tokens, newest first."""
+        return await self._send(requests.get("api", "tokens"))
+
+    async def create_token(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        flows: Sequence[str],
+        *,
+        requests_per_minute: int | None = None,
+        executions_per_minute: int | None = None,
+        expires_in_s: float | None = None,
+    ) -> TokenCreatedResponse:
+        """Create an access token; only the response has its text.
+
+        Args:
+            name: Who gets it.
+            scopes: ``chat``, ``run``, ``read``.
+            flows: The ids of the flows for which it is.
+            requests_per_minute: Its own limit of requests.
+            executions_per_minute: Its own limit of executions.
+            expires_in_s: Seconds for which it is valid; by default for ever.
+        """
+        body = {
+            "name": name,
+            "scopes": list(scopes),
+            "flows": list(flows),
+            "requests_per_minute": requests_per_minute,
+            "executions_per_minute": executions_per_minute,
+            "expires_in_s": expires_in_s,
+        }
+        return await self._send(requests.post("api", "tokens", body=body))
+
+    async def revoke_token(self, token_id: str) -> None:
+        """Revoke an access token."""
+        await self._send(requests.delete("api", "tokens", token_id))
 
     async def delete_trigger(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries; the flow and its executions are kept."""

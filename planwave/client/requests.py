@@ -59,7 +59,7 @@ def patch(*path: str, body: Mapping[str, Any], if_match: str) -> RequestSpec:
     return RequestSpec("PATCH", _path(path), body=body, if_match=if_match)
 
 
-def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> RequestSpec:
+def put(*path: str, body: Mapping[str, Any], if_match: str | None = None) -> RequestSpec:
     """Return a PUT request."""
     return RequestSpec("PUT", _path(path), body=_without_none(body), if_match=if_match)
 

@@ -17,7 +17,10 @@ from planwave.client.types import (
     FlowsResponse,
     FlowVersionsResponse,
     MessageResponse,
+    PublicationResponse,
     ReplyResponse,
+    TokenCreatedResponse,
+    TokensResponse,
     TriggerResponse,
     TriggersResponse,
     TurnResponse,
@@ -116,6 +119,30 @@ class FlowMethods(ABC):
         body = {"operations": list(operations)}
         return self._send(requests.patch("api", "flows", flow_id, body=body, if_match=if_match))
 
+    def publication(self, flow_id: str) -> PublicationResponse:
+        """Return what a flow is published as."""
+        return self._send(requests.get("api", "flows", flow_id, "publication"))
+
+    def publish_flow(
+        self,
+        flow_id: str,
+        *,
+        model: bool | None = None,
+        tool: bool | None = None,
+        hook: bool | None = None,
+    ) -> PublicationResponse:
+        """Publish a flow, or unpublish it; arguments that are None change nothing.
+
+        Args:
+            flow_id: The flow.
+            model: Whether it is a model of ``/v1/models``.
+            tool: Whether it is a tool of the MCP server.
+            hook: Whether its ``webhook`` node is listened for.
+        """
+        body = {"model": model, "tool": tool, "hook": hook}
+        path = ("api", "flows", flow_id, "publication")
+        return self._send(requests.put(*path, body=body))
+
     def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""
         self._send(requests.delete("api", "flows", flow_id))
@@ -151,7 +178,7 @@ class FlowMethods(ABC):
 
 
 class TriggerMethods(ABC):
-    """The methods for triggers, the entry nodes of flows that are listened for."""
+    """The methods for what calls flows: triggers, and access tokens of other programs."""
 
     @abstractmethod
     def _send(self, call: RequestSpec) -> Any: ...
@@ -208,6 +235,44 @@ class TriggerMethods(ABC):
         """
         path = ("api", "triggers", trigger_id, "fire")
         return self._send(requests.post(*path, body={"value": value}, key=idempotency_key))
+
+    def tokens(self) -> TokensResponse:
+        """Return all access tokens, newest first."""
+        return self._send(requests.get("api", "tokens"))
+
+    def create_token(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        flows: Sequence[str],
+        *,
+        requests_per_minute: int | None = None,
+        executions_per_minute: int | None = None,
+        expires_in_s: float | None = None,
+    ) -> TokenCreatedResponse:
+        """Create an access token; only the response has its text.
+
+        Args:
+            name: Who gets it.
+            scopes: ``chat``, ``run``, ``read``.
+            flows: The ids of the flows for which it is.
+            requests_per_minute: Its own limit of requests.
+            executions_per_minute: Its own limit of executions.
+            expires_in_s: Seconds for which it is valid; by default for ever.
+        """
+        body = {
+            "name": name,
+            "scopes": list(scopes),
+            "flows": list(flows),
+            "requests_per_minute": requests_per_minute,
+            "executions_per_minute": executions_per_minute,
+            "expires_in_s": expires_in_s,
+        }
+        return self._send(requests.post("api", "tokens", body=body))
+
+    def revoke_token(self, token_id: str) -> None:
+        """Revoke an access token."""
+        self._send(requests.delete("api", "tokens", token_id))
 
     def delete_trigger(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries; the flow and its executions are kept."""

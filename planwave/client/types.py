@@ -646,6 +646,8 @@ class FlowResponse(TypedDict):
     updated_at: str
     """When the revision was saved, UTC."""
     graph: GraphDocument
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowSummary(TypedDict):
@@ -662,6 +664,8 @@ class FlowSummary(TypedDict):
     created_at: str
     updated_at: str
     node_count: int
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowsResponse(TypedDict):
@@ -851,6 +855,26 @@ class ProvidersResponse(TypedDict):
     details: list[ProviderDetails]
 
 
+class PublishedHook(TypedDict):
+    """A webhook of a flow."""
+
+    trigger_id: str
+    path: str
+    """Where it receives requests."""
+    enabled: bool
+
+
+class PublicationResponse(TypedDict):
+    """What a flow is published as."""
+
+    flow_id: str
+    name: str
+    model: bool
+    tool: bool
+    hooks: list[PublishedHook]
+    """The triggers of its `webhook` nodes; those that are not enabled start nothing."""
+
+
 class ReplyResponse(TypedDict):
     """A new reply, which may not have started."""
 
@@ -954,6 +978,42 @@ class RevisionsResponse(TypedDict):
     revisions: list[RevisionSummary]
     next_cursor: str | None
     """For the next page; null on the last one."""
+
+
+class TokenCreatedResponse(TypedDict):
+    """A new access token."""
+
+    token_id: str
+    name: str
+    scopes: list[Literal["chat", "run", "read"]]
+    flows: list[str]
+    created_at: str
+    requests_per_minute: int | None
+    executions_per_minute: int | None
+    expires_at: str | None
+    """From when on it is worth nothing, UTC; null for never."""
+    token: str
+    """The text to send as `Authorization: Bearer …`; it is not stored, and never shown again."""
+
+
+class TokenResponse(TypedDict):
+    """An access token, without its text."""
+
+    token_id: str
+    name: str
+    scopes: list[Literal["chat", "run", "read"]]
+    flows: list[str]
+    created_at: str
+    requests_per_minute: int | None
+    executions_per_minute: int | None
+    expires_at: str | None
+    """From when on it is worth nothing, UTC; null for never."""
+
+
+class TokensResponse(TypedDict):
+    """All access tokens, newest first."""
+
+    tokens: list[TokenResponse]
 
 
 class DeliveryResponse(TypedDict):

@@ -21,6 +21,7 @@ from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
 from planwave.providers.protocols import Providers
+from planwave.service.access_tokens import AccessTokens
 from planwave.service.chats.chat_service import ChatService
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
@@ -72,6 +73,7 @@ class Service:
         self._bind_plans_and_flows()
         self._bind_executions()
         self._bind_queries()
+        self._bind_access_tokens()
         self._bind_maintenance()
 
     def _bind_plans_and_flows(self) -> None:
@@ -91,6 +93,7 @@ class Service:
         self.create_flow = flows.create_flow
         self.update_flow = flows.update_flow
         self.edit_flow = flows.edit_flow
+        self.publish_flow = flows.publish_flow
         self.delete_flow = flows.delete_flow
         self.flow_changes = flows.changes
 
@@ -138,6 +141,14 @@ class Service:
         self.read_payload = read_payload
         self.check_payload = check_payload
 
+    def _bind_access_tokens(self) -> None:
+        tokens = AccessTokens(self._dependencies, self._flows)
+        self.load_access_tokens = tokens.load
+        self.create_access_token = tokens.create_access_token
+        self.access_tokens = tokens.access_tokens
+        self.revoke_access_token = tokens.revoke_access_token
+        self.find_access_token = tokens.find_access_token
+
     def _bind_chats(self, executions: ExecutionService) -> None:
         chats = self._chats = ChatService(
             self._dependencies,
@@ -173,6 +184,7 @@ class Service:
         self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
         self.flows = queries.flows
+        self.published_flows = queries.published_flows
         self.flow_versions = queries.flow_versions
         self.execution = queries.execution
         self.executions = queries.executions
@@ -282,6 +294,7 @@ class Service:
             opened.push_async_callback(self.close)
             await opened.enter_async_context(self._document_writer)
             await self._document_writer.catch_up()
+            await self.load_access_tokens()
             opened.pop_all()
         await self._commands.__aenter__()
         return self

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planwave.cli.backends.backend import PlanUpdate
+from planwave.cli.backends.tokens import LocalTokens
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
 from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
@@ -54,6 +55,10 @@ class LocalBackend:
         from planwave.cli.backends.triggers import LocalTriggers
 
         return LocalTriggers(self.service, settings)
+
+    def tokens(self) -> LocalTokens:
+        """See :meth:`Backend.tokens`."""
+        return LocalTokens(self.service)
 
     def chats(self) -> LocalChats:
         """See :meth:`Backend.chats`."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import cache
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final, cast
 from zlib import crc32
 
@@ -33,8 +35,8 @@ from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import SECRETS, hook_flow, signed
 
 NO_SERVICE: Final = cast("Any", None)
-DOCUMENT: Final = schemathesis.openapi.from_dict(create_app(Settings(), NO_SERVICE).openapi())
-DOCUMENT.config.generation.update(with_security_parameters=False)  # no token is asked for
+# Read when a test needs it: to make requests up takes seconds, in each process that collects tests.
+DOCUMENT: Final = schemathesis.pytest.from_fixture("document")
 PATIENCE_S: Final = 60
 LEFT_OUT: Final = {
     "ignored_auth": "the server under test has no token; see the tests of access below",
@@ -60,8 +62,21 @@ CHATTING: Final = {
     ],
 }
 UNSIGNED_HOOK: Final = hook_flow(auth="none", secrets=[])
+TAGS: Final = (
+    "catalogues",
+    "control",
+    "executions",
+    "flows",
+    "openai",
+    "operations",
+    "plans",
+    "session",
+    "status (short paths)",
+    "tokens",
+    "triggers",
+)
 MADE_UP: Final = settings(
-    max_examples=8,
+    max_examples=3,
     derandomize=True,
     deadline=None,
     database=None,
@@ -70,12 +85,20 @@ MADE_UP: Final = settings(
 )
 
 
+def direct_session() -> requests.Session:
+    """Return a session that looks for no proxy before each request, and takes no cookie."""
+    session = requests.Session()
+    session.trust_env = False
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return session
+
+
 class Stock:
     """Plans, flows and executions that requests can be about."""
 
     def __init__(self, base_url: str) -> None:
         self._url = base_url
-        self._session = requests.Session()
+        self._session = direct_session()
         self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
         self._flow = self._another_flow()
         self._trigger = self._another_trigger()
@@ -177,6 +200,23 @@ def _is_chosen(given: object) -> bool:
     )
 
 
+@cache
+def openapi() -> dict[str, Any]:
+    return create_app(Settings(), NO_SERVICE).openapi()
+
+
+@pytest.fixture(params=TAGS)
+def document(request: pytest.FixtureRequest) -> schemathesis.BaseSchema:
+    """The operations of one tag."""
+    paths = {
+        path: {method: each for method, each in operations.items() if request.param in each["tags"]}
+        for path, operations in openapi()["paths"].items()
+    }
+    found = schemathesis.openapi.from_dict({**openapi(), "paths": paths})
+    found.config.generation.update(with_security_parameters=False)  # no token is asked for
+    return found
+
+
 @pytest.fixture(scope="module")
 def stock(server: RunningServer) -> Generator[Stock]:
     created = Stock(server.base_url)
@@ -186,7 +226,7 @@ def stock(server: RunningServer) -> Generator[Stock]:
 
 def hold_to_the_document(case: schemathesis.Case, server: RunningServer, stock: Stock) -> None:
     stock.put_into(case)
-    with requests.Session() as session:
+    with direct_session() as session:
         answer = case.call(base_url=server.base_url, session=session, timeout=PATIENCE_S)
         case.validate_response(answer, checks=ALL_BUT_THOSE)
 
@@ -206,6 +246,12 @@ def test_responses_match_the_openapi_document_extended(
     case: schemathesis.Case, server: RunningServer, stock: Stock
 ) -> None:
     hold_to_the_document(case, server, stock)
+
+
+def test_every_operation_has_one_of_the_tags() -> None:
+    operations = [each for path in openapi()["paths"].values() for each in path.values()]
+    assert {tag for each in operations for tag in each["tags"]} == set(TAGS)
+    assert all(each["tags"] for each in operations)
 
 
 # -- access ---------------------------------------------------------------------------------------

@@ -41,6 +41,18 @@ export type BudgetResponse = {
   warned: string[];
 };
 
+/** An answer as a chat completion. */
+export type ChatCompletionResponse = {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  /** One: `{index, message, logprobs, finish_reason}`. */
+  choices: Record<string, unknown>[];
+  /** The tokens of the whole execution. */
+  usage: Record<string, number>;
+};
+
 /** One message; see docs/chat.md for its blocks. */
 export type MessageResponse = {
   message_id: string;
@@ -638,6 +650,8 @@ export type FlowResponse = {
   /** When the revision was saved, UTC. */
   updated_at: string;
   graph: GraphDocument;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
 };
 
 /** A flow as lists show it. */
@@ -653,6 +667,8 @@ export type FlowSummary = {
   created_at: string;
   updated_at: string;
   node_count: number;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
 };
 
 /** One content of a flow. */
@@ -769,6 +785,20 @@ export type ModelDownload = {
   model: string;
   done_bytes: number;
   size_bytes: number;
+};
+
+/** A model: a flow that is published as one, or `planwave/planner`. */
+export type ModelResponse = {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: string;
+};
+
+/** The models that the token may use. */
+export type ModelsResponse = {
+  object: "list";
+  data: ModelResponse[];
 };
 
 /** One node type. */
@@ -926,10 +956,48 @@ export type ProvidersResponse = {
   details: ProviderDetails[];
 };
 
+/** A webhook of a flow. */
+export type PublishedHook = {
+  trigger_id: string;
+  /** Where it receives requests. */
+  path: string;
+  enabled: boolean;
+};
+
+/** What a flow is published as. */
+export type PublicationResponse = {
+  flow_id: string;
+  name: string;
+  model: boolean;
+  tool: boolean;
+  /** The triggers of its `webhook` nodes; those that are not enabled start nothing. */
+  hooks: PublishedHook[];
+};
+
 /** A new reply, which may not have started. */
 export type ReplyResponse = {
   chat_id: string;
   message: MessageResponse;
+};
+
+/** An answer as a response. */
+export type ResponsesResponse = {
+  id: string;
+  object: "response";
+  created_at: number;
+  status: "completed" | "failed" | "in_progress";
+  model: string;
+  /** Items: `reasoning`, `message`, `function_call`. */
+  output: Record<string, unknown>[];
+  parallel_tool_calls: boolean;
+  tool_choice: string;
+  tools: Record<string, unknown>[];
+  error: Record<string, unknown> | null;
+  incomplete_details: Record<string, unknown> | null;
+  instructions: string | null;
+  metadata: Record<string, unknown>;
+  /** The tokens of the whole execution. */
+  usage: Record<string, unknown> | null;
 };
 
 /** The results of an execution, so far or at its end. */
@@ -1010,6 +1078,39 @@ export type StoredEventsResponse = {
   events: Record<string, unknown>[];
   /** The value of `after` for the next page. */
   last_seq: number;
+};
+
+/** A new access token. */
+export type TokenCreatedResponse = {
+  token_id: string;
+  name: string;
+  scopes: ("chat" | "run" | "read")[];
+  flows: string[];
+  created_at: string;
+  requests_per_minute: number | null;
+  executions_per_minute: number | null;
+  /** From when on it is worth nothing, UTC; null for never. */
+  expires_at: string | null;
+  /** The text to send as `Authorization: Bearer …`; it is not stored, and never shown again. */
+  token: string;
+};
+
+/** An access token, without its text. */
+export type TokenResponse = {
+  token_id: string;
+  name: string;
+  scopes: ("chat" | "run" | "read")[];
+  flows: string[];
+  created_at: string;
+  requests_per_minute: number | null;
+  executions_per_minute: number | null;
+  /** From when on it is worth nothing, UTC; null for never. */
+  expires_at: string | null;
+};
+
+/** All access tokens, newest first. */
+export type TokensResponse = {
+  tokens: TokenResponse[];
 };
 
 /** Where a tool comes from. */
@@ -2052,6 +2153,16 @@ export type FlowEditRequest = {
   operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
 };
 
+/** What a flow is to be published as; what is omitted stays as it is. */
+export type PublicationRequest = {
+  /** As a model of `/v1/models`. */
+  model?: boolean | null;
+  /** As a tool of the MCP server. */
+  tool?: boolean | null;
+  /** At the address of its `webhook` node: true creates or enables its trigger, false disables it. */
+  hook?: boolean | null;
+};
+
 /** What replies without a flow: an agent, made of these fields. */
 export type ChatConfig = {
   provider?: string | null;
@@ -2131,10 +2242,169 @@ export type TriggerFireRequest = {
   value?: unknown;
 };
 
+/** What failed. */
+export type OpenAIErrorDetails = {
+  message: string;
+  type: string;
+  /** The field of the body, such as `messages[0].content`. */
+  param: string | null;
+  /** Stable; the codes of planwave, and `model_not_found`. */
+  code: string | null;
+};
+
+/** A failure in the form of OpenAI. */
+export type OpenAIError = {
+  error: OpenAIErrorDetails;
+};
+
+export type _Part = {
+  type: string;
+  text?: string | null;
+  image_url?: string | null;
+};
+
+export type _Function = {
+  name: string;
+  arguments?: string;
+};
+
+export type _Call = {
+  id: string;
+  type?: "function";
+  function: _Function;
+};
+
+export type _Message = {
+  role: "system" | "developer" | "user" | "assistant" | "tool";
+  content?: string | _Part[] | null;
+  tool_calls?: _Call[] | null;
+  tool_call_id?: string | null;
+};
+
+export type _StreamOptions = {
+  include_usage?: boolean;
+};
+
+export type _Tool = {
+  name: string;
+  description?: string | null;
+  parameters?: Record<string, unknown> | null;
+  type: "function";
+};
+
+export type _Schema = {
+  name?: string;
+  schema?: Record<string, unknown> | null;
+};
+
+export type _ResponseFormat = {
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: _Schema | null;
+};
+
+/** A conversation for a model: a published flow, or `planwave/planner`. */
+export type ChatCompletionRequest = {
+  /** A model of `GET /v1/models`. */
+  model: string;
+  /** The conversation. */
+  messages: _Message[];
+  /** Send the answer as it comes. */
+  stream?: boolean | null;
+  /** `include_usage`: send the tokens in a last chunk. */
+  stream_options?: _StreamOptions | null;
+  /** Functions that the client calls itself. */
+  tools?: _Tool[] | null;
+  /** `auto` or `none`. */
+  tool_choice?: unknown;
+  /** The form of the answer. */
+  response_format?: _ResponseFormat | null;
+  /** Texts before which the answer ends. */
+  stop?: string | string[] | null;
+  temperature?: number | null;
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  reasoning_effort?: string | null;
+  n?: number | null;
+};
+
+/** A function of the client. */
+export type FunctionTool = {
+  name: string;
+  description?: string | null;
+  parameters?: Record<string, unknown> | null;
+};
+
+export type _ImageUrl = {
+  url: string;
+};
+
+export type _Item = {
+  type?: string;
+  role?: "system" | "developer" | "user" | "assistant" | null;
+  content?: string | _Part[] | null;
+  call_id?: string | null;
+  name?: string | null;
+  arguments?: string | null;
+  output?: string | _Part[] | null;
+};
+
+export type _TextFormat = {
+  type: "text" | "json_object" | "json_schema";
+  schema?: Record<string, unknown> | null;
+};
+
+export type _Text = {
+  format?: _TextFormat | null;
+};
+
+export type _Reasoning = {
+  effort?: string | null;
+};
+
+/** A conversation for a model: a published flow, or `planwave/planner`. Nothing of it is kept. */
+export type ResponsesRequest = {
+  /** A model of `GET /v1/models`. */
+  model: string;
+  /** A text, or the conversation. */
+  input: string | _Item[];
+  /** A system message before the conversation. */
+  instructions?: string | null;
+  /** Send the answer as it comes. */
+  stream?: boolean | null;
+  /** Functions that the client calls itself. */
+  tools?: _Tool[] | null;
+  /** `auto` or `none`. */
+  tool_choice?: unknown;
+  /** The form of the answer. */
+  text?: _Text | null;
+  reasoning?: _Reasoning | null;
+  temperature?: number | null;
+  max_output_tokens?: number | null;
+  metadata?: Record<string, unknown> | null;
+  /** Not supported: send the conversation. */
+  previous_response_id?: string | null;
+};
+
 /** The token that opens a session. */
 export type SessionRequest = {
   /** What the service was started with. */
   token: string;
+};
+
+/** A token for some flows. */
+export type TokenCreateRequest = {
+  /** Who gets it. */
+  name: string;
+  /** `chat`: talk to the flows as models. `run`: start and cancel their executions. `read`: read these. */
+  scopes: ("chat" | "run" | "read")[];
+  /** The ids of the flows. */
+  flows: string[];
+  /** Its requests; the limits of the service hold in any case. */
+  requests_per_minute?: number | null;
+  /** Its executions. */
+  executions_per_minute?: number | null;
+  /** Seconds for which it is valid. */
+  expires_in_s?: number | null;
 };
 
 /** The parameters, the body and the response of each operation. */
@@ -2402,7 +2672,10 @@ export type Operations = {
       /** A node's id, or the path of a nested one. */
       path: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** The number of a call whose request and result are whole. */
+      call?: number | null;
+    };
     body: undefined;
     answer: DocumentNode;
   };
@@ -2594,6 +2867,26 @@ export type Operations = {
     };
     body: undefined;
     answer: FlowVersionsResponse;
+  };
+  /** Look at what a flow is published as: `GET /api/flows/{flow_id}/publication`. */
+  getPublication: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: PublicationResponse;
+  };
+  /** Publish a flow: `PUT /api/flows/{flow_id}/publication`. */
+  publishFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: PublicationRequest;
+    answer: PublicationResponse;
   };
   /** Begin a chat: `POST /api/chats`. */
   createChat: {
@@ -2804,6 +3097,37 @@ export type Operations = {
   execution_id: string;
 };
   };
+  /** List models: `GET /v1/models`. */
+  listModels: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: ModelsResponse;
+  };
+  /** Look at a model: `GET /v1/models/{model_id}`. */
+  getModel: {
+    path: {
+      /** The id of a model. */
+      model_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ModelResponse;
+  };
+  /** Have a flow answer a conversation: `POST /v1/chat/completions`. */
+  createChatCompletion: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ChatCompletionRequest;
+    answer: ChatCompletionResponse;
+  };
+  /** Have a flow answer, by the responses API: `POST /v1/responses`. */
+  createResponse: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ResponsesRequest;
+    answer: ResponsesResponse;
+  };
   /** The state of an execution, in a compact shape: `GET /api/execution/{execution_id}/status`. */
   getFirstStatus: {
     path: {
@@ -2898,6 +3222,30 @@ export type Operations = {
     body: undefined;
     answer: undefined;
   };
+  /** List access tokens: `GET /api/tokens`. */
+  listTokens: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: TokensResponse;
+  };
+  /** Create an access token: `POST /api/tokens`. */
+  createToken: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: TokenCreateRequest;
+    answer: TokenCreatedResponse;
+  };
+  /** Revoke an access token: `DELETE /api/tokens/{token_id}`. */
+  revokeToken: {
+    path: {
+      /** An access token's id. */
+      token_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Whether the process is alive: `GET /healthz`. */
   getHealth: {
     path: Record<string, never>;
@@ -2963,6 +3311,8 @@ export const ADDRESSES = {
   editFlow: ["PATCH", "/api/flows/{flow_id}"],
   deleteFlow: ["DELETE", "/api/flows/{flow_id}"],
   listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
+  getPublication: ["GET", "/api/flows/{flow_id}/publication"],
+  publishFlow: ["PUT", "/api/flows/{flow_id}/publication"],
   createChat: ["POST", "/api/chats"],
   listChats: ["GET", "/api/chats"],
   getChat: ["GET", "/api/chats/{chat_id}"],
@@ -2982,6 +3332,10 @@ export const ADDRESSES = {
   disableTrigger: ["POST", "/api/triggers/{trigger_id}/disable"],
   fireTrigger: ["POST", "/api/triggers/{trigger_id}/fire"],
   receiveWebhook: ["POST", "/hooks/{hook_id}"],
+  listModels: ["GET", "/v1/models"],
+  getModel: ["GET", "/v1/models/{model_id}"],
+  createChatCompletion: ["POST", "/v1/chat/completions"],
+  createResponse: ["POST", "/v1/responses"],
   getFirstStatus: ["GET", "/api/execution/{execution_id}/status"],
   getFirstResult: ["GET", "/api/execution/{execution_id}/result"],
   loadExecution: ["GET", "/api/execution/{execution_id}/load"],
@@ -2993,6 +3347,9 @@ export const ADDRESSES = {
   streamEvents: ["GET", "/api/executions/{execution_id}/events"],
   openSession: ["POST", "/api/session"],
   closeSession: ["DELETE", "/api/session"],
+  listTokens: ["GET", "/api/tokens"],
+  createToken: ["POST", "/api/tokens"],
+  revokeToken: ["DELETE", "/api/tokens/{token_id}"],
   getHealth: ["GET", "/healthz"],
   getReadiness: ["GET", "/readyz"],
   getMetrics: ["GET", "/metrics"],

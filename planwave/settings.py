@@ -38,7 +38,7 @@ _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
 _HOST: Final = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
 _MAX_PORT: Final = 65_535
-_SERVICE_PATHS: Final = ("/api/", "/hooks/", "/ws/", "/assets/")
+_SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
 """Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
 _SERVER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -87,6 +87,10 @@ class Limits(EnvFirstSettings):
     """How long running nodes may continue after the service received a signal to stop."""
     triggers: int = Field(default=1_000, ge=0, le=10_000)
     """Triggers of flows."""
+    chats: int = Field(default=10_000, ge=0, le=1_000_000)
+    """Chats."""
+    chat_messages: int = Field(default=2_000, ge=2, le=20_000)
+    """Messages of one chat, on all its branches."""
     schedule_gap_s: float = Field(default=60, ge=10, le=86_400)
     """The smallest time between two executions of a schedule."""
     schedule_catch_up_s: float = Field(default=600, ge=0, le=86_400)

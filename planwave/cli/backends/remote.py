@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from planwave.cli.backends.tokens import RemoteTokens
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
 from planwave.errors import (
@@ -46,6 +47,7 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
+    from planwave.cli.backends.chats import RemoteChats
     from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
@@ -121,6 +123,17 @@ class RemoteBackend:
         from planwave.cli.backends.triggers import RemoteTriggers
 
         return RemoteTriggers(self._client)
+
+    def tokens(self) -> RemoteTokens:
+        """See :meth:`Backend.tokens`."""
+        return RemoteTokens(self._client)
+
+    def chats(self) -> RemoteChats:
+        """See :meth:`Backend.chats`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.chats import RemoteChats
+
+        return RemoteChats(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -202,7 +215,7 @@ class RemoteBackend:
             return await self._client.flows(q=text, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "flows", "flow_id", before, limit)
-        return [FlowRecord(**{name: each[name] for name in FlowRecord.__slots__}) for each in items]
+        return [_flow_record(each) for each in items]
 
     async def flow_versions(self, flow_id: str, *, limit: int = 50) -> list[FlowVersion]:
         """See :meth:`Queries.flow_versions`."""
@@ -562,8 +575,16 @@ def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
     )
 
 
+def _flow_record(flow: Mapping[str, Any]) -> FlowRecord:
+    fields = {name: flow[name] for name in FlowRecord.__slots__}
+    fields["published"] = tuple(flow["published"])
+    return FlowRecord(**fields)
+
+
 def _flow(flow: Mapping[str, Any]) -> Flow:
-    return Flow(**{name: flow[name] for name in Flow.__slots__})
+    fields = {name: flow[name] for name in Flow.__slots__}
+    fields["published"] = tuple(flow["published"])
+    return Flow(**fields)
 
 
 def _parse_document(source: bytes) -> dict[str, Any]:

@@ -55,8 +55,10 @@ flows = Table(
     Column("version", Text, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("search", Text, nullable=False),
+    Column("published", Text, nullable=False, server_default=text("''")),
     Index("flows_by_age", "created_at", "flow_id"),
 )
+"""``published`` has the names of what a flow is published as, each between spaces."""
 
 flow_versions = Table(
     "flow_versions",
@@ -103,6 +105,20 @@ deliveries = Table(
 )
 """What triggers received. The unique index is what keeps a delivery, or a slot of a schedule, from
 being processed twice. ``holder`` is the opening of the store that works, or worked, on it."""
+
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("scopes", Text, nullable=False),
+    Column("flows", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("requests_per_minute", Integer),
+    Column("executions_per_minute", Integer),
+    Column("expires_at", Text),
+)
 
 chats = Table(
     "chats",

@@ -61,6 +61,7 @@ from planwave.storage.sqlite.lists import (
     search_text,
 )
 from planwave.storage.sqlite.readers import ReaderPool
+from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
 from planwave.storage.sqlite.stores.chats import SqliteChats
 from planwave.storage.sqlite.stores.flows import SqliteFlows
 from planwave.storage.sqlite.stores.revisions import SqliteRevisions
@@ -104,6 +105,7 @@ class SqliteStore:
         self._flows = SqliteFlows(self._read, self._write)
         self._revisions = SqliteRevisions(self._read, self._write)
         self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
+        self._access_tokens = SqliteAccessTokens(self._read, self._write)
         self._chats = SqliteChats(self._read, self._write)
 
     @classmethod
@@ -172,6 +174,10 @@ class SqliteStore:
     @property
     def triggers(self) -> SqliteTriggers:
         return self._triggers
+
+    @property
+    def access_tokens(self) -> SqliteAccessTokens:
+        return self._access_tokens
 
     @property
     def chats(self) -> SqliteChats:

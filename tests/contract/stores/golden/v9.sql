@@ -34,16 +34,16 @@ CREATE TABLE batches (
 	PRIMARY KEY (id), 
 	FOREIGN KEY(execution) REFERENCES executions ("key")
 );
-INSERT INTO "batches" VALUES(1,1,1,1,'[["2026-11-26T22:35:43.764588+00:00","execution.created",{"goal":"Übersicht","title":"A title","plan_id":"01900000-0000-7000-8000-000000000001","plan_hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","graph":{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2}]]');
-INSERT INTO "batches" VALUES(2,1,2,5,'[["2026-11-26T22:35:43.783965+00:00","execution.started",{"waves":2}],["2026-11-26T22:35:43.783965+00:00","wave.started",{"wave":1,"nodes":["a","large"]}],["2026-11-26T22:35:43.783965+00:00","node.started",{"wave":1},"a",1],["2026-11-26T22:35:43.783965+00:00","node.started",{"wave":1},"large",1]]');
-INSERT INTO "batches" VALUES(3,1,6,10,'[["2026-11-26T22:35:43.825627+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"Grüße, \"quoted\"\n and 🌊"}},"duration_s":0.000366},"a",1],["2026-11-26T22:35:43.825627+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"94bfe6f3d049c2f74b5506f7db3325ead9914e9063fc9e88274510a5aa70641f","bytes":2002}},"duration_s":0.000366},"large",1],["2026-11-26T22:35:43.825627+00:00","wave.completed",{"wave":1}],["2026-11-26T22:35:43.825627+00:00","wave.started",{"wave":2,"nodes":["b"]}],["2026-11-26T22:35:43.825627+00:00","node.started",{"wave":2},"b",1]]');
-INSERT INTO "batches" VALUES(4,1,11,13,'[["2026-11-26T22:35:43.851881+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"5b50574e7c317c3133e077bfa77ad5c7193420d9b74adff66336ccf7b767f3aa","bytes":2048}},"duration_s":0.000426},"b",1],["2026-11-26T22:35:43.851881+00:00","wave.completed",{"wave":2}],["2026-11-26T22:35:43.851881+00:00","execution.completed",{}]]');
-INSERT INTO "batches" VALUES(5,2,1,1,'[["2026-11-26T22:35:44.077422+00:00","execution.created",{"goal":"it fails","title":"A title","plan_id":"01900000-0000-7000-8000-000000000002","plan_hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","graph":{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2}]]');
-INSERT INTO "batches" VALUES(6,2,2,5,'[["2026-11-26T22:35:44.079612+00:00","execution.started",{"waves":2}],["2026-11-26T22:35:44.079612+00:00","wave.started",{"wave":1,"nodes":["bad","beside"]}],["2026-11-26T22:35:44.079612+00:00","node.started",{"wave":1},"bad",1],["2026-11-26T22:35:44.079612+00:00","node.started",{"wave":1},"beside",1]]');
-INSERT INTO "batches" VALUES(7,2,6,10,'[["2026-11-26T22:35:44.080980+00:00","node.failed",{"error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"},"handled":false,"duration_s":0.0004,"retryable":true},"bad",1],["2026-11-26T22:35:44.080980+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"beside"}},"duration_s":0.0004},"beside",1],["2026-11-26T22:35:44.080980+00:00","node.blocked",{"cause":{"node":"bad","error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"}}},"after"],["2026-11-26T22:35:44.080980+00:00","wave.completed",{"wave":1}],["2026-11-26T22:35:44.080980+00:00","execution.failed",{"error":{"code":"node-failed","message":"node ''bad'' failed: ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute","node":"bad"},"failures":["bad"]}]]');
-INSERT INTO "batches" VALUES(8,3,1,1,'[["2026-11-26T22:35:44.158317+00:00","execution.created",{"goal":"it stands","title":"A title","plan_id":"01900000-0000-7000-8000-000000000003","plan_hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":3}]]');
-INSERT INTO "batches" VALUES(9,3,2,4,'[["2026-11-26T22:35:44.169846+00:00","execution.started",{"waves":3}],["2026-11-26T22:35:44.169846+00:00","wave.started",{"wave":1,"nodes":["first"]}],["2026-11-26T22:35:44.169846+00:00","node.started",{"wave":1},"first",1]]');
-INSERT INTO "batches" VALUES(10,3,5,8,'[["2026-11-26T22:35:44.181677+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"first"}},"duration_s":0.000363},"first",1],["2026-11-26T22:35:44.181677+00:00","wave.completed",{"wave":1}],["2026-11-26T22:35:44.181677+00:00","wave.started",{"wave":2,"nodes":["held"]}],["2026-11-26T22:35:44.181677+00:00","node.started",{"wave":2},"held",1]]');
+INSERT INTO "batches" VALUES(1,1,1,1,'[["2026-11-26T22:37:36.213533+00:00","execution.created",{"goal":"Übersicht","title":"A title","plan_id":"01900000-0000-7000-8000-000000000001","plan_hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","graph":{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2}]]');
+INSERT INTO "batches" VALUES(2,1,2,5,'[["2026-11-26T22:37:36.225981+00:00","execution.started",{"waves":2}],["2026-11-26T22:37:36.225981+00:00","wave.started",{"wave":1,"nodes":["a","large"]}],["2026-11-26T22:37:36.225981+00:00","node.started",{"wave":1},"a",1],["2026-11-26T22:37:36.225981+00:00","node.started",{"wave":1},"large",1]]');
+INSERT INTO "batches" VALUES(3,1,6,10,'[["2026-11-26T22:37:36.228602+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"Grüße, \"quoted\"\n and 🌊"}},"duration_s":0.000389},"a",1],["2026-11-26T22:37:36.228602+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"94bfe6f3d049c2f74b5506f7db3325ead9914e9063fc9e88274510a5aa70641f","bytes":2002}},"duration_s":0.000389},"large",1],["2026-11-26T22:37:36.228602+00:00","wave.completed",{"wave":1}],["2026-11-26T22:37:36.228602+00:00","wave.started",{"wave":2,"nodes":["b"]}],["2026-11-26T22:37:36.228602+00:00","node.started",{"wave":2},"b",1]]');
+INSERT INTO "batches" VALUES(4,1,11,13,'[["2026-11-26T22:37:36.241942+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"5b50574e7c317c3133e077bfa77ad5c7193420d9b74adff66336ccf7b767f3aa","bytes":2048}},"duration_s":0.000423},"b",1],["2026-11-26T22:37:36.241942+00:00","wave.completed",{"wave":2}],["2026-11-26T22:37:36.241942+00:00","execution.completed",{}]]');
+INSERT INTO "batches" VALUES(5,2,1,1,'[["2026-11-26T22:37:36.456741+00:00","execution.created",{"goal":"it fails","title":"A title","plan_id":"01900000-0000-7000-8000-000000000002","plan_hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","graph":{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2}]]');
+INSERT INTO "batches" VALUES(6,2,2,5,'[["2026-11-26T22:37:36.458090+00:00","execution.started",{"waves":2}],["2026-11-26T22:37:36.458090+00:00","wave.started",{"wave":1,"nodes":["bad","beside"]}],["2026-11-26T22:37:36.458090+00:00","node.started",{"wave":1},"bad",1],["2026-11-26T22:37:36.458090+00:00","node.started",{"wave":1},"beside",1]]');
+INSERT INTO "batches" VALUES(7,2,6,10,'[["2026-11-26T22:37:36.459144+00:00","node.failed",{"error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"},"handled":false,"duration_s":0.000297,"retryable":true},"bad",1],["2026-11-26T22:37:36.459144+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"beside"}},"duration_s":0.000297},"beside",1],["2026-11-26T22:37:36.459144+00:00","node.blocked",{"cause":{"node":"bad","error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"}}},"after"],["2026-11-26T22:37:36.459144+00:00","wave.completed",{"wave":1}],["2026-11-26T22:37:36.459144+00:00","execution.failed",{"error":{"code":"node-failed","message":"node ''bad'' failed: ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute","node":"bad"},"failures":["bad"]}]]');
+INSERT INTO "batches" VALUES(8,3,1,1,'[["2026-11-26T22:37:36.475013+00:00","execution.created",{"goal":"it stands","title":"A title","plan_id":"01900000-0000-7000-8000-000000000003","plan_hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":3}]]');
+INSERT INTO "batches" VALUES(9,3,2,4,'[["2026-11-26T22:37:36.476327+00:00","execution.started",{"waves":3}],["2026-11-26T22:37:36.476327+00:00","wave.started",{"wave":1,"nodes":["first"]}],["2026-11-26T22:37:36.476327+00:00","node.started",{"wave":1},"first",1]]');
+INSERT INTO "batches" VALUES(10,3,5,8,'[["2026-11-26T22:37:36.485612+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"first"}},"duration_s":0.000375},"first",1],["2026-11-26T22:37:36.485612+00:00","wave.completed",{"wave":1}],["2026-11-26T22:37:36.485612+00:00","wave.started",{"wave":2,"nodes":["held"]}],["2026-11-26T22:37:36.485612+00:00","node.started",{"wave":2},"held",1]]');
 INSERT INTO "batches" VALUES(11,4,1,5,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}],["2026-01-02T03:04:05.000000Z","execution.started",{}],["2026-01-02T03:04:05.000000Z","node.started",{"inputs":{}},"first",1],["2026-01-02T03:04:05.000000Z","node.waiting",{"request_id":"r4","request":{"kind":"question","prompt":"Which one?"}},"first",1],["2026-01-02T03:04:05.000000Z","execution.paused",{"reason":"waiting for an answer"}]]');
 INSERT INTO "batches" VALUES(12,5,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}]]');
 INSERT INTO "batches" VALUES(13,6,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}]]');
@@ -58,56 +58,6 @@ CREATE TABLE calls (
 	PRIMARY KEY (execution_id, path, attempt, ordinal, request_hash)
 );
 INSERT INTO "calls" VALUES('paid','a',1,0,'hash','{"text":"paid for","usage":{"input_tokens":1}}');
-CREATE TABLE chat_messages (
-	id INTEGER NOT NULL, 
-	message_id TEXT NOT NULL, 
-	chat_id TEXT NOT NULL, 
-	parent_id TEXT, 
-	role TEXT NOT NULL, 
-	origin TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	execution_id TEXT, 
-	status TEXT, 
-	cursor INTEGER NOT NULL, 
-	is_cancelled INTEGER NOT NULL, 
-	blocks TEXT NOT NULL, 
-	usage TEXT NOT NULL, 
-	seed TEXT NOT NULL, 
-	PRIMARY KEY (id), 
-	FOREIGN KEY(chat_id) REFERENCES chats (chat_id)
-);
-INSERT INTO "chat_messages" VALUES(1,'asked','of flow',NULL,'user','send','2026-01-02T03:04:05.000000Z',NULL,NULL,0,0,'[{"type":"text","text":"Grüße 🌊"}]','null','[]');
-INSERT INTO "chat_messages" VALUES(2,'reply','of flow','asked','assistant','send','2026-01-02T03:04:05.000000Z','x1','completed',9,0,'[{"type":"text","text":"Grüße 🌊"}]','{"totalTokens":3,"costUsd":null}','[]');
-INSERT INTO "chat_messages" VALUES(3,'again','of flow','asked','assistant','continue','2026-01-02T03:04:06.000000Z','x2','starting',0,1,'[]','null','[{"type":"text","text":"Grüße 🌊"}]');
-CREATE TABLE chat_turns (
-	id INTEGER NOT NULL, 
-	"key" TEXT NOT NULL, 
-	execution_id TEXT NOT NULL, 
-	path TEXT NOT NULL, 
-	at TEXT NOT NULL, 
-	messages TEXT NOT NULL, 
-	is_complete INTEGER NOT NULL, 
-	PRIMARY KEY (id)
-);
-INSERT INTO "chat_turns" VALUES(1,'k','x1','chat','2026-01-02T03:04:05.000000Z','[{"role":"user","content":"Grüße"}]',0);
-CREATE TABLE chats (
-	chat_id TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	updated_at TEXT NOT NULL, 
-	title TEXT NOT NULL, 
-	flow_id TEXT, 
-	version TEXT, 
-	node_id TEXT, 
-	config TEXT, 
-	head TEXT, 
-	revision INTEGER NOT NULL, 
-	search TEXT NOT NULL, 
-	PRIMARY KEY (chat_id)
-);
-INSERT INTO "chats" VALUES('of flow','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z','Grüße','01900000-0000-7000-8000-0000000000f1','older','a',NULL,'again',4,'grüsse
-');
-INSERT INTO "chats" VALUES('plain','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','t',NULL,NULL,NULL,'{"model":"m"}',NULL,1,'t
-');
 CREATE TABLE deliveries (
 	id INTEGER NOT NULL, 
 	trigger_id TEXT NOT NULL, 
@@ -121,8 +71,8 @@ CREATE TABLE deliveries (
 	PRIMARY KEY (id), 
 	FOREIGN KEY(trigger_id) REFERENCES triggers (trigger_id)
 );
-INSERT INTO "deliveries" VALUES(1,'01900000-0000-7000-8000-0000000000a1','under way','2026-01-02T03:04:05.000000Z','01a21a00-1b2e-7000-a618-0cf1fe423887',NULL,'',NULL,'01a21a00-177d-7000-96af-f5a680c9bb3f');
-INSERT INTO "deliveries" VALUES(2,'01900000-0000-7000-8000-0000000000a1','settled','2026-01-02T03:04:06.000000Z','01a21a00-1b38-7000-9555-bd44bd664f99','answered','Grüße','{"status":202}','01a21a00-177d-7000-96af-f5a680c9bb3f');
+INSERT INTO "deliveries" VALUES(1,'01900000-0000-7000-8000-0000000000a1','under way','2026-01-02T03:04:05.000000Z','01a21a01-d22a-7000-8115-d7377f1dd85d',NULL,'',NULL,'01a21a01-cf78-7000-9d48-346286527b2f');
+INSERT INTO "deliveries" VALUES(2,'01900000-0000-7000-8000-0000000000a1','settled','2026-01-02T03:04:06.000000Z','01a21a01-d242-7000-9739-bbc0bc88be6b','answered','Grüße','{"status":202}','01a21a01-cf78-7000-9d48-346286527b2f');
 CREATE TABLE execution_texts (
 	execution INTEGER NOT NULL, 
 	title TEXT NOT NULL, 
@@ -161,9 +111,9 @@ CREATE TABLE executions (
 	PRIMARY KEY ("key"), 
 	UNIQUE (execution_id)
 );
-INSERT INTO "executions" VALUES(1,'01a21a00-1914-7000-a335-30cb72c5398e','01900000-0000-7000-8000-000000000001','completed','2026-11-26T22:35:43.764588+00:00','2026-11-26T22:35:43.783965+00:00','2026-11-26T22:35:43.851881+00:00',13,1,1,NULL,NULL);
-INSERT INTO "executions" VALUES(2,'01a21a00-1a4d-7000-a984-a356dcbd7e65','01900000-0000-7000-8000-000000000002','failed','2026-11-26T22:35:44.077422+00:00','2026-11-26T22:35:44.079612+00:00','2026-11-26T22:35:44.080980+00:00',10,1,1,NULL,NULL);
-INSERT INTO "executions" VALUES(3,'01a21a00-1a9e-7000-9908-2e5a5adaba69','01900000-0000-7000-8000-000000000003','executing','2026-11-26T22:35:44.158317+00:00','2026-11-26T22:35:44.169846+00:00',NULL,0,1,1,NULL,NULL);
+INSERT INTO "executions" VALUES(1,'01a21a01-d055-7000-acf5-e4b12d4355c8','01900000-0000-7000-8000-000000000001','completed','2026-11-26T22:37:36.213533+00:00','2026-11-26T22:37:36.225981+00:00','2026-11-26T22:37:36.241942+00:00',13,1,1,NULL,NULL);
+INSERT INTO "executions" VALUES(2,'01a21a01-d148-7000-82de-742ebf68a51a','01900000-0000-7000-8000-000000000002','failed','2026-11-26T22:37:36.456741+00:00','2026-11-26T22:37:36.458090+00:00','2026-11-26T22:37:36.459144+00:00',10,1,1,NULL,NULL);
+INSERT INTO "executions" VALUES(3,'01a21a01-d15a-7000-a12d-cfafb0b20e33','01900000-0000-7000-8000-000000000003','executing','2026-11-26T22:37:36.475013+00:00','2026-11-26T22:37:36.476327+00:00',NULL,0,1,1,NULL,NULL);
 INSERT INTO "executions" VALUES(4,'paused',NULL,'paused','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z',NULL,0,1,0,NULL,NULL);
 INSERT INTO "executions" VALUES(5,'starting',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,NULL,NULL);
 INSERT INTO "executions" VALUES(6,'queued',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,1,NULL,NULL);
@@ -189,10 +139,11 @@ CREATE TABLE flows (
 	version TEXT NOT NULL, 
 	revision INTEGER NOT NULL, 
 	search TEXT NOT NULL, 
+	published TEXT DEFAULT '' NOT NULL, 
 	PRIMARY KEY (flow_id)
 );
 INSERT INTO "flows" VALUES('01900000-0000-7000-8000-0000000000f1','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z','Täglich','Grüße 🌊','newer',2,'täglich
-grüsse 🌊');
+grüsse 🌊',' model  tool ');
 CREATE TABLE plan_revisions (
 	plan_id TEXT NOT NULL, 
 	revision INTEGER NOT NULL, 
@@ -244,20 +195,14 @@ INSERT INTO "triggers" VALUES('01900000-0000-7000-8000-0000000000a1','01900000-0
 INSERT INTO "triggers" VALUES('other','01900000-0000-7000-8000-0000000000f1','b','webhook','2026-01-02T03:04:06.000000Z','older',0,'later');
 CREATE INDEX plans_by_age ON plans (created_at, plan_id);
 CREATE INDEX flows_by_age ON flows (created_at, flow_id);
-CREATE INDEX chats_by_age ON chats (created_at, chat_id);
-CREATE UNIQUE INDEX chat_turns_once ON chat_turns ("key", execution_id, path);
-CREATE INDEX chat_turns_in_order ON chat_turns ("key", id);
-CREATE INDEX executions_by_age ON executions (created_at, execution_id);
-CREATE INDEX executions_by_status ON executions (status, created_at, execution_id);
 CREATE INDEX executions_by_plan ON executions (plan_id, created_at, execution_id);
 CREATE INDEX executions_by_flow ON executions (flow_id, created_at, execution_id) WHERE flow_id IS NOT NULL;
+CREATE INDEX executions_by_age ON executions (created_at, execution_id);
+CREATE INDEX executions_by_status ON executions (status, created_at, execution_id);
 CREATE INDEX answers_by_age ON answers (created_at);
 CREATE INDEX flow_versions_by_age ON flow_versions (flow_id, created_at, version);
 CREATE UNIQUE INDEX triggers_by_entry ON triggers (flow_id, node_id);
 CREATE INDEX triggers_by_age ON triggers (created_at, trigger_id);
-CREATE INDEX chat_messages_in_order ON chat_messages (chat_id, id);
-CREATE INDEX chat_messages_open ON chat_messages (id) WHERE status IN ('starting', 'executing', 'paused');
-CREATE UNIQUE INDEX chat_messages_by_name ON chat_messages (message_id);
 CREATE UNIQUE INDEX batches_in_order ON batches (execution, first);
 CREATE INDEX answered_requests_by_age ON answered_requests (at);
 CREATE INDEX artifact_uses_by_execution ON artifact_uses (execution);

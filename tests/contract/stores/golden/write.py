@@ -112,6 +112,8 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await fill_revisions(store)
     if hasattr(store, "triggers"):
         await fill_triggers(store)
+    if hasattr(store, "access_tokens"):
+        await fill_access_tokens(store)
     if hasattr(store, "chats"):
         await fill_chats(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
@@ -128,6 +130,8 @@ async def fill_flows(store: SqliteStore) -> None:
     await store.flows.save(first, COMPLETES.to_document())
     second = replace(first, version="newer", revision=2, updated_at=LATER)
     await store.flows.save(second, FAILS.to_document(), after=1)
+    if hasattr(store.flows, "publish"):
+        await store.flows.publish(FLOW_ID, ("model", "tool"))
     of = {"flow_id": FLOW_ID, "flow_version": "older"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
 
@@ -168,6 +172,15 @@ async def fill_triggers(store: SqliteStore) -> None:
     await store.triggers.settle(
         TRIGGER_ID, "settled", "answered", note="Grüße", reply='{"status":202}'
     )
+
+
+async def fill_access_tokens(store: SqliteStore) -> None:
+    """Keep a token with all fields, and one with the required ones."""
+    from planwave.storage.access_tokens import AccessTokenRecord
+
+    whole = AccessTokenRecord("t1", "Grüße", "d1", ("chat",), (FLOW_ID,), AT, 1, 2, LATER)
+    await store.access_tokens.create(whole)
+    await store.access_tokens.create(AccessTokenRecord("t2", "n", "d2", ("run",), ("f",), LATER))
 
 
 async def fill_chats(store: SqliteStore) -> None:
@@ -247,6 +260,8 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         found |= await read_revisions(store)
     if hasattr(store, "triggers"):
         found |= await read_triggers(store)
+    if hasattr(store, "access_tokens"):
+        found["access_tokens"] = [asdict(each) for each in await store.access_tokens.all()]
     if hasattr(store, "chats"):
         found |= await read_chats(store)
     for record in await store.executions():

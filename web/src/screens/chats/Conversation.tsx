@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { useCancelMessage, useSendMessage, useUpdateChat } from "@/api/chatMutations";
 import { errorText } from "@/api/errorText";
-import type { ChatMessage, ChatResponse } from "@/api/types";
+import type { ChatResponse, MessageResponse } from "@/api/types";
 import { hasEnded } from "@/stream/chat/replyReducer";
 import { branchTo, newestBelow } from "@/stream/chat/tree";
 import { Button } from "@/ui/Button";
@@ -77,7 +77,7 @@ export function Conversation({ chat }: { chat: ChatResponse }) {
   );
 }
 
-function NextMessage({ chat, last }: { chat: ChatResponse; last: ChatMessage | undefined }) {
+function NextMessage({ chat, last }: { chat: ChatResponse; last: MessageResponse | undefined }) {
   const send = useSendMessage();
   const cancel = useCancelMessage(chat.chat_id);
   const isAnswering = last?.role === "assistant" && !hasEnded(last.status ?? "completed");
@@ -100,7 +100,7 @@ function NextMessage({ chat, last }: { chat: ChatResponse; last: ChatMessage | u
   );
 }
 
-function lastReply(branch: readonly ChatMessage[]): ChatMessage | undefined {
+function lastReply(branch: readonly MessageResponse[]): MessageResponse | undefined {
   return branch.findLast(({ role }) => role === "assistant");
 }
 

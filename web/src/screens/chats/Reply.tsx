@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import { useBranchOff } from "@/api/chatMutations";
 import { errorText } from "@/api/errorText";
-import type { ChatMessage } from "@/api/types";
+import type { MessageResponse } from "@/api/types";
 import { replyText } from "@/stream/chat/blocks";
 import { hasEnded, type ReplyStatus } from "@/stream/chat/replyReducer";
 import { announce } from "@/ui/announcer";
@@ -18,7 +18,7 @@ import { ReplyBlocks } from "./ReplyBlocks";
 import { type FollowedReply, useReply } from "./useReply";
 
 type ReplyProps = {
-  message: ChatMessage;
+  message: MessageResponse;
   onShow: (messageId: string) => void;
 };
 

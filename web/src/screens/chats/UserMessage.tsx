@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useEditMessage } from "@/api/chatMutations";
-import type { ChatMessage } from "@/api/types";
+import type { MessageResponse } from "@/api/types";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { Button } from "@/ui/Button";
 import { TextArea } from "@/ui/Field";
@@ -10,7 +10,7 @@ import styles from "./Message.module.css";
 import { userContent } from "./userContent";
 
 type UserMessageProps = {
-  message: ChatMessage;
+  message: MessageResponse;
   onShow: (messageId: string) => void;
 };
 
@@ -50,7 +50,7 @@ export function UserMessage({ message, onShow }: UserMessageProps) {
   );
 }
 
-function EditMessage({ message, onClose }: { message: ChatMessage; onClose: () => void }) {
+function EditMessage({ message, onClose }: { message: MessageResponse; onClose: () => void }) {
   const { text: before, attachments } = userContent(message.blocks);
   const [text, setText] = useState(before);
   const edit = useEditMessage(message.chat_id);

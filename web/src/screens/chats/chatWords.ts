@@ -1,5 +1,4 @@
-import type { ChatSummary } from "@/api/types";
-import type { ReplyUsage } from "@/stream/chat/replyReducer";
+import type { ChatSummary, ReplyUsage } from "@/api/types";
 import { formatAmount, formatUsd } from "@/ui/format";
 
 const LINES: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import type { ChatMessage } from "@/api/types";
+import type { MessageResponse } from "@/api/types";
 import { type FramesState, followFrames } from "@/stream/chat/frames";
 import { applyChatEvents, hasEnded, type ReplyState } from "@/stream/chat/replyReducer";
 import { onNextFrame } from "@/stream/runStore";
@@ -8,7 +8,7 @@ import { onNextFrame } from "@/stream/runStore";
 export type FollowedReply = ReplyState & { readonly connection: FramesState };
 
 /** Follow a reply until it has ended, drawing once per frame. */
-export function useReply(message: ChatMessage): FollowedReply {
+export function useReply(message: MessageResponse): FollowedReply {
   const { chat_id, message_id } = message;
   const stored = storedReply(message);
   const isOver = hasEnded(stored.status);
@@ -40,9 +40,9 @@ export function useReply(message: ChatMessage): FollowedReply {
   return { ...(isOver ? stored : (live ?? stored)), connection };
 }
 
-function storedReply({ blocks, status, cursor, usage }: ChatMessage): ReplyState {
+function storedReply({ blocks, status, cursor, usage }: MessageResponse): ReplyState {
   return {
-    blocks: blocks as ReplyState["blocks"],
+    blocks: blocks as unknown as ReplyState["blocks"],
     status: status ?? "completed",
     cursor: cursor ?? 0,
     usage: usage ?? null,

@@ -1,4 +1,5 @@
-import { fieldOf } from "@/stream/json";
+import type { UserMessageRequest } from "@/api/types";
+import { fieldOf, isObject } from "@/stream/json";
 
 type Shown = { readonly key: string; readonly name: string; readonly src: string | null };
 
@@ -9,7 +10,7 @@ export type UserContent = {
   readonly images: readonly Shown[];
   readonly files: readonly Shown[];
   /** As a request takes them. */
-  readonly attachments: { readonly images: unknown[]; readonly files: unknown[] };
+  readonly attachments: Pick<UserMessageRequest, "images" | "files">;
 };
 
 /** Read the blocks of a message of the reader. */
@@ -23,7 +24,10 @@ export function userContent(blocks: readonly unknown[]): UserContent {
       .join("\n\n"),
     images: images.map((image, index) => shown(image, `Image ${index + 1}`)),
     files: files.map((file, index) => shown(file, `File ${index + 1}`)),
-    attachments: { images, files },
+    attachments: {
+      images: images.filter((image) => typeof image === "string" || isObject(image)),
+      files: files.filter(isObject),
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import type { ReplyUsage } from "@/api/types";
 import type {
   ApprovalBlock,
   ApprovalState,
@@ -18,13 +19,6 @@ export type ReplyStatus =
   | "completed"
   | "failed"
   | "cancelled";
-
-export type ReplyUsage = {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly totalTokens: number;
-  readonly costUsd: number | null;
-};
 
 /** One event of a reply, as `docs/chat.md` has them. */
 export type ChatEvent = {

@@ -33,7 +33,7 @@ export function Conversation({ chat }: { chat: ChatResponse }) {
   return (
     <section className={styles.open} data-narrow={isNarrow} aria-label={chatTitle(chat)}>
       <div className={styles.talk}>
-        <header className={styles.head}>
+        <header className={isNarrow ? styles.head : "visually-hidden"}>
           <Link to="/chat" className={styles.back}>
             <Icon name="left" small />
             Chats

@@ -38,6 +38,9 @@ from planwave.api.routes import (
     tokens,
     websocket,
 )
+from planwave.api.routes.chats import collection as chat_collection
+from planwave.api.routes.chats import messages as chat_messages
+from planwave.api.routes.chats import streams as chat_streams
 from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
@@ -50,6 +53,7 @@ from planwave.triggers.host import TriggerHost
 ServiceFactory = Callable[[Settings], Service]
 
 ROUTERS: Final = (
+    chat_streams.router,
     websocket.router,
     plans.router,
     revisions.router,
@@ -58,6 +62,8 @@ ROUTERS: Final = (
     forks.router,
     forks.diff_router,
     flows.router,
+    chat_collection.router,
+    chat_messages.router,
     bindings.router,
     hooks.router,
     models.router,

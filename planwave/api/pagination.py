@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 import orjson
 from fastapi import Path, Query
 
+from planwave.api.schemas.chat_examples import CHAT_ID, MESSAGE_ID
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
 from planwave.api.schemas.tokens import TOKEN_ID
 from planwave.api.schemas.trigger_examples import TRIGGER_ID
@@ -18,6 +19,7 @@ from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Limits
+from planwave.storage.chats import ChatRecord
 from planwave.storage.records import (
     ExecutionRecord,
     FlowRecord,
@@ -53,6 +55,10 @@ TriggerId = Annotated[
 TokenId = Annotated[
     str, Path(description="An access token's id.", pattern=_UUID, examples=[TOKEN_ID])
 ]
+ChatId = Annotated[str, Path(description="A chat's id.", pattern=_UUID, examples=[CHAT_ID])]
+MessageId = Annotated[
+    str, Path(description="A message's id.", pattern=_UUID, examples=[MESSAGE_ID])
+]
 HookId = Annotated[
     str, Path(description="The id of a webhook's trigger.", pattern=_UUID, examples=[TRIGGER_ID])
 ]
@@ -78,6 +84,10 @@ SearchFlows = Annotated[
     str | None,
     Query(alias="q", description="Only those with this in name or description.", max_length=1_000),
 ]
+SearchChats = Annotated[
+    str | None,
+    Query(alias="q", description="Only those with this in the title.", max_length=1_000),
+]
 PageSize = Annotated[
     int | None,
     Query(
@@ -90,7 +100,14 @@ Cursor = Annotated[
     str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
 ]
 _Record = TypeVar(
-    "_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion, PlanRevision, Trigger
+    "_Record",
+    PlanRecord,
+    ExecutionRecord,
+    FlowRecord,
+    FlowVersion,
+    PlanRevision,
+    Trigger,
+    ChatRecord,
 )
 
 
@@ -212,7 +229,13 @@ def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], st
 
 
 def _record_id(
-    record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion | PlanRevision | Trigger,
+    record: PlanRecord
+    | ExecutionRecord
+    | FlowRecord
+    | FlowVersion
+    | PlanRevision
+    | Trigger
+    | ChatRecord,
 ) -> str:
     match record:
         case PlanRecord():
@@ -227,3 +250,5 @@ def _record_id(
             return str(record.revision)
         case Trigger():
             return record.trigger_id
+        case ChatRecord():
+            return record.chat_id

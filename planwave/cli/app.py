@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 from typer.core import TyperGroup
 
+from planwave.cli.commands.chat import chat
 from planwave.cli.commands.check import check
 from planwave.cli.commands.executions.answer import answer
 from planwave.cli.commands.executions.browse import ls, show
@@ -210,6 +211,7 @@ app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
 app.add_typer(token_app, name="tokens")
+app.command()(chat)
 app.add_typer(model_app, name="model")
 app.command()(nodes)
 app.command()(tools)

@@ -9,15 +9,20 @@ from typing import Any
 from planwave.client import requests
 from planwave.client.requests import RequestSpec
 from planwave.client.types import (
+    ChatResponse,
+    ChatsResponse,
     ExecutionCreated,
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
+    MessageResponse,
     PublicationResponse,
+    ReplyResponse,
     TokenCreatedResponse,
     TokensResponse,
     TriggerResponse,
     TriggersResponse,
+    TurnResponse,
 )
 
 
@@ -273,3 +278,99 @@ class AsyncTriggerMethods(ABC):
     async def delete_trigger(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries; the flow and its executions are kept."""
         await self._send(requests.delete("api", "triggers", trigger_id))
+
+
+class AsyncChatMethods(ABC):
+    """The methods for chats."""
+
+    @abstractmethod
+    async def _send(self, call: RequestSpec) -> Any: ...
+
+    async def create_chat(
+        self,
+        flow_id: str | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        title: str = "",
+        version: str | None = None,
+        node_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ChatResponse:
+        """Create a chat with a flow, or with a model.
+
+        Args:
+            flow_id: The flow that replies.
+            config: What replies without a flow; docs/chat.md has its fields.
+            title: By default the beginning of the first message.
+            version: Of the flow; None for the newest, whatever it is then.
+            node_id: The entry node of the flow; None for the only one.
+            idempotency_key: Repeating the call with the same key and arguments creates one chat.
+        """
+        body = {
+            "flow_id": flow_id,
+            "config": config,
+            "title": title,
+            "version": version,
+            "node_id": node_id,
+        }
+        return await self._send(requests.post("api", "chats", body=body, key=idempotency_key))
+
+    async def chats(
+        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> ChatsResponse:
+        """Return one page of chats, newest first, without their messages."""
+        return await self._send(requests.get("api", "chats", q=q, cursor=cursor, limit=limit))
+
+    async def chat(self, chat_id: str) -> ChatResponse:
+        """Return a chat with all its messages."""
+        return await self._send(requests.get("api", "chats", chat_id))
+
+    async def delete_chat(self, chat_id: str) -> None:
+        """Delete a chat with its messages; its executions are kept."""
+        await self._send(requests.delete("api", "chats", chat_id))
+
+    async def send_message(
+        self,
+        chat_id: str,
+        message: str,
+        *,
+        images: Sequence[Any] = (),
+        files: Sequence[Mapping[str, Any]] = (),
+        idempotency_key: str | None = None,
+    ) -> TurnResponse:
+        """Say something after the last reply; return the message and the reply that was started."""
+        body = {"message": message, "images": list(images), "files": list(files)}
+        path = ("api", "chats", chat_id, "messages")
+        return await self._send(requests.post(*path, body=body, key=idempotency_key))
+
+    async def edit_message(
+        self,
+        chat_id: str,
+        message_id: str,
+        message: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> TurnResponse:
+        """Say something in place of a message; both are kept."""
+        path = ("api", "chats", chat_id, "messages", message_id, "edit")
+        body = {"message": message}
+        return await self._send(requests.post(*path, body=body, key=idempotency_key))
+
+    async def retry_message(
+        self, chat_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> ReplyResponse:
+        """Have another reply given beside a reply."""
+        path = ("api", "chats", chat_id, "messages", message_id, "retry")
+        return await self._send(requests.post(*path, key=idempotency_key))
+
+    async def continue_message(
+        self, chat_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> ReplyResponse:
+        """Have a reply continued, as another one beside it."""
+        path = ("api", "chats", chat_id, "messages", message_id, "continue")
+        return await self._send(requests.post(*path, key=idempotency_key))
+
+    async def cancel_message(self, chat_id: str, message_id: str) -> MessageResponse:
+        """Cancel a reply, also one that has not started."""
+        path = ("api", "chats", chat_id, "messages", message_id, "cancel")
+        return await self._send(requests.post(*path))

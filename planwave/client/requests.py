@@ -191,6 +191,11 @@ def event_stream_request(execution_id: str, after: int) -> RequestSpec:
     return get("api", "executions", execution_id, "events", after=after)
 
 
+def reply_stream_request(chat_id: str, message_id: str, after: int) -> RequestSpec:
+    """Return the request for the events of a reply after a cursor."""
+    return get("api", "chats", chat_id, "messages", message_id, "events", after=after)
+
+
 def validated_url(url: str) -> str:
     """Return the address of a service without a trailing slash.
 

@@ -82,6 +82,6 @@ def counted_grammar(count: Count, *, closing_line: bool = False) -> str:
         (
             rf'root ::= {root} "\n"?',
             rf"line ::= [^\n]{{1,{chars}}}",
-            rf"sentence ::= [^\n.!?0-9] ([^\n.!?] | [.!?] [^\n ]){{1,{chars}}} [.!?]",
+            rf"sentence ::= [^\n.!?0-9] ([^\n.!?] | [.!?] [a-z0-9]){{1,{chars}}} [.!?]",
         )
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from planwave.graph.json_values import size_of
-from planwave.providers.protocols import Source, ToolCall
+from planwave.providers.protocols import CallKey, Source, ToolCall
 from planwave.providers.recordings import FAILURE, KIND
 from planwave.storage.records import StoredCall
 
@@ -37,6 +37,13 @@ def calls_by_node(
             longest = None if call.key.ordinal == whole else MAX_SHOWN_BYTES
             found.setdefault(call.key.path, []).append(_call(call, longest))
     return found
+
+
+def model_replies(calls: Iterable[StoredCall]) -> Iterator[tuple[CallKey, str, str]]:
+    """Yield what models replied, in order: the key of the call, the text and the reasoning as streamed."""
+    for key, reply in sorted(calls, key=lambda each: each.key):
+        if _BESIDE not in key.request_hash and KIND not in reply and FAILURE not in reply:
+            yield key, str(reply.get("text") or ""), "".join(_thoughts(reply.get("native")))
 
 
 def _call(call: StoredCall, longest: int | None) -> _Document:
@@ -94,16 +101,20 @@ def _model_name(reply: Mapping[str, Any]) -> str:
 
 def _reasoning(native: object) -> str:
     """Return the reasoning in a reply of all its parts; see ``ModelReply.native``."""
+    return "\n\n".join(_thoughts(native))
+
+
+def _thoughts(native: object) -> list[str]:
     parts = cast("Mapping[str, Any]", native).get("parts") if isinstance(native, Mapping) else None
     if not isinstance(parts, list):
-        return ""
+        return []
     thoughts = (
         cast("Mapping[str, Any]", part).get("content")
         for part in cast("list[object]", parts)
         if isinstance(part, Mapping)
         and cast("Mapping[str, Any]", part).get("part_kind") == "thinking"
     )
-    return "\n\n".join(each for each in thoughts if isinstance(each, str) and each)
+    return [each for each in thoughts if isinstance(each, str) and each]
 
 
 def _shown(name: str, value: Any, longest: int | None) -> _Document:

@@ -16,6 +16,7 @@ from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
     from planwave.storage.access_tokens import AccessTokenStore
+    from planwave.storage.chats import ChatStore
     from planwave.storage.triggers import TriggerStore
 
 
@@ -362,6 +363,8 @@ class Store(Protocol):
     def triggers(self) -> TriggerStore: ...
     @property
     def access_tokens(self) -> AccessTokenStore: ...
+    @property
+    def chats(self) -> ChatStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.chats import ChatBackend
     from planwave.cli.backends.tokens import TokenBackend
     from planwave.cli.backends.triggers import TriggerBackend
     from planwave.events import Event, OpenRequest
@@ -147,6 +148,10 @@ class Backend(Protocol):
 
     def tokens(self) -> TokenBackend:
         """Return the access tokens of this backend."""
+        ...
+
+    def chats(self) -> ChatBackend:
+        """Return the chats of this backend."""
         ...
 
     def planner_name(self) -> str:

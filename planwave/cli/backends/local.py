@@ -14,6 +14,7 @@ from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.chats import LocalChats
     from planwave.cli.backends.triggers import LocalTriggers
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
@@ -58,6 +59,13 @@ class LocalBackend:
     def tokens(self) -> LocalTokens:
         """See :meth:`Backend.tokens`."""
         return LocalTokens(self.service)
+
+    def chats(self) -> LocalChats:
+        """See :meth:`Backend.chats`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.chats import LocalChats
+
+        return LocalChats(self.service)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

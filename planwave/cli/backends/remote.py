@@ -47,6 +47,7 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
+    from planwave.cli.backends.chats import RemoteChats
     from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
@@ -126,6 +127,13 @@ class RemoteBackend:
     def tokens(self) -> RemoteTokens:
         """See :meth:`Backend.tokens`."""
         return RemoteTokens(self._client)
+
+    def chats(self) -> RemoteChats:
+        """See :meth:`Backend.chats`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.chats import RemoteChats
+
+        return RemoteChats(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 

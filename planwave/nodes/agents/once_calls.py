@@ -47,7 +47,9 @@ class OnceCalls:
             return False
         for path, attempt in self._attempts:
             note = await self._recorder.recorded(self._key(tool, path))
-            if note is None or note == self._note(attempt) or note.get(CONTINUES):
+            if note is None or note == self._note(attempt):
+                continue
+            if note.get(CONTINUES) and attempt == 1:  # later attempts continue nothing
                 continue
             if not is_approved or note["execution_id"] != self._execution_id:
                 return True

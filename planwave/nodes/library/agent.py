@@ -174,8 +174,8 @@ class Agent(NodeType):
 
     Without ``maxTokens``, an embedded model writes at most 220 tokens, 440 in a last step. A reply that
     reaches this limit is continued once, by half as many tokens. Without ``temperature``, it writes the
-    most probable words: the same prompt has the same reply. Where the goal asks for a number of things
-    ("give me ten ideas", "in five sentences"), the last step has exactly that many lines or sentences.
+    most probable words: the same prompt has the same reply, but for rounding. Where the goal asks for a
+    number of things ("give me ten ideas", "in five sentences"), the last step has exactly that many lines or sentences.
     """
 
     node_type = "agent"

@@ -83,9 +83,10 @@ def _serve(wanted: dict[str, Any]) -> Any:
 def _set_sampling_defaults(sampling: Any) -> None:
     """Set the sampling of calls that do not set it.
 
-    Without a temperature the most probable word is taken, so that the same goal has the same answer;
-    small models also stray less. A call with a temperature gives other words each time; the other
-    values for it are those published with the default model.
+    Without a temperature the most probable word is taken, so that the same goal has the same answer. Not
+    always to the letter: rounding depends on the calls that run side by side, and two words can be almost
+    equally probable. A call with a temperature gives other words each time; the other values for it are
+    those published with the default model.
 
     Small models tend to repeat one sentence for ever. DRY lowers the weight of a word that would
     continue a long repetition; the quotes of JSON break repetitions, so its structure is not affected.

@@ -35,6 +35,7 @@ from planwave.storage.event_codec import (
     storable_text,
 )
 from planwave.storage.memory.access_tokens import MemoryAccessTokens
+from planwave.storage.memory.chats import MemoryChats
 from planwave.storage.memory.flows import MemoryFlows
 from planwave.storage.memory.lists import matches_text, newest_first
 from planwave.storage.memory.triggers import MemoryTriggers
@@ -146,6 +147,7 @@ class MemoryStore:
         self._flows = MemoryFlows(self._check_open, self._release_flow)
         self._triggers = MemoryTriggers(self._check_open, self._flows.has)
         self._access_tokens = MemoryAccessTokens(self._check_open)
+        self._chats = MemoryChats(self._check_open)
         self._closed = False
 
     @property
@@ -167,6 +169,10 @@ class MemoryStore:
     @property
     def access_tokens(self) -> MemoryAccessTokens:
         return self._access_tokens
+
+    @property
+    def chats(self) -> MemoryChats:
+        return self._chats
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()

@@ -18,6 +18,9 @@ from planwave.storage.sqlite.schema import (
     answers,
     artifact_uses,
     batches,
+    chat_messages,
+    chat_turns,
+    chats,
     deliveries,
     executions,
     flow_versions,
@@ -122,9 +125,15 @@ def _add_access_tokens(connection: Connection) -> None:
     access_tokens.create(connection)
 
 
+def _add_chats(connection: Connection) -> None:
+    """Up to version 10 there were no chats."""
+    for table in (chats, chat_messages, chat_turns):
+        table.create(connection)
+
+
 MIGRATIONS: Final = (
     _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
-    _add_triggers, _add_publishing, _add_access_tokens,
+    _add_triggers, _add_publishing, _add_access_tokens, _add_chats,
 )  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 

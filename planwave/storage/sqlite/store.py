@@ -62,6 +62,7 @@ from planwave.storage.sqlite.lists import (
 )
 from planwave.storage.sqlite.readers import ReaderPool
 from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
+from planwave.storage.sqlite.stores.chats import SqliteChats
 from planwave.storage.sqlite.stores.flows import SqliteFlows
 from planwave.storage.sqlite.stores.revisions import SqliteRevisions
 from planwave.storage.sqlite.stores.triggers import SqliteTriggers
@@ -105,6 +106,7 @@ class SqliteStore:
         self._revisions = SqliteRevisions(self._read, self._write)
         self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
         self._access_tokens = SqliteAccessTokens(self._read, self._write)
+        self._chats = SqliteChats(self._read, self._write)
 
     @classmethod
     def open(
@@ -176,6 +178,10 @@ class SqliteStore:
     @property
     def access_tokens(self) -> SqliteAccessTokens:
         return self._access_tokens
+
+    @property
+    def chats(self) -> SqliteChats:
+        return self._chats
 
     async def save_plan(self, plan: PlanRecord) -> None:
         row = queries.plan_row(plan)

@@ -113,6 +113,10 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
     "boolean": {"passed.output": True},
     "chat": {"reply.output": "[m t=None] And in winter?"},
     "client": {"ask.output": "[m t=0.0] Name a river."},
+    "chat_start": {
+        "asked.message": "What do robins eat?",
+        "reply.output": "[m t=None] What do robins eat?",
+    },
     "conditional": {"route.de": {"lang": "de"}, "german.output": "Guten Tag!"},
     "contract_function": {"n.output": "hello!"},
     "contract_stream": {"n.output": "hello"},

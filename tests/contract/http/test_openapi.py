@@ -47,6 +47,20 @@ ASKING: Final = {
     "nodes": [{"id": "a", "type": "approval", "data": {"prompt": "May I?"}}],
     "edges": [],
 }
+CHATTING: Final = {
+    "nodes": [
+        {"id": "asked", "type": "chat_start", "data": {}},
+        {"id": "told", "type": "text", "data": {"text": "You said {{ input }}."}},
+    ],
+    "edges": [
+        {
+            "source": "asked",
+            "sourceHandle": "message",
+            "target": "told",
+            "data": {"channel": "flow"},
+        }
+    ],
+}
 UNSIGNED_HOOK: Final = hook_flow(auth="none", secrets=[])
 TAGS: Final = (
     "catalogues",
@@ -88,6 +102,8 @@ class Stock:
         self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
         self._flow = self._another_flow()
         self._trigger = self._another_trigger()
+        self._chat_flow = self._made("/api/flows", {"name": "C", "graph": CHATTING})["flow_id"]
+        self._chat = self._another_chat()
         self._ended = self._execution(start=True)
         self._session.get(f"{base_url}/api/executions/{self._ended}/events", timeout=PATIENCE_S)
         self._waiting = self._made("/api/execute", {"graph": ASKING, "start": True})["execution_id"]
@@ -107,6 +123,8 @@ class Stock:
         for name in ("trigger_id", "hook_id"):
             if _is_chosen(path.get(name)):
                 path[name] = self._another_trigger() if changes else self._trigger
+        if _is_chosen(path.get("chat_id")) and not case.path.endswith("{chat_id}/events"):
+            self._put_chat(case.path, path, changes=changes)
         if _is_chosen(path.get("execution_id")):
             self._put_execution(case.path, path, changes=changes)
         if isinstance(case.body, dict):
@@ -120,6 +138,12 @@ class Stock:
             path["request_id"] = "r5"  # four events come before it
         if "path" in path:
             path["path"] = "a"
+
+    def _put_chat(self, route: str, path: dict[str, Any], *, changes: bool) -> None:
+        """Put a chat that is there; the stream of its changes has no end."""
+        path["chat_id"], user_id, reply_id = self._another_chat() if changes else self._chat
+        if "message_id" in path:
+            path["message_id"] = user_id if route.endswith("/edit") else reply_id
 
     def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
         wrong = case.meta is not None and case.meta.generation.mode.is_negative
@@ -145,6 +169,15 @@ class Stock:
 
     def _another_trigger(self) -> str:
         return self._made("/api/triggers", {"flow_id": self._hook_flow()})["trigger_id"]
+
+    def _another_chat(self) -> tuple[str, str, str]:
+        """Give a chat, its message of the user, and the reply."""
+        own = self._made("/api/chats", {"flow_id": self._chat_flow})["chat_id"]
+        turn = self._made(f"/api/chats/{own}/messages", {"message": "Hello"})
+        reply_id = turn["message"]["message_id"]
+        path = f"/api/chats/{own}/messages/{reply_id}/events"
+        self._session.get(self._url + path, timeout=PATIENCE_S)
+        return own, turn["user_message"]["message_id"], reply_id
 
     def _execution(self, *, start: bool = False) -> str:
         body = {"plan_id": self._plan, "start": start}
@@ -255,7 +288,11 @@ def at(path: str) -> str:
 def test_protected_routes_are_listed() -> None:
     found = set(routes())
     assert found > OPEN | {("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/metrics")}
-    assert [at(path) for method, path in found if method == "WS"] == [f"/ws/{SOME_ID}"]
+    assert {at(path) for method, path in found if method == "WS"} == {
+        f"/ws/{SOME_ID}",
+        f"/ws/chats/{SOME_ID}",
+        f"/ws/chats/{SOME_ID}/messages/{SOME_ID}",
+    }
     assert len(found) > 25
 
 

@@ -132,6 +132,15 @@ async def triggers_of(store: SqliteStore) -> list[dict[str, Any]]:
     return found
 
 
+async def chats_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all chats, with their messages."""
+    found = [asdict(each) for each in await store.chats.page()]
+    for each in found:
+        own = await store.chats.messages(each["chat_id"])
+        each["messages"] = [asdict(message) for message in own]
+    return found
+
+
 def test_every_schema_version_has_its_golden_database() -> None:
     assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
 
@@ -154,6 +163,9 @@ async def test_f30_data_of_every_version_is_read(
     assert differs(written.get("triggers", []), await triggers_of(store)) == []
     tokens = json.loads(json.dumps([asdict(each) for each in await store.access_tokens.all()]))
     assert written.get("access_tokens", []) == tokens
+    assert differs(written.get("chats", []), await chats_of(store)) == []
+    turns = [asdict(each) for each in await store.chats.turns("k", limit=9)]
+    assert differs(written.get("turns", []), turns) == []
     for record in executions:
         events = await store.events(record.execution_id)
         received = [event._asdict() for event in events]
@@ -212,7 +224,9 @@ async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Pat
     await store.close()
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
         raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
-        for table in ("answered_requests", "deliveries", "triggers"):
+        for table in (
+            "answered_requests", "deliveries", "triggers", "chat_messages", "chat_turns", "chats",
+        ):  # fmt: skip
             raw.execute(f"DROP TABLE {table}")
         raw.execute("PRAGMA user_version = 6")
         raw.commit()

@@ -24,6 +24,7 @@ from tests.support.processes.forked_process import run_forked
 
 ELSEWHERE = {
     "triggers.md": ("/triggers", "/hooks/"),
+    "chat.md": ("/api/chats",),
     "openai.md": ("/v1/", "/api/tokens", "GET /api/flows/{flow_id}/publication"),
 }
 """The pages with the routes that are not in docs/api.md, by parts of these."""

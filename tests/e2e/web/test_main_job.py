@@ -87,7 +87,7 @@ async def approve(page: Page) -> None:
     await assert_accessible(page)
     await request.get_by_role("button", name="Approve").click()
     await expect(page.get_by_role("button", name="approval, completed").first).to_be_visible()
-    await expect(page.get_by_role("complementary", name="The run")).to_be_visible()
+    await expect(page.get_by_role("complementary", name="The run")).to_be_focused()
 
 
 async def fork_with_result(page: Page, result: str) -> None:

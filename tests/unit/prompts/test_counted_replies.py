@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from planwave.prompts.counted_replies import Count, counted_grammar, requested_count
@@ -50,3 +52,12 @@ def test_lines_are_short_enough_for_the_tokens_of_a_reply(number: int, chars: in
 def test_sentences_are_one_paragraph() -> None:
     root = counted_grammar(Count(5, sentences=True)).splitlines()[0]
     assert root == r'root ::= sentence (" " sentence){4} "\n"?'
+
+
+def test_inside_a_sentence_a_full_stop_stands_in_numbers_and_names_only() -> None:
+    # A model that was held to five sentences wrote a sixth without a space: "and anger.The revolution".
+    grammar = counted_grammar(Count(2, sentences=True))
+    sentence = grammar.splitlines()[-1].removeprefix("sentence ::= ").replace(" ", "")
+    assert re.fullmatch(sentence, "It costs 1.5 million, says node.js.")
+    assert not re.fullmatch(sentence, "It led to anger.The war began.")
+    assert not re.fullmatch(sentence, "It led to anger. The war began.")

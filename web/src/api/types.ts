@@ -53,6 +53,70 @@ export type ChatCompletionResponse = {
   usage: Record<string, number>;
 };
 
+/** One message; see docs/chat.md for its blocks. */
+export type MessageResponse = {
+  message_id: string;
+  chat_id: string;
+  parent_id: string | null;
+  role: "user" | "assistant";
+  origin: "send" | "edit" | "retry" | "continue";
+  created_at: string;
+  /** The ids of all messages with this parent and role, in the order of creation. */
+  siblings: string[];
+  blocks: Record<string, unknown>[];
+  execution_id: string | null;
+  /** Of a reply; null in messages of the user. */
+  status: ExecutionStatus | null;
+  /** Of a reply: the events up to here are in `blocks`. */
+  cursor: number | null;
+  /** Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`. */
+  usage: Record<string, unknown> | null;
+};
+
+/** A chat with its messages. */
+export type ChatResponse = {
+  chat_id: string;
+  title: string;
+  created_at: string;
+  updated_at: string;
+  flow_id: string | null;
+  version: string | null;
+  node_id: string | null;
+  config: Record<string, unknown> | null;
+  /** The last message of the branch that is shown. */
+  head: string | null;
+  /** Counts the changes of the chat and of the status of its messages. */
+  revision: number;
+  /** Of the newest reply. */
+  status: ExecutionStatus | null;
+  /** In the order of creation. */
+  messages: MessageResponse[];
+};
+
+/** A chat without its messages. */
+export type ChatSummary = {
+  chat_id: string;
+  title: string;
+  created_at: string;
+  updated_at: string;
+  flow_id: string | null;
+  version: string | null;
+  node_id: string | null;
+  config: Record<string, unknown> | null;
+  /** The last message of the branch that is shown. */
+  head: string | null;
+  /** Counts the changes of the chat and of the status of its messages. */
+  revision: number;
+  /** Of the newest reply. */
+  status: ExecutionStatus | null;
+};
+
+/** One page of chats, newest first. */
+export type ChatsResponse = {
+  chats: ChatSummary[];
+  next_cursor: string | null;
+};
+
 /** Changes fields of a node, but not its id. */
 export type UpdateNodeOperation = {
   op: "update_node";
@@ -910,6 +974,12 @@ export type PublicationResponse = {
   hooks: PublishedHook[];
 };
 
+/** A new reply, which may not have started. */
+export type ReplyResponse = {
+  chat_id: string;
+  message: MessageResponse;
+};
+
 /** An answer as a response. */
 export type ResponsesResponse = {
   id: string;
@@ -1097,6 +1167,13 @@ export type TriggersResponse = {
   triggers: TriggerResponse[];
   /** For the next page; null on the last one. */
   next_cursor: string | null;
+};
+
+/** A new message of the user, and the reply to it. */
+export type TurnResponse = {
+  chat_id: string;
+  message: MessageResponse;
+  user_message: MessageResponse;
 };
 
 /** One error, warning or note. */
@@ -2086,6 +2163,69 @@ export type PublicationRequest = {
   hook?: boolean | null;
 };
 
+/** What replies without a flow: an agent, made of these fields. */
+export type ChatConfig = {
+  provider?: string | null;
+  model?: string | null;
+  /** Who the model is. */
+  system_prompt?: string | null;
+  /** What else it is told, after a blank line. */
+  instructions?: string | null;
+  /** Names of registered tools that it may call. */
+  tools?: string[] | null;
+  temperature?: number | null;
+  reasoning_effort?: string | null;
+  max_tokens?: number | null;
+  /** When a person approves calls of its tools. */
+  approval?: "never" | "write" | "always" | null;
+  /** What becomes of a reply when the last client leaves that follows it. */
+  on_disconnect?: "continue" | "cancel" | null;
+};
+
+/** What replies: a flow, or a model. */
+export type ChatCreateRequest = {
+  /** By default the beginning of the first message. */
+  title?: string;
+  /** The flow. */
+  flow_id?: string | null;
+  /** Its version; without one the newest, whatever it is then. */
+  version?: string | null;
+  /** Its `chat_start` node; not needed where there is only one. */
+  node_id?: string | null;
+  /** In place of a flow. */
+  config?: ChatConfig | null;
+};
+
+/** What changes of a chat. */
+export type ChatUpdateRequest = {
+  /** Its new title. */
+  title?: string | null;
+  /** The last message of the branch that is shown. */
+  head?: string | null;
+};
+
+/** What a person says, and after which reply. */
+export type SendMessageRequest = {
+  /** The text. */
+  message?: string;
+  /** URLs (`https:` or `data:`) or files. */
+  images?: (string | Record<string, unknown>)[];
+  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
+  files?: Record<string, unknown>[];
+  /** The reply that it follows; null: the beginning; left out: the head of the chat. */
+  parent_id?: string | null;
+};
+
+/** What a person says. */
+export type UserMessageRequest = {
+  /** The text. */
+  message?: string;
+  /** URLs (`https:` or `data:`) or files. */
+  images?: (string | Record<string, unknown>)[];
+  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
+  files?: Record<string, unknown>[];
+};
+
 /** What to listen for. */
 export type TriggerCreateRequest = {
   /** The flow. */
@@ -2269,6 +2409,34 @@ export type TokenCreateRequest = {
 
 /** The parameters, the body and the response of each operation. */
 export type Operations = {
+  /** The events of a reply, as they happen: `GET /api/chats/{chat_id}/messages/{message_id}/events`. */
+  streamReply: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: {
+      /** What is already known. */
+      after?: number | null;
+    };
+    body: undefined;
+    answer: undefined;
+  };
+  /** The changes of a chat, as they happen: `GET /api/chats/{chat_id}/events`. */
+  streamChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: {
+      /** What is already known. */
+      after?: number | null;
+    };
+    body: undefined;
+    answer: undefined;
+  };
   /** Plan a goal: `POST /api/plan`. */
   createPlan: {
     path: Record<string, never>;
@@ -2720,6 +2888,127 @@ export type Operations = {
     body: PublicationRequest;
     answer: PublicationResponse;
   };
+  /** Begin a chat: `POST /api/chats`. */
+  createChat: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ChatCreateRequest | undefined;
+    answer: ChatResponse;
+  };
+  /** List chats: `GET /api/chats`. */
+  listChats: {
+    path: Record<string, never>;
+    query: {
+      /** Only those with this in the title. */
+      q?: string | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: ChatsResponse;
+  };
+  /** Look at a chat: `GET /api/chats/{chat_id}`. */
+  getChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ChatResponse;
+  };
+  /** Rename a chat, or show another branch: `PATCH /api/chats/{chat_id}`. */
+  updateChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: ChatUpdateRequest;
+    answer: ChatResponse;
+  };
+  /** Delete a chat: `DELETE /api/chats/{chat_id}`. */
+  deleteChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Say something: `POST /api/chats/{chat_id}/messages`. */
+  sendMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: SendMessageRequest;
+    answer: TurnResponse;
+  };
+  /** Look at a message: `GET /api/chats/{chat_id}/messages/{message_id}`. */
+  getMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: MessageResponse;
+  };
+  /** Say something else: `POST /api/chats/{chat_id}/messages/{message_id}/edit`. */
+  editMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: UserMessageRequest;
+    answer: TurnResponse;
+  };
+  /** Have a reply given again: `POST /api/chats/{chat_id}/messages/{message_id}/retry`. */
+  retryMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ReplyResponse;
+  };
+  /** Have a reply continued: `POST /api/chats/{chat_id}/messages/{message_id}/continue`. */
+  continueMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ReplyResponse;
+  };
+  /** Cancel a reply: `POST /api/chats/{chat_id}/messages/{message_id}/cancel`. */
+  cancelMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: MessageResponse;
+  };
   /** Listen for an entry node of a flow: `POST /api/triggers`. */
   createTrigger: {
     path: Record<string, never>;
@@ -2982,6 +3271,8 @@ export type Operations = {
 
 /** The method and the path of each operation. */
 export const ADDRESSES = {
+  streamReply: ["GET", "/api/chats/{chat_id}/messages/{message_id}/events"],
+  streamChat: ["GET", "/api/chats/{chat_id}/events"],
   createPlan: ["POST", "/api/plan"],
   listPlans: ["GET", "/api/plans"],
   getPlan: ["GET", "/api/plans/{plan_id}"],
@@ -3022,6 +3313,17 @@ export const ADDRESSES = {
   listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
   getPublication: ["GET", "/api/flows/{flow_id}/publication"],
   publishFlow: ["PUT", "/api/flows/{flow_id}/publication"],
+  createChat: ["POST", "/api/chats"],
+  listChats: ["GET", "/api/chats"],
+  getChat: ["GET", "/api/chats/{chat_id}"],
+  updateChat: ["PATCH", "/api/chats/{chat_id}"],
+  deleteChat: ["DELETE", "/api/chats/{chat_id}"],
+  sendMessage: ["POST", "/api/chats/{chat_id}/messages"],
+  getMessage: ["GET", "/api/chats/{chat_id}/messages/{message_id}"],
+  editMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/edit"],
+  retryMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/retry"],
+  continueMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/continue"],
+  cancelMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/cancel"],
   createTrigger: ["POST", "/api/triggers"],
   listTriggers: ["GET", "/api/triggers"],
   getTrigger: ["GET", "/api/triggers/{trigger_id}"],

@@ -114,6 +114,8 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await fill_triggers(store)
     if hasattr(store, "access_tokens"):
         await fill_access_tokens(store)
+    if hasattr(store, "chats"):
+        await fill_chats(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
     if hasattr(store, "remember"):
         await store.claim_idempotency_key("key", "digest", AT, expired="")
@@ -181,6 +183,38 @@ async def fill_access_tokens(store: SqliteStore) -> None:
     await store.access_tokens.create(AccessTokenRecord("t2", "n", "d2", ("run",), ("f",), LATER))
 
 
+async def fill_chats(store: SqliteStore) -> None:
+    """Keep a chat with a flow and one with a configuration, their messages, and a remembered turn."""
+    from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
+
+    text = [{"type": "text", "text": "Grüße \U0001f30a"}]
+    await store.chats.create(ChatRecord("of flow", AT, AT, "", FLOW_ID, "older", "a"))
+    asked = MessageRecord("asked", "of flow", "user", "send", AT, None, text)
+    reply = MessageRecord(
+        "reply", "of flow", "assistant", "send", AT, "asked", (), "x1", "starting"
+    )
+    await store.chats.add([asked, reply], title="Grüße")
+    usage = {"totalTokens": 3, "costUsd": None}
+    await store.chats.project("reply", Projected(text, "completed", 9, usage), LATER)
+    again = replace(
+        reply, message_id="again", origin="continue", execution_id="x2", created_at=LATER, seed=text
+    )
+    await store.chats.add([again])
+    await store.chats.request_cancel("again")
+    await store.chats.create(ChatRecord("plain", LATER, LATER, "t", config={"model": "m"}))
+    await store.chats.remember(Turn("k", "x1", "chat", AT, [{"role": "user", "content": "Grüße"}]))
+
+
+async def read_chats(store: SqliteStore) -> dict[str, Any]:
+    """Give all chats, with their messages, and the remembered turn."""
+    found = [asdict(each) for each in await store.chats.page()]
+    for each in found:
+        own = await store.chats.messages(each["chat_id"])
+        each["messages"] = [asdict(message) for message in own]
+    turns = await store.chats.turns("k", limit=9)
+    return {"chats": found, "turns": [asdict(each) for each in turns]}
+
+
 async def read_triggers(store: SqliteStore) -> dict[str, Any]:
     """Give all triggers, with their deliveries."""
     found = [asdict(each) for each in await store.triggers.page()]
@@ -228,6 +262,8 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         found |= await read_triggers(store)
     if hasattr(store, "access_tokens"):
         found["access_tokens"] = [asdict(each) for each in await store.access_tokens.all()]
+    if hasattr(store, "chats"):
+        found |= await read_chats(store)
     for record in await store.executions():
         events = await store.events(record.execution_id)
         found["events"][record.execution_id] = [event._asdict() for event in events]

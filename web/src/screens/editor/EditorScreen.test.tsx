@@ -210,3 +210,11 @@ test("a change is saved at once when the editor is left", async () => {
   await screen.findByText("The run");
   await waitFor(() => expect(asked("PATCH ")).toHaveLength(1));
 });
+
+test("an unknown plan says so, with a heading and a way on", async () => {
+  api.routes["GET /api/plans/p1"] = problem(404, "not-found", "there is no plan 'p1'");
+  show();
+  expect((await screen.findByRole("alert")).textContent).toBe("There is no plan 'p1'.");
+  expect(screen.getByRole("heading", { level: 1 }).textContent).toBe("Plan");
+  expect(screen.getByRole("link", { name: "New goal" }).getAttribute("href")).toBe("/");
+});

@@ -84,7 +84,13 @@ function useEndInView(count: number) {
   const course = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when there is a revision more
   useEffect(() => {
-    if (course.current) course.current.scrollLeft = course.current.scrollWidth;
+    const place = course.current;
+    if (place === null) return;
+    const scroll = () => void place.scrollTo({ left: place.scrollWidth });
+    const observer = new ResizeObserver(scroll);
+    scroll();
+    observer.observe(place);
+    return () => observer.disconnect();
   }, [count]);
   return course;
 }

@@ -41,7 +41,7 @@ class ModelSettings(ClientModel):
 
     Attributes:
         tools: The client's own tools; none if it wants no calls.
-        schema: The JSON Schema of the answer.
+        output_schema: The JSON Schema of the answer.
         stop: Texts before which the answer ends.
     """
 

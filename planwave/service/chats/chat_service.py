@@ -85,12 +85,7 @@ class ChatService:
         """
         if chat_id is not None and await self._store.chats.get(chat_id) is not None:
             return await self.chat(chat_id)
-        if flow_id is not None and config is not None:
-            raise InputError(
-                "a chat has either a flow or a configuration", code=_CODE, hint="leave one out"
-            )
-        if flow_id is None and (version or node_id):
-            raise InputError("version and node_id belong to a flow", code=_CODE, hint="add flow_id")
+        _check_choice(flow_id, version or node_id, config)
         now = self._dependencies.timestamp()
         record = ChatRecord(
             chat_id or make_id(),
@@ -457,6 +452,20 @@ class ChatService:
 
 
 _PAST: Final[Mapping[Origin, str]] = {"retry": "retried", "continue": "continued"}
+
+
+def _check_choice(flow_id: str | None, of_flow: str | None, config: object) -> None:
+    """Check that a chat has a flow or a configuration.
+
+    Raises:
+        InputError: ``invalid-chat``.
+    """
+    if flow_id is not None and config is not None:
+        raise InputError(
+            "a chat has either a flow or a configuration", code=_CODE, hint="leave one out"
+        )
+    if flow_id is None and of_flow:
+        raise InputError("version and node_id belong to a flow", code=_CODE, hint="add flow_id")
 
 
 def _valid_title(title: str) -> str:

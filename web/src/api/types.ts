@@ -53,6 +53,34 @@ export type ChatCompletionResponse = {
   usage: Record<string, number>;
 };
 
+/** What replies without a flow: an agent, made of these fields. */
+export type ChatConfig = {
+  provider?: string | null;
+  model?: string | null;
+  /** Who the model is. */
+  system_prompt?: string | null;
+  /** What else it is told, after a blank line. */
+  instructions?: string | null;
+  /** Names of registered tools that it may call. */
+  tools?: string[] | null;
+  temperature?: number | null;
+  reasoning_effort?: string | null;
+  max_tokens?: number | null;
+  /** When a person approves calls of its tools. */
+  approval?: "never" | "write" | "always" | null;
+  /** What becomes of a reply when the last client leaves that follows it. */
+  on_disconnect?: "continue" | "cancel" | null;
+};
+
+/** What a reply has used so far. */
+export type ReplyUsage = {
+  inputTokens: number;
+  outputTokens: number;
+  totalTokens: number;
+  /** Null where the price of a model is not known. */
+  costUsd: number | null;
+};
+
 /** One message; see docs/chat.md for its blocks. */
 export type MessageResponse = {
   message_id: string;
@@ -69,8 +97,8 @@ export type MessageResponse = {
   status: ExecutionStatus | null;
   /** Of a reply: the events up to here are in `blocks`. */
   cursor: number | null;
-  /** Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`. */
-  usage: Record<string, unknown> | null;
+  /** Of a reply, what its models used. */
+  usage: ReplyUsage | null;
 };
 
 /** A chat with its messages. */
@@ -82,7 +110,7 @@ export type ChatResponse = {
   flow_id: string | null;
   version: string | null;
   node_id: string | null;
-  config: Record<string, unknown> | null;
+  config: ChatConfig | null;
   /** The last message of the branch that is shown. */
   head: string | null;
   /** Counts the changes of the chat and of the status of its messages. */
@@ -102,7 +130,7 @@ export type ChatSummary = {
   flow_id: string | null;
   version: string | null;
   node_id: string | null;
-  config: Record<string, unknown> | null;
+  config: ChatConfig | null;
   /** The last message of the branch that is shown. */
   head: string | null;
   /** Counts the changes of the chat and of the status of its messages. */
@@ -2161,25 +2189,6 @@ export type PublicationRequest = {
   tool?: boolean | null;
   /** At the address of its `webhook` node: true creates or enables its trigger, false disables it. */
   hook?: boolean | null;
-};
-
-/** What replies without a flow: an agent, made of these fields. */
-export type ChatConfig = {
-  provider?: string | null;
-  model?: string | null;
-  /** Who the model is. */
-  system_prompt?: string | null;
-  /** What else it is told, after a blank line. */
-  instructions?: string | null;
-  /** Names of registered tools that it may call. */
-  tools?: string[] | null;
-  temperature?: number | null;
-  reasoning_effort?: string | null;
-  max_tokens?: number | null;
-  /** When a person approves calls of its tools. */
-  approval?: "never" | "write" | "always" | null;
-  /** What becomes of a reply when the last client leaves that follows it. */
-  on_disconnect?: "continue" | "cancel" | null;
 };
 
 /** What replies: a flow, or a model. */

@@ -2332,7 +2332,7 @@ export type ChatCompletionRequest = {
   temperature?: number | null;
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
-  reasoning_effort?: string | null;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   n?: number | null;
 };
 
@@ -2367,7 +2367,7 @@ export type _Text = {
 };
 
 export type _Reasoning = {
-  effort?: string | null;
+  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
 };
 
 /** A conversation for a model: a published flow, or `planwave/planner`. Nothing of it is kept. */

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -109,6 +110,8 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         tracer=tracer,
         mcp_servers=mcp.kinds,
         outbound=outbound,
+        notifier=open_notifier(settings),
+        notification_tables=settings.notifications,
         secrets=secrets,
     )
 
@@ -121,6 +124,17 @@ def open_outbound(settings: Settings) -> OutboundClient:
     return OutboundClient(
         settings.allowed_outbound, outbound_limits(settings.limits), hosts=settings.outbound_hosts
     )
+
+
+def open_notifier(settings: Settings) -> OutboundClient:
+    """Return the client for notifications; a receiver that answers with a redirect refuses them."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.outbound.client import OutboundClient
+
+    limits = replace(
+        outbound_limits(settings.limits), total_s=settings.limits.notification_s, redirects=0
+    )
+    return OutboundClient(settings.allowed_outbound, limits, hosts=settings.outbound_hosts)
 
 
 def open_secrets(settings: Settings) -> dict[str, Secret]:

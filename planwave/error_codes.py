@@ -77,6 +77,8 @@ _REQUESTS: Final[_Rows] = (
      "Copy the token again."),
     ("invalid-schedule", "A schedule has no cron expression of five fields that ever comes, or an unknown zone.",
      "Write it as the hint shows."),
+    ("invalid-target", "A notification cannot be sent to the URL, or not with these secrets.",
+     "Name an http or https address, and secrets of the operator that are for its host."),
     ("invalid-trigger", "The flow has no such node that can be listened for, or several.",
      "Name one of the nodes that the hint lists."),
     ("invalid-url", "The address is not an http or https address.", "Write http://HOST:PORT."),

@@ -38,7 +38,7 @@ from planwave.api.routes import (
     sessions,
     websocket,
 )
-from planwave.api.routes.triggers import bindings, hooks
+from planwave.api.routes.triggers import bindings, hooks, notifications
 from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
@@ -59,6 +59,7 @@ ROUTERS: Final = (
     flows.router,
     bindings.router,
     hooks.router,
+    notifications.router,
     legacy.router,
     catalog.router,
     events.router,
@@ -79,7 +80,12 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         state = attach_service(app, settings, service)
-        async with service, state.triggers, retention_task(service.prune, settings.retention_days):
+        async with (
+            service,
+            state.triggers,
+            service.notification_sender(),
+            retention_task(service.prune, settings.retention_days),
+        ):
             state.authenticator.sessions.open(service.directory)
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield

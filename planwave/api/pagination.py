@@ -11,12 +11,14 @@ import orjson
 from fastapi import Path, Query
 
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.api.schemas.notifications import NOTIFICATION_ID
 from planwave.api.schemas.trigger_examples import TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Limits
+from planwave.storage.notifications import NotificationRecord
 from planwave.storage.records import (
     ExecutionRecord,
     FlowRecord,
@@ -48,6 +50,9 @@ ExecutionId = Annotated[
 FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
 TriggerId = Annotated[
     str, Path(description="A trigger's id.", pattern=_UUID, examples=[TRIGGER_ID])
+]
+NotificationId = Annotated[
+    str, Path(description="A notification's id.", pattern=_UUID, examples=[NOTIFICATION_ID])
 ]
 HookId = Annotated[
     str, Path(description="The id of a webhook's trigger.", pattern=_UUID, examples=[TRIGGER_ID])
@@ -86,7 +91,14 @@ Cursor = Annotated[
     str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
 ]
 _Record = TypeVar(
-    "_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion, PlanRevision, Trigger
+    "_Record",
+    PlanRecord,
+    ExecutionRecord,
+    FlowRecord,
+    FlowVersion,
+    PlanRevision,
+    Trigger,
+    NotificationRecord,
 )
 
 
@@ -208,7 +220,13 @@ def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], st
 
 
 def _record_id(
-    record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion | PlanRevision | Trigger,
+    record: PlanRecord
+    | ExecutionRecord
+    | FlowRecord
+    | FlowVersion
+    | PlanRevision
+    | Trigger
+    | NotificationRecord,
 ) -> str:
     match record:
         case PlanRecord():
@@ -223,3 +241,5 @@ def _record_id(
             return str(record.revision)
         case Trigger():
             return record.trigger_id
+        case NotificationRecord():
+            return record.notification_id

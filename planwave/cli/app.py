@@ -23,6 +23,7 @@ from planwave.cli.commands.flows import flow_app
 from planwave.cli.commands.maintenance import backup, delete, prune
 from planwave.cli.commands.models import doctor, model_app
 from planwave.cli.commands.nodes import nodes
+from planwave.cli.commands.notifications import notification_app
 from planwave.cli.commands.revisions import edit, revisions
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
@@ -208,6 +209,7 @@ app.command()(fork)
 app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
+app.add_typer(notification_app, name="notifications")
 app.add_typer(model_app, name="model")
 app.command()(nodes)
 app.command()(tools)

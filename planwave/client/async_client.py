@@ -10,7 +10,11 @@ from typing import Any, Literal, Self
 import httpx2
 
 from planwave.client import requests
-from planwave.client.async_methods import AsyncFlowMethods, AsyncTriggerMethods
+from planwave.client.async_methods import (
+    AsyncFlowMethods,
+    AsyncNotificationMethods,
+    AsyncTriggerMethods,
+)
 from planwave.client.errors import unreachable
 from planwave.client.requests import (
     CONNECT_TIMEOUT_S,
@@ -59,7 +63,7 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class AsyncClient(AsyncFlowMethods, AsyncTriggerMethods):
+class AsyncClient(AsyncFlowMethods, AsyncTriggerMethods, AsyncNotificationMethods):
     """A connection to one service; an async context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the

@@ -35,7 +35,11 @@ from planwave.client.sse import (
     is_worth_retrying,
     plan_from_message,
 )
-from planwave.client.sync_methods import FlowMethods, TriggerMethods
+from planwave.client.sync_methods import (
+    FlowMethods,
+    NotificationMethods,
+    TriggerMethods,
+)
 from planwave.client.types import (
     CheckResponse,
     DifferenceResponse,
@@ -60,7 +64,7 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class Client(FlowMethods, TriggerMethods):
+class Client(FlowMethods, TriggerMethods, NotificationMethods):
     """A connection to one service; a context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the

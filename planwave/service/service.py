@@ -30,6 +30,8 @@ from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
+from planwave.service.notifications.notification_service import NotificationService
+from planwave.service.notifications.sender import NotificationSender
 from planwave.service.plans.documents import CheckReport
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
@@ -104,6 +106,7 @@ class Service:
         self.retry = executions.retry
         self.fork = executions.fork
         self._bind_triggers(executions)
+        self._bind_notifications()
         self.position = commands.runner.position
         self.wait_idle = commands.runner.wait_idle
         self.wait = commands.wait
@@ -136,6 +139,19 @@ class Service:
         self.start_triggered = triggers.start_triggered
         self.read_payload = read_payload
         self.check_payload = check_payload
+
+    def _bind_notifications(self) -> None:
+        notifications = NotificationService(self._dependencies, self._flows)
+        self.create_notification_target = notifications.create_notification_target
+        self.notification_targets = notifications.notification_targets
+        self.delete_notification_target = notifications.delete_notification_target
+        self.notification = notifications.notification
+        self.notifications = notifications.notifications
+        self.resend_notification = notifications.resend_notification
+
+    def notification_sender(self) -> NotificationSender:
+        """Return what sends the notifications of this service while it is entered."""
+        return NotificationSender(self._dependencies)
 
     def _bind_queries(self) -> None:
         live = self._streaming.live_executions

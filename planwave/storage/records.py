@@ -15,6 +15,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
+    from planwave.storage.notifications import NotificationStore
     from planwave.storage.triggers import TriggerStore
 
 
@@ -96,7 +97,7 @@ class FlowStore(Protocol):
         ...
 
     async def delete(self, flow_id: str) -> None:
-        """Delete a flow with its versions and triggers; its executions are kept, with their graphs.
+        """Delete a flow with its versions, triggers and targets of notifications; its executions are kept, with their graphs.
 
         Raises:
             NotFound: No flow has this id.
@@ -348,6 +349,8 @@ class Store(Protocol):
     def revisions(self) -> RevisionStore: ...
     @property
     def triggers(self) -> TriggerStore: ...
+    @property
+    def notifications(self) -> NotificationStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import SlowConsumer
 from planwave.jsonio import dumps_exact
+from planwave.service.queries.results import results_of
 from planwave.service.service import Service
 
 if TYPE_CHECKING:
-    from planwave.events import Event, ExecutionState
+    from planwave.events import Event
 
 _ENDED: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -107,20 +108,6 @@ async def _end_of(
     outputs = results_of(await service.state(execution_id))
     shown = {"execution_id": execution_id, "status": "completed", "outputs": outputs}
     return _json_answer(200, shown)
-
-
-def results_of(state: ExecutionState) -> dict[str, Any]:
-    """Return ``{node_id: value}`` of the completed nodes that no edge leaves."""
-    graph = state.graph or {"nodes": [], "edges": []}
-    sources = {edge["source"] for edge in graph["edges"]}
-    found: dict[str, Any] = {}
-    for node in graph["nodes"]:
-        own = state.nodes[node["id"]]
-        if node["id"] in sources or own.status != "completed" or not own.outputs:
-            continue
-        handle = "output" if "output" in own.outputs else next(iter(own.outputs))
-        found[node["id"]] = own.outputs[handle]["value"]
-    return found
 
 
 def _json_answer(status: int, content: dict[str, Any]) -> WebhookAnswer:

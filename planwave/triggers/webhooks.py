@@ -23,8 +23,8 @@ from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
+from planwave.signatures import is_signed, signing_key
 from planwave.triggers.adapter import STARTED, TriggerAdapter
-from planwave.triggers.signatures import is_signed, signing_key
 from planwave.triggers.webhook_answers import (
     WebhookAnswer,
     accepted_answer,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.notifications import NotificationBackend
     from planwave.cli.backends.triggers import TriggerBackend
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
@@ -142,6 +143,10 @@ class Backend(Protocol):
 
     def triggers(self, settings: Settings) -> TriggerBackend:
         """Return the triggers of this backend."""
+        ...
+
+    def notifications(self) -> NotificationBackend:
+        """Return the notifications of this backend."""
         ...
 
     def planner_name(self) -> str:

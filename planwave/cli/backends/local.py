@@ -13,6 +13,7 @@ from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.notifications import LocalNotifications
     from planwave.cli.backends.triggers import LocalTriggers
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
@@ -53,6 +54,13 @@ class LocalBackend:
         from planwave.cli.backends.triggers import LocalTriggers
 
         return LocalTriggers(self.service, settings)
+
+    def notifications(self) -> LocalNotifications:
+        """See :meth:`Backend.notifications`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.notifications import LocalNotifications
+
+        return LocalNotifications(self.service)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

@@ -46,6 +46,7 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
+    from planwave.cli.backends.notifications import RemoteNotifications
     from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
@@ -121,6 +122,13 @@ class RemoteBackend:
         from planwave.cli.backends.triggers import RemoteTriggers
 
         return RemoteTriggers(self._client)
+
+    def notifications(self) -> RemoteNotifications:
+        """See :meth:`Backend.notifications`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.notifications import RemoteNotifications
+
+        return RemoteNotifications(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ from planwave.storage.sqlite.schema import (
     flow_versions,
     flows,
     metadata,
+    notification_targets,
+    notifications,
     plan_revisions,
     triggers,
 )
@@ -108,9 +110,15 @@ def _add_triggers(connection: Connection) -> None:
     deliveries.create(connection)
 
 
+def _add_notifications(connection: Connection) -> None:
+    """Up to version 8 nobody was notified of executions."""
+    notification_targets.create(connection)
+    notifications.create(connection)
+
+
 MIGRATIONS: Final = (
     _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
-    _add_triggers,
+    _add_triggers, _add_notifications,
 )  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 

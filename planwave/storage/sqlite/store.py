@@ -62,6 +62,7 @@ from planwave.storage.sqlite.lists import (
 )
 from planwave.storage.sqlite.readers import ReaderPool
 from planwave.storage.sqlite.stores.flows import SqliteFlows
+from planwave.storage.sqlite.stores.notifications import SqliteNotifications
 from planwave.storage.sqlite.stores.revisions import SqliteRevisions
 from planwave.storage.sqlite.stores.triggers import SqliteTriggers
 from planwave.storage.sqlite.writer import GroupCommitWriter, WriteJob
@@ -103,6 +104,8 @@ class SqliteStore:
         self._flows = SqliteFlows(self._read, self._write)
         self._revisions = SqliteRevisions(self._read, self._write)
         self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
+        outbox = None if writer is None else writer.outbox
+        self._notifications = SqliteNotifications(self._read, self._write, outbox)
 
     @classmethod
     def open(
@@ -171,6 +174,10 @@ class SqliteStore:
     def triggers(self) -> SqliteTriggers:
         return self._triggers
 
+    @property
+    def notifications(self) -> SqliteNotifications:
+        return self._notifications
+
     async def save_plan(self, plan: PlanRecord) -> None:
         row = queries.plan_row(plan)
         await self._write(lambda connection: connection.execute(queries.UPSERT_PLAN, row))
@@ -218,6 +225,8 @@ class SqliteStore:
             await self._require_writer().submit(
                 WriteJob(AppendOp(execution_id, epoch, batch), artifacts)
             )
+            if batch.notices:
+                self._notifications.announce()
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         writer = self._require_writer()

@@ -132,6 +132,18 @@ async def triggers_of(store: SqliteStore) -> list[dict[str, Any]]:
     return found
 
 
+async def notifications_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all notifications, with their targets."""
+    targets = {each.target_id: asdict(each) for each in await store.notifications.targets()}
+    found = [asdict(each) for each in await store.notifications.page()]
+    return json.loads(json.dumps([{**each, "to": targets[each["target_id"]]} for each in found]))
+
+
+def notifications_in(written: dict[str, Any]) -> list[dict[str, Any]]:
+    targets = {each["target_id"]: each for each in written.get("notification_targets", [])}
+    return [{**each, "to": targets[each["target_id"]]} for each in written.get("notifications", [])]
+
+
 def test_every_schema_version_has_its_golden_database() -> None:
     assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
 
@@ -151,6 +163,7 @@ async def test_f30_data_of_every_version_is_read(
     assert differs(written.get("flows", []), await flows_of(store)) == []
     assert differs(written.get("revisions", []), await revisions_of(store)) == []
     assert differs(written.get("triggers", []), await triggers_of(store)) == []
+    assert differs(notifications_in(written), await notifications_of(store)) == []
     for record in executions:
         events = await store.events(record.execution_id)
         received = [event._asdict() for event in events]
@@ -209,7 +222,9 @@ async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Pat
     await store.close()
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
         raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
-        for table in ("answered_requests", "deliveries", "triggers"):
+        for table in (
+            "answered_requests", "deliveries", "triggers", "notification_targets", "notifications",
+        ):  # fmt: skip
             raw.execute(f"DROP TABLE {table}")
         raw.execute("PRAGMA user_version = 6")
         raw.commit()

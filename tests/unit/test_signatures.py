@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from planwave.triggers.signatures import (
+from planwave.signatures import (
     TOLERANCE_S,
     is_signed,
     sign,

@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
+from planwave.errors import PlanwaveError
 from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
@@ -38,7 +39,12 @@ from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
 from planwave.service.streaming.subscriptions import StreamingService
-from planwave.service.triggers.event_streams import StreamEvent, no_outbound, read_event_stream
+from planwave.service.triggers.event_streams import (
+    StreamEvent,
+    filled_headers,
+    no_outbound,
+    read_event_stream,
+)
 from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
@@ -214,17 +220,33 @@ class Service:
         return self._dependencies.now().astimezone(UTC)
 
     def read_event_stream(
-        self, url: str, headers: Mapping[str, str], last_id: str
+        self, url: str, headers: Mapping[str, str], secret_headers: Mapping[str, str], last_id: str
     ) -> AsyncGenerator[StreamEvent]:
         """Yield the events of a stream of another service; see ``read_event_stream``.
 
+        Args:
+            url: The address of the stream.
+            headers: Headers of the request.
+            secret_headers: Headers that name secrets of the operator in braces.
+            last_id: The id of the last event.
+
         Raises:
-            PlanwaveError: ``no-outbound``: this service sends no requests.
+            PlanwaveError: ``no-outbound``: this service sends no requests; ``unknown-secret``,
+                ``secret-refused``.
         """
         if self._dependencies.outbound is None:
             raise no_outbound()
         most = self.limits.fetch_bytes
-        return read_event_stream(self._dependencies.outbound, url, headers, last_id, most)
+        own = {**headers, **filled_headers(url, secret_headers, self._dependencies.secrets)}
+        return read_event_stream(self._dependencies.outbound, url, own, last_id, most)
+
+    def problem_of_secrets(self, url: str, secret_headers: Mapping[str, str]) -> str | None:
+        """Return why headers with secrets cannot be sent to a URL, or None."""
+        try:
+            filled_headers(url, secret_headers, self._dependencies.secrets)
+        except PlanwaveError as error:
+            return error.message
+        return None
 
     @property
     def limits(self) -> Limits:

@@ -272,7 +272,7 @@ class Unauthorized(InputError):
 
 
 class Forbidden(InputError):
-    """The Host or Origin of the request is not allowed."""
+    """The Host or Origin of the request is not allowed, or its access token is for something else."""
 
     code = "forbidden"
     status_hint = 403
@@ -371,14 +371,23 @@ class ExecutionFailed(PlanwaveError):
 
     Attributes:
         result: The ``RunResult``, with status, failures and the results of the nodes that completed.
+        failures: The nodes that failed: ``result.failures``.
     """
 
     code = "execution-failed"
     status_hint = 502
 
-    def __init__(self, message: str, *, hint: str | None = None, result: Any = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        result: Any = None,
+        failures: Sequence[Any] = (),
+    ) -> None:
         super().__init__(message, hint=hint)
         self.result = result
+        self.failures = tuple(failures)
 
 
 NESTED_FAILED: Final = "nested-run-failed"

@@ -8,11 +8,13 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from functools import wraps
+from collections.abc import Generator, Iterator
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.main
+import typer.testing
 from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
@@ -68,6 +70,25 @@ for _name, _examples in (("steady", 40), ("thorough", 100), ("wandering", 100)):
 settings.load_profile("steady")
 for _wait in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, _wait, 45.0)
+
+# Each call of a command in this process would make all commands of its application again.
+typer.testing._get_command = cache(typer.main.get_command)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave what is collected out of every garbage collection.
+
+    Modules and tests are millions of objects that live to the end. A full collection over them takes
+    seconds, and hundreds of thousands of objects made by tests set off one after the other.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ type is a `TypeError`.
 | `planwave.Unauthorized`, `planwave.Forbidden` | `Client`: the token is missing or wrong; the service does not allow the request. |
 | `planwave.TooManyRequests`, `planwave.QueueFull` | `Client`: the service takes no more work now; `error.retry_after_s` says when to try again. |
 | `planwave.LimitExceeded` | A configured limit was exceeded. |
-| `planwave.ExecutionFailed` | An awaited run failed; `error.result.failures` holds a `planwave.Failure` for each node that failed. |
+| `planwave.ExecutionFailed` | An awaited run failed; `error.failures` holds a `planwave.Failure` for each node that failed. |
 | `planwave.NodeError`, `planwave.PermanentError` | Raised by your own node types; a permanent error is not retried. |
 | `planwave.ProviderError` | A model call failed; a subclass of `NodeError`. |
 | `planwave.OutboundError` | A request to a URL was refused or failed; a subclass of `NodeError`. |

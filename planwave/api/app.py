@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Final
 
 from fastapi import FastAPI
@@ -14,7 +13,7 @@ from starlette.middleware import Middleware
 from planwave.api import problems
 from planwave.api.auth import Authenticator
 from planwave.api.dependencies import AppState
-from planwave.api.metrics import PrometheusObserver
+from planwave.api.metrics import VERSION, PrometheusObserver
 from planwave.api.middleware.head_method import HeadMethodMiddleware
 from planwave.api.middleware.host_origin import HostOriginMiddleware
 from planwave.api.middleware.idempotency import IdempotencyMiddleware
@@ -36,8 +35,13 @@ from planwave.api.routes import (
     plans,
     revisions,
     sessions,
+    tokens,
     websocket,
 )
+from planwave.api.routes.chats import collection as chat_collection
+from planwave.api.routes.chats import messages as chat_messages
+from planwave.api.routes.chats import streams as chat_streams
+from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks, notifications
 from planwave.api.routes.web import WebUI
 from planwave.service.loop_monitor import EventLoopMonitor
@@ -49,6 +53,7 @@ from planwave.triggers.host import TriggerHost
 ServiceFactory = Callable[[Settings], Service]
 
 ROUTERS: Final = (
+    chat_streams.router,
     websocket.router,
     plans.router,
     revisions.router,
@@ -57,13 +62,18 @@ ROUTERS: Final = (
     forks.router,
     forks.diff_router,
     flows.router,
+    chat_collection.router,
+    chat_messages.router,
     bindings.router,
     hooks.router,
     notifications.router,
+    models.router,
+    answers.router,
     legacy.router,
     catalog.router,
     events.router,
     sessions.router,
+    tokens.router,
     health.router,
 )
 
@@ -98,7 +108,8 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics: PrometheusObserver = app.state.metrics
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
-    state = AppState(settings, service, Authenticator(settings), triggers, metrics)
+    authenticator = Authenticator(settings, find_token=service.find_access_token)
+    state = AppState(settings, service, authenticator, triggers, metrics)
     app.state.planwave = state
     return state
 
@@ -115,11 +126,14 @@ def create_detached_app(
     """
     metrics = PrometheusObserver()
     root_path = settings.root_path
+    routers = [*ROUTERS, docs.router] if settings.api_docs else ROUTERS
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",
-        version=version("planwave"),
+        version=VERSION,
         lifespan=lifespan,
+        # ``include_router`` would build each route again, for each application, at its first request.
+        routes=[route for router in routers for route in router.routes],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -137,8 +151,6 @@ def create_detached_app(
     )
     app.state.metrics = metrics
     problems.register_handlers(app)
-    for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
-        app.include_router(router)
     app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

@@ -2,7 +2,8 @@
 
 The service has one token, sent as ``Authorization: Bearer …`` or, by browsers, exchanged for a session
 cookie. Without a configured token (allowed on loopback only) every request that passes the Host and
-Origin check is accepted.
+Origin check is accepted. Besides it there are access tokens, each for some flows; ``access_rules.py``
+says what they may do, also where the service itself has no token.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from typing import Final, cast
 
 from starlette.requests import HTTPConnection
 
+from planwave.api.access_rules import ACCESS_TOKEN, check_access
 from planwave.api.rate_limit import TokenBucket
 from planwave.api.session_cookies import SessionCookies, require_own_page
 from planwave.errors import Unauthorized
+from planwave.service.access_tokens import TOKEN_PREFIX
 from planwave.settings import Settings
+from planwave.storage.access_tokens import AccessTokenRecord
 
 _LOCAL: Final = "local"
 _OWNER: Final = "owner"
 _ANONYMOUS: Final = "nobody"
+_BEARER: Final = "bearer"
 _PRINCIPAL: Final = "planwave.principal"
 """Key of the principal in a connection's scope, once it is authenticated."""
 
@@ -33,6 +38,7 @@ class Authenticator:
         settings: ``token``; without one every client that reaches the service is accepted.
         now: Seconds since the epoch.
         clock: Seconds that never go back.
+        find_token: Returns the access token of a text, or None.
 
     Attributes:
         sessions: The session cookies.
@@ -43,10 +49,14 @@ class Authenticator:
         settings: Settings,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        find_token: Callable[[str], AccessTokenRecord | None] = lambda _: None,
     ) -> None:
         token = None if settings.token is None else settings.token.get_secret_value()
         limits = settings.limits
         self._token = None if token is None else token.encode()
+        self._find_token = find_token
+        self._clock = clock
+        self._token_rates: dict[tuple[str, str], TokenBucket] = {}
         self.sessions = SessionCookies(self._token, now)
         self._request_rate = TokenBucket(
             "requests", limits.requests_per_s, limits.requests_burst, clock,
@@ -65,11 +75,17 @@ class Authenticator:
             Forbidden: The request has a cookie and does not say which page it comes from.
             TooManyRequests: The principal sent too many requests.
         """
-        try:
-            principal = self._principal(connection)
-        except Unauthorized:
-            self._request_rate.acquire(_ANONYMOUS)  # failed attempts share one bucket
-            raise
+        access_token = self._access_token(connection)
+        if access_token is not None:
+            connection.scope[ACCESS_TOKEN] = access_token
+            principal = f"token {access_token.token_id}"
+            self._count(access_token, "requests", access_token.requests_per_minute)
+        else:
+            try:
+                principal = self._principal(connection)
+            except Unauthorized:
+                self._request_rate.acquire(_ANONYMOUS)  # failed attempts share one bucket
+                raise
         self._request_rate.acquire(principal)
         return principal
 
@@ -97,6 +113,15 @@ class Authenticator:
         """
         self._execution_rate.acquire(principal)
 
+    def check_token_rate(self, token: AccessTokenRecord | None) -> None:
+        """Count an execution that is about to be created with an access token.
+
+        Raises:
+            TooManyRequests: The token created too many within a minute.
+        """
+        if token is not None:
+            self._count(token, "executions", token.executions_per_minute)
+
     def issue_session_cookie(self, token: str) -> str | None:
         """Return the value of a session cookie; None if the service has no token.
 
@@ -111,10 +136,24 @@ class Authenticator:
             raise _unauthorized()
         return self.sessions.issue()
 
+    def _count(self, token: AccessTokenRecord, what: str, per_minute: int | None) -> None:
+        if per_minute is None:
+            return
+        key = token.token_id, what
+        if key not in self._token_rates:
+            limited = f"{what} with this access token"
+            self._token_rates[key] = TokenBucket(limited, per_minute / 60, per_minute, self._clock)
+        self._token_rates[key].acquire(_BEARER)
+
+    def _access_token(self, connection: HTTPConnection) -> AccessTokenRecord | None:
+        return self._find_token(_bearer(connection.headers.get("authorization", "")))
+
     def _principal(self, connection: HTTPConnection) -> str:
-        if self._token is None:
-            return _LOCAL
         authorization = connection.headers.get("authorization")
+        if self._token is None:
+            if _bearer(authorization or "").startswith(TOKEN_PREFIX):
+                raise _unauthorized()  # one that was revoked, or has expired
+            return _LOCAL
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
             # Header values are latin-1; a token outside ASCII is compared as the bytes it was.
@@ -135,8 +174,11 @@ async def require_principal(connection: HTTPConnection) -> str:
 
     Raises:
         Unauthorized, Forbidden, TooManyRequests: See :meth:`Authenticator.check`.
+        Forbidden, NotFound: See :func:`planwave.api.access_rules.check_access`.
     """
-    return authenticate(connection)
+    principal = authenticate(connection)
+    await check_access(connection, connection.app.state.planwave.service)
+    return principal
 
 
 def authenticate(connection: HTTPConnection) -> str:
@@ -151,6 +193,12 @@ def authenticate(connection: HTTPConnection) -> str:
         principal = authenticator.check(connection)
         connection.scope[_PRINCIPAL] = principal
     return principal
+
+
+def _bearer(authorization: str) -> str:
+    """Return the text of a bearer token, "" for another scheme."""
+    scheme, _, text = authorization.partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
 
 
 def _unauthorized() -> Unauthorized:

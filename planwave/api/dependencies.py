@@ -9,6 +9,7 @@ from typing import Annotated, Final, cast
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from planwave.api.access_rules import access_token
 from planwave.api.auth import Authenticator, authenticate, require_principal
 from planwave.api.metrics import PrometheusObserver
 from planwave.api.problems import InvalidRequest
@@ -104,7 +105,9 @@ async def require_execution_rate(connection: HTTPConnection) -> str | None:
     """
     principal = authenticate(connection)
     preassigned_id = await require_not_draining(connection)
-    app_state(connection).authenticator.check_execution_rate(principal)
+    authenticator = app_state(connection).authenticator
+    authenticator.check_token_rate(access_token(connection))
+    authenticator.check_execution_rate(principal)
     return preassigned_id
 
 

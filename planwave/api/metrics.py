@@ -32,6 +32,7 @@ from planwave.providers.protocols import CallReport
 from planwave.service.service import Service, ServiceLoad
 from planwave.storage.records import StoreStats
 
+VERSION: Final = version("planwave")
 OTHER: Final = "other"
 """The label value of every name beyond the bound of its :class:`BoundedLabel`."""
 _IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0)
@@ -110,7 +111,7 @@ class PrometheusObserver:
         self._add_server_metrics()
 
     def _add_gauges(self) -> None:
-        info = {"version": version("planwave"), "python": platform.python_version()}
+        info = {"version": VERSION, "python": platform.python_version()}
         build = self._gauge("build_info", "Version of planwave and of Python; always 1.", *info)
         build.labels(**info).set(1)
         running = self._gauge("executions_running", "Running executions.")

@@ -13,8 +13,11 @@ from pydantic.json_schema import models_json_schema
 from planwave.api.auth import require_principal
 from planwave.api.json_body import body_model
 from planwave.api.middleware.idempotency import IDEMPOTENCY_HEADER, takes_key
-from planwave.api.problems import Problem, problems
+from planwave.api.problems import MEDIA_TYPE, Problem, ProblemError, problems
+from planwave.api.schemas.openai import OpenAIError
 from planwave.api.schemas.streams import stream_schemas
+from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
+from planwave.interop.openai.errors import openai_error
 
 ALL_ROUTES_STATUSES: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)
 """What any route may answer with."""
@@ -74,6 +77,9 @@ def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[
                 operation.setdefault("parameters", []).append(_KEY_PARAMETER)
             _complete(operation, route.dependant, schemas)
             _restore_examples(operation["responses"], route.responses)
+            if (route.path or "").startswith(OPENAI_PREFIX):
+                schemas |= _definitions(OpenAIError)
+                _write_errors_as_openai(operation["responses"])
     return made
 
 
@@ -120,6 +126,18 @@ def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str
         if response["description"] == _DEFAULT_DESCRIPTION:
             response["description"] = _SUCCESS_DESCRIPTIONS[int(status)]
     operation["responses"] = dict(sorted(responses.items()))
+
+
+def _write_errors_as_openai(responses: dict[str, Any]) -> None:
+    """Give the errors of a route the form that OpenAI's clients read."""
+    schema = {"$ref": _SCHEMAS.format(model=OpenAIError.__name__)}
+    for status, response in responses.items():
+        if (content := response["content"]).keys() != {MEDIA_TYPE}:
+            continue
+        problem = content[MEDIA_TYPE]["example"]
+        error = ProblemError(int(status), problem["code"], problem["detail"])
+        example = {"schema": schema, "example": openai_error(error)[1]}
+        responses[status] = {**response, "content": {"application/json": example}}
 
 
 def _restore_examples(responses: dict[str, Any], declared: Mapping[int | str, Any]) -> None:

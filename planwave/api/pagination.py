@@ -10,14 +10,17 @@ from typing import Annotated, Any, Final, TypeVar
 import orjson
 from fastapi import Path, Query
 
+from planwave.api.schemas.chat_examples import CHAT_ID, MESSAGE_ID
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
 from planwave.api.schemas.notifications import NOTIFICATION_ID
+from planwave.api.schemas.tokens import TOKEN_ID
 from planwave.api.schemas.trigger_examples import TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Limits
+from planwave.storage.chats import ChatRecord
 from planwave.storage.notifications import NotificationRecord
 from planwave.storage.records import (
     ExecutionRecord,
@@ -54,6 +57,13 @@ TriggerId = Annotated[
 NotificationId = Annotated[
     str, Path(description="A notification's id.", pattern=_UUID, examples=[NOTIFICATION_ID])
 ]
+TokenId = Annotated[
+    str, Path(description="An access token's id.", pattern=_UUID, examples=[TOKEN_ID])
+]
+ChatId = Annotated[str, Path(description="A chat's id.", pattern=_UUID, examples=[CHAT_ID])]
+MessageId = Annotated[
+    str, Path(description="A message's id.", pattern=_UUID, examples=[MESSAGE_ID])
+]
 HookId = Annotated[
     str, Path(description="The id of a webhook's trigger.", pattern=_UUID, examples=[TRIGGER_ID])
 ]
@@ -79,6 +89,10 @@ SearchFlows = Annotated[
     str | None,
     Query(alias="q", description="Only those with this in name or description.", max_length=1_000),
 ]
+SearchChats = Annotated[
+    str | None,
+    Query(alias="q", description="Only those with this in the title.", max_length=1_000),
+]
 PageSize = Annotated[
     int | None,
     Query(
@@ -99,6 +113,7 @@ _Record = TypeVar(
     PlanRevision,
     Trigger,
     NotificationRecord,
+    ChatRecord,
 )
 
 
@@ -226,7 +241,8 @@ def _record_id(
     | FlowVersion
     | PlanRevision
     | Trigger
-    | NotificationRecord,
+    | NotificationRecord
+    | ChatRecord,
 ) -> str:
     match record:
         case PlanRecord():
@@ -243,3 +259,5 @@ def _record_id(
             return record.trigger_id
         case NotificationRecord():
             return record.notification_id
+        case ChatRecord():
+            return record.chat_id

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from planwave.errors import (
@@ -37,6 +38,8 @@ from planwave.errors import (
     Unauthorized,
 )
 from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
+from planwave.interop.openai.errors import openai_error
 from planwave.jsonio import dumps_exact
 from planwave.service.plans.policies import POLICIES
 from planwave.validation import describe_error
@@ -53,7 +56,10 @@ _UNPROCESSABLE: Final = 1008
 _STATUS_EXAMPLES: Final = {
     400: ("invalid-json", "The body is not JSON, or the request is not HTTP."),
     401: ("unauthorized", "The token is missing or wrong."),
-    403: ("forbidden", "The `Host` or `Origin` is not allowed."),
+    403: (
+        "forbidden",
+        "The `Host` or `Origin` is not allowed, or the access token is not for this.",
+    ),
     404: ("not-found", "Nothing of that id exists."),
     405: ("method-not-allowed", "The route has no such method; `Allow` lists those it has."),
     408: ("request-timeout", "The request did not arrive in time."),
@@ -179,12 +185,29 @@ def problem_details(error: PlanwaveError, request_id: str | None = None) -> dict
 
 def problem_response(error: PlanwaveError, request_id: str | None = None) -> Response:
     """Return the response to a request that failed."""
-    return Response(
-        dumps_exact(problem_details(error, request_id)),
-        error.status_hint,
-        _headers(error),
-        media_type=MEDIA_TYPE,
-    )
+    return ProblemResponse(error, request_id)
+
+
+class ProblemResponse(Response):
+    """The response to a request that failed: a problem, or at ``/v1/`` an error as OpenAI writes it."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, error: PlanwaveError, request_id: str | None = None) -> None:
+        super().__init__(
+            dumps_exact(problem_details(error, request_id)), error.status_hint, _headers(error)
+        )
+        self._error = error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
+        if not scope.get("path", "").startswith(OPENAI_PREFIX):
+            await super().__call__(scope, receive, send)
+            return
+        status, body = openai_error(self._error)
+        headers = _headers(self._error)
+        response = Response(dumps_exact(body), status, headers, media_type="application/json")
+        await response(scope, receive, send)
 
 
 async def send_problem(connection: HTTPConnection, error: PlanwaveError) -> Response | None:

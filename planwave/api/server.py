@@ -374,7 +374,8 @@ def _bind_each(addresses: list[tuple[int, tuple[Any, ...]]], port: int) -> list[
 
 
 def _bind(family: int, address: tuple[Any, ...], is_only: bool) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol 0 asyncio leaves Nagle's algorithm on: each piece of a stream waits up to 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "linux":  # accepted connections inherit both

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 from typer.core import TyperGroup
 
+from planwave.cli.commands.chat import chat
 from planwave.cli.commands.check import check
 from planwave.cli.commands.executions.answer import answer
 from planwave.cli.commands.executions.browse import ls, show
@@ -27,6 +28,7 @@ from planwave.cli.commands.notifications import notification_app
 from planwave.cli.commands.revisions import edit, revisions
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
+from planwave.cli.commands.tokens import token_app
 from planwave.cli.commands.tools import tools
 from planwave.cli.commands.triggers import trigger_app
 from planwave.cli.console import CommandConsole, logs_as_notes
@@ -210,6 +212,8 @@ app.command()(serve)
 app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
 app.add_typer(notification_app, name="notifications")
+app.add_typer(token_app, name="tokens")
+app.command()(chat)
 app.add_typer(model_app, name="model")
 app.command()(nodes)
 app.command()(tools)

@@ -11,6 +11,7 @@ import httpx2
 
 from planwave.client import requests
 from planwave.client.async_methods import (
+    AsyncChatMethods,
     AsyncFlowMethods,
     AsyncNotificationMethods,
     AsyncTriggerMethods,
@@ -27,10 +28,12 @@ from planwave.client.requests import (
     event_stream_request,
     is_stream,
     parse_response,
+    reply_stream_request,
     request_arguments,
     validated_url,
 )
 from planwave.client.sse import (
+    REPLY_ENDS,
     STREAM_ENDED,
     EventStreamParser,
     PlanStreamEvent,
@@ -38,6 +41,7 @@ from planwave.client.sse import (
     StreamPosition,
     is_worth_retrying,
     plan_from_message,
+    reply_event,
 )
 from planwave.client.types import (
     CheckResponse,
@@ -63,7 +67,9 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class AsyncClient(AsyncFlowMethods, AsyncTriggerMethods, AsyncNotificationMethods):
+class AsyncClient(
+    AsyncFlowMethods, AsyncTriggerMethods, AsyncNotificationMethods, AsyncChatMethods
+):
     """A connection to one service; an async context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the
@@ -137,6 +143,37 @@ class AsyncClient(AsyncFlowMethods, AsyncTriggerMethods, AsyncNotificationMethod
             if not position.is_over:
                 progressed = position.delivered > delivered
                 await asyncio.sleep(retry_policy.next_delay(progressed, failure))
+
+    async def reply_events(
+        self, chat_id: str, message_id: str, *, after: int = 0
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the events of a reply of a chat as they happen, until it ends.
+
+        After a broken connection texts come again from the ``offset`` at which they may differ.
+
+        Raises:
+            NotFound, Unreachable: There is no such reply; no service responded to the retries.
+        """
+        retry_policy = RetryPolicy(self._stream_attempts)
+        while True:
+            before, failure = after, None
+            try:
+                call = reply_stream_request(chat_id, message_id, after)
+                async with aclosing(self._messages(call)) as messages:
+                    async for message in messages:
+                        if message is STREAM_ENDED:
+                            return
+                        if (event := reply_event(message)) is None:
+                            break
+                        yield event
+                        after = event.get("seq", after)
+                        if event["event"] in REPLY_ENDS:
+                            return
+            except PlanwaveError as error:
+                if not is_worth_retrying(error):
+                    raise
+                failure = error
+            await asyncio.sleep(retry_policy.next_delay(after > before, failure))
 
     async def _messages(self, call: RequestSpec) -> AsyncGenerator[ServerSentEvent]:
         """Yield the messages of one connection."""

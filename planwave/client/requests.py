@@ -59,7 +59,7 @@ def patch(*path: str, body: Mapping[str, Any], if_match: str) -> RequestSpec:
     return RequestSpec("PATCH", _path(path), body=body, if_match=if_match)
 
 
-def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> RequestSpec:
+def put(*path: str, body: Mapping[str, Any], if_match: str | None = None) -> RequestSpec:
     """Return a PUT request."""
     return RequestSpec("PUT", _path(path), body=_without_none(body), if_match=if_match)
 
@@ -189,6 +189,11 @@ def request_arguments(call: RequestSpec) -> dict[str, Any]:
 def event_stream_request(execution_id: str, after: int) -> RequestSpec:
     """Return the request for the events after a cursor."""
     return get("api", "executions", execution_id, "events", after=after)
+
+
+def reply_stream_request(chat_id: str, message_id: str, after: int) -> RequestSpec:
+    """Return the request for the events of a reply after a cursor."""
+    return get("api", "chats", chat_id, "messages", message_id, "events", after=after)
 
 
 def validated_url(url: str) -> str:

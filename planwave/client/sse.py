@@ -29,6 +29,8 @@ class ServerSentEvent(NamedTuple):
 DRAINING: Final = "server_draining"
 TOO_SLOW: Final = "too_slow"
 PROBLEM: Final = "problem"
+REPLY_ENDS: Final = frozenset({"RunCompleted", "RunCancelled", "RunError"})
+"""The last events of replies of chats."""
 STREAM_ENDED: Final = ServerSentEvent("", "")
 """Marks a 204 response: no more events. No stream has this message."""
 
@@ -158,6 +160,20 @@ def plan_from_message(
         return cast("PlanResponse", data)
     on_progress(PlanStreamEvent(message.event, data))
     return None
+
+
+def reply_event(message: ServerSentEvent) -> dict[str, Any] | None:
+    """Return the event of a reply of a chat; None where the client has to come back.
+
+    Raises:
+        PlanwaveError: The stream ended with a problem, or is not of a planwave service.
+    """
+    if message.event in (DRAINING, TOO_SLOW):
+        return None
+    data = parse_data(message)
+    if message.event == PROBLEM:
+        raise error_in_stream(data)
+    return data
 
 
 def parse_data(message: ServerSentEvent) -> dict[str, Any]:

@@ -10,16 +10,24 @@ from typing import Any
 from planwave.client import requests
 from planwave.client.requests import RequestSpec
 from planwave.client.types import (
+    ChatResponse,
+    ChatsResponse,
     ExecutionCreated,
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
+    MessageResponse,
     NotificationResponse,
     NotificationsResponse,
+    PublicationResponse,
+    ReplyResponse,
     TargetResponse,
     TargetsResponse,
+    TokenCreatedResponse,
+    TokensResponse,
     TriggerResponse,
     TriggersResponse,
+    TurnResponse,
 )
 
 
@@ -115,6 +123,30 @@ class FlowMethods(ABC):
         body = {"operations": list(operations)}
         return self._send(requests.patch("api", "flows", flow_id, body=body, if_match=if_match))
 
+    def publication(self, flow_id: str) -> PublicationResponse:
+        """Return what a flow is published as."""
+        return self._send(requests.get("api", "flows", flow_id, "publication"))
+
+    def publish_flow(
+        self,
+        flow_id: str,
+        *,
+        model: bool | None = None,
+        tool: bool | None = None,
+        hook: bool | None = None,
+    ) -> PublicationResponse:
+        """Publish a flow, or unpublish it; arguments that are None change nothing.
+
+        Args:
+            flow_id: The flow.
+            model: Whether it is a model of ``/v1/models``.
+            tool: Whether it is a tool of the MCP server.
+            hook: Whether its ``webhook`` node is listened for.
+        """
+        body = {"model": model, "tool": tool, "hook": hook}
+        path = ("api", "flows", flow_id, "publication")
+        return self._send(requests.put(*path, body=body))
+
     def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""
         self._send(requests.delete("api", "flows", flow_id))
@@ -150,7 +182,7 @@ class FlowMethods(ABC):
 
 
 class TriggerMethods(ABC):
-    """The methods for triggers, the entry nodes of flows that are listened for."""
+    """The methods for what calls flows: triggers, and access tokens of other programs."""
 
     @abstractmethod
     def _send(self, call: RequestSpec) -> Any: ...
@@ -208,9 +240,143 @@ class TriggerMethods(ABC):
         path = ("api", "triggers", trigger_id, "fire")
         return self._send(requests.post(*path, body={"value": value}, key=idempotency_key))
 
+    def tokens(self) -> TokensResponse:
+        """Return all access tokens, newest first."""
+        return self._send(requests.get("api", "tokens"))
+
+    def create_token(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        flows: Sequence[str],
+        *,
+        requests_per_minute: int | None = None,
+        executions_per_minute: int | None = None,
+        expires_in_s: float | None = None,
+    ) -> TokenCreatedResponse:
+        """Create an access token; only the response has its text.
+
+        Args:
+            name: Who gets it.
+            scopes: ``chat``, ``run``, ``read``.
+            flows: The ids of the flows for which it is.
+            requests_per_minute: Its own limit of requests.
+            executions_per_minute: Its own limit of executions.
+            expires_in_s: Seconds for which it is valid; by default for ever.
+        """
+        body = {
+            "name": name,
+            "scopes": list(scopes),
+            "flows": list(flows),
+            "requests_per_minute": requests_per_minute,
+            "executions_per_minute": executions_per_minute,
+            "expires_in_s": expires_in_s,
+        }
+        return self._send(requests.post("api", "tokens", body=body))
+
+    def revoke_token(self, token_id: str) -> None:
+        """Revoke an access token."""
+        self._send(requests.delete("api", "tokens", token_id))
+
     def delete_trigger(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries; the flow and its executions are kept."""
         self._send(requests.delete("api", "triggers", trigger_id))
+
+
+class ChatMethods(ABC):
+    """The methods for chats."""
+
+    @abstractmethod
+    def _send(self, call: RequestSpec) -> Any: ...
+
+    def create_chat(
+        self,
+        flow_id: str | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        title: str = "",
+        version: str | None = None,
+        node_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ChatResponse:
+        """Create a chat with a flow, or with a model.
+
+        Args:
+            flow_id: The flow that replies.
+            config: What replies without a flow; docs/chat.md has its fields.
+            title: By default the beginning of the first message.
+            version: Of the flow; None for the newest, whatever it is then.
+            node_id: The entry node of the flow; None for the only one.
+            idempotency_key: Repeating the call with the same key and arguments creates one chat.
+        """
+        body = {
+            "flow_id": flow_id,
+            "config": config,
+            "title": title,
+            "version": version,
+            "node_id": node_id,
+        }
+        return self._send(requests.post("api", "chats", body=body, key=idempotency_key))
+
+    def chats(
+        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> ChatsResponse:
+        """Return one page of chats, newest first, without their messages."""
+        return self._send(requests.get("api", "chats", q=q, cursor=cursor, limit=limit))
+
+    def chat(self, chat_id: str) -> ChatResponse:
+        """Return a chat with all its messages."""
+        return self._send(requests.get("api", "chats", chat_id))
+
+    def delete_chat(self, chat_id: str) -> None:
+        """Delete a chat with its messages; its executions are kept."""
+        self._send(requests.delete("api", "chats", chat_id))
+
+    def send_message(
+        self,
+        chat_id: str,
+        message: str,
+        *,
+        images: Sequence[Any] = (),
+        files: Sequence[Mapping[str, Any]] = (),
+        idempotency_key: str | None = None,
+    ) -> TurnResponse:
+        """Say something after the last reply; return the message and the reply that was started."""
+        body = {"message": message, "images": list(images), "files": list(files)}
+        path = ("api", "chats", chat_id, "messages")
+        return self._send(requests.post(*path, body=body, key=idempotency_key))
+
+    def edit_message(
+        self,
+        chat_id: str,
+        message_id: str,
+        message: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> TurnResponse:
+        """Say something in place of a message; both are kept."""
+        path = ("api", "chats", chat_id, "messages", message_id, "edit")
+        body = {"message": message}
+        return self._send(requests.post(*path, body=body, key=idempotency_key))
+
+    def retry_message(
+        self, chat_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> ReplyResponse:
+        """Have another reply given beside a reply."""
+        path = ("api", "chats", chat_id, "messages", message_id, "retry")
+        return self._send(requests.post(*path, key=idempotency_key))
+
+    def continue_message(
+        self, chat_id: str, message_id: str, *, idempotency_key: str | None = None
+    ) -> ReplyResponse:
+        """Have a reply continued, as another one beside it."""
+        path = ("api", "chats", chat_id, "messages", message_id, "continue")
+        return self._send(requests.post(*path, key=idempotency_key))
+
+    def cancel_message(self, chat_id: str, message_id: str) -> MessageResponse:
+        """Cancel a reply, also one that has not started."""
+        path = ("api", "chats", chat_id, "messages", message_id, "cancel")
+        return self._send(requests.post(*path))
 
 
 class NotificationMethods(ABC):

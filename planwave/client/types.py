@@ -22,6 +22,74 @@ NodeStatus = Literal[
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 
+class MessageResponse(TypedDict):
+    """One message; see docs/chat.md for its blocks."""
+
+    message_id: str
+    chat_id: str
+    parent_id: str | None
+    role: Literal["user", "assistant"]
+    origin: Literal["send", "edit", "retry", "continue"]
+    created_at: str
+    siblings: list[str]
+    """The ids of all messages with this parent and role, in the order of creation."""
+    blocks: list[dict[str, Any]]
+    execution_id: str | None
+    status: ExecutionStatus | None
+    """Of a reply; null in messages of the user."""
+    cursor: int | None
+    """Of a reply: the events up to here are in `blocks`."""
+    usage: dict[str, Any] | None
+    """Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`."""
+
+
+class ChatResponse(TypedDict):
+    """A chat with its messages."""
+
+    chat_id: str
+    title: str
+    created_at: str
+    updated_at: str
+    flow_id: str | None
+    version: str | None
+    node_id: str | None
+    config: dict[str, Any] | None
+    head: str | None
+    """The last message of the branch that is shown."""
+    revision: int
+    """Counts the changes of the chat and of the status of its messages."""
+    status: ExecutionStatus | None
+    """Of the newest reply."""
+    messages: list[MessageResponse]
+    """In the order of creation."""
+
+
+class ChatSummary(TypedDict):
+    """A chat without its messages."""
+
+    chat_id: str
+    title: str
+    created_at: str
+    updated_at: str
+    flow_id: str | None
+    version: str | None
+    node_id: str | None
+    config: dict[str, Any] | None
+    head: str | None
+    """The last message of the branch that is shown."""
+    revision: int
+    """Counts the changes of the chat and of the status of its messages."""
+    status: ExecutionStatus | None
+    """Of the newest reply."""
+
+
+class ChatsResponse(TypedDict):
+    """One page of chats, newest first."""
+
+    chats: list[ChatSummary]
+    next_cursor: str | None
+
+
 class UpdateNodeOperation(TypedDict):
     """Changes fields of a node, but not its id."""
 
@@ -578,6 +646,8 @@ class FlowResponse(TypedDict):
     updated_at: str
     """When the revision was saved, UTC."""
     graph: GraphDocument
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowSummary(TypedDict):
@@ -594,6 +664,8 @@ class FlowSummary(TypedDict):
     created_at: str
     updated_at: str
     node_count: int
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowsResponse(TypedDict):
@@ -811,6 +883,33 @@ class ProvidersResponse(TypedDict):
     details: list[ProviderDetails]
 
 
+class PublishedHook(TypedDict):
+    """A webhook of a flow."""
+
+    trigger_id: str
+    path: str
+    """Where it receives requests."""
+    enabled: bool
+
+
+class PublicationResponse(TypedDict):
+    """What a flow is published as."""
+
+    flow_id: str
+    name: str
+    model: bool
+    tool: bool
+    hooks: list[PublishedHook]
+    """The triggers of its `webhook` nodes; those that are not enabled start nothing."""
+
+
+class ReplyResponse(TypedDict):
+    """A new reply, which may not have started."""
+
+    chat_id: str
+    message: MessageResponse
+
+
 class ResultResponse(TypedDict):
     """The results of an execution, so far or at its end."""
 
@@ -933,6 +1032,42 @@ class TargetsResponse(TypedDict):
     targets: list[TargetResponse]
 
 
+class TokenCreatedResponse(TypedDict):
+    """A new access token."""
+
+    token_id: str
+    name: str
+    scopes: list[Literal["chat", "run", "read"]]
+    flows: list[str]
+    created_at: str
+    requests_per_minute: int | None
+    executions_per_minute: int | None
+    expires_at: str | None
+    """From when on it is worth nothing, UTC; null for never."""
+    token: str
+    """The text to send as `Authorization: Bearer …`; it is not stored, and never shown again."""
+
+
+class TokenResponse(TypedDict):
+    """An access token, without its text."""
+
+    token_id: str
+    name: str
+    scopes: list[Literal["chat", "run", "read"]]
+    flows: list[str]
+    created_at: str
+    requests_per_minute: int | None
+    executions_per_minute: int | None
+    expires_at: str | None
+    """From when on it is worth nothing, UTC; null for never."""
+
+
+class TokensResponse(TypedDict):
+    """All access tokens, newest first."""
+
+    tokens: list[TokenResponse]
+
+
 class DeliveryResponse(TypedDict):
     """One thing that a trigger received."""
 
@@ -975,3 +1110,11 @@ class TriggersResponse(TypedDict):
     triggers: list[TriggerResponse]
     next_cursor: str | None
     """For the next page; null on the last one."""
+
+
+class TurnResponse(TypedDict):
+    """A new message of the user, and the reply to it."""
+
+    chat_id: str
+    message: MessageResponse
+    user_message: MessageResponse

@@ -237,13 +237,14 @@ class Connection:
                     hint="the limit is mcp_connect_s",
                 ) from error
             raise
-        if len(found) > self._limits.tools:
+        count = len(found) + len(session.tool_problems)
+        if count > self._limits.tools:
             task.cancel()
             raise LimitExceeded(
-                "mcp_tools", self._limits.tools, len(found), what=f"the MCP server {self.name!r}",
+                "mcp_tools", self._limits.tools, count, what=f"the MCP server {self.name!r}",
                 hint="use a server with fewer tools, or raise the limit mcp_tools",
             )  # fmt: skip
-        listed = read_tools(found, self._check_schema)
+        listed = read_tools(found, self._check_schema, session.tool_problems)
         self._session, self._task, self._present = session, task, listed.tools
         return listed
 

@@ -15,6 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from planwave.errors import McpError, OutboundError, reason_of
 from planwave.graph.model import Json
+from planwave.mcp.tool_lists import leave_out_invalid_tools
+from planwave.mcp.tools import tool_problem
 from planwave.validation import describe_error
 
 _CLOSE_S: Final = 5.0
@@ -55,6 +57,9 @@ class Session:
 
     Calls may come from any task. Whatever ends the session, ``end_reason`` says what it was.
 
+    Attributes:
+        tool_problems: Why tools that the server lists are not in :meth:`list_tools`.
+
     Args:
         name: The name of the server, for messages.
         open_server: See :data:`OpenServer`.
@@ -68,6 +73,7 @@ class Session:
         self._stopped = asyncio.Event()
         self._ended = asyncio.Event()
         self._connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self.tool_problems: list[str] = []
         self.end_reason = ""
         self.is_expired = False
         self.last_status: int | None = None
@@ -82,7 +88,10 @@ class Session:
         """Connect, stay until the session ends or :meth:`stop`, and close; raises no errors."""
         try:
             async with asyncio.timeout(self._connect_s) as time_limit:
-                async with Client(self._open_server(self), cache=None) as client:
+                transport = leave_out_invalid_tools(
+                    self._open_server(self), self._protocol_version, self._note_invalid_tool
+                )
+                async with Client(transport, cache=None) as client:
                     time_limit.reschedule(None)
                     self._connected.set_result(client)
                     try:
@@ -128,12 +137,13 @@ class Session:
         await asyncio.shield(self._connected)
 
     async def list_tools(self, most: int) -> list[mcp_types.Tool]:
-        """Return the tools of the server, at most one more than the given number.
+        """Return the tools that follow the protocol, at most one more than the given number.
 
         Raises:
             McpError: The call failed.
         """
         found: list[mcp_types.Tool] = []
+        self.tool_problems.clear()
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             client = self._connected.result()
@@ -142,7 +152,7 @@ class Session:
             ))  # fmt: skip
             found += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(found) > most:
+            if cursor is None or len(found) + len(self.tool_problems) > most:
                 break
         return found[: most + 1]
 
@@ -193,6 +203,13 @@ class Session:
                 code="mcp-invalid-answer",
             ) from error
 
+    def _protocol_version(self) -> str | None:
+        return self._connected.result().protocol_version if self._connected.done() else None
+
+    def _note_invalid_tool(self, name: str, error: ValidationError) -> None:
+        fault = _fault_in(error, levels=2)  # in a list of one tool
+        self.tool_problems.append(tool_problem(name, f"does not follow the protocol: {fault}"))
+
     async def _lost_error(self, message: str) -> ConnectionLost:
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_SEEN_S):
@@ -224,9 +241,10 @@ class Session:
         return text if self.last_status is None else f"{text} (HTTP status {self.last_status})"
 
 
-def _fault_in(error: ValidationError) -> str:
+def _fault_in(error: ValidationError, *, levels: int = 0) -> str:
+    """Return the first fault; its location is shown without so many outer levels."""
     first = error.errors(include_url=False)[0]
-    return _cut(describe_error(".".join(map(str, first["loc"])) or "it", first))
+    return _cut(describe_error(".".join(map(str, first["loc"][levels:])) or "it", first))
 
 
 def _cut(text: str) -> str:

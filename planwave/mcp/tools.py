@@ -53,19 +53,32 @@ CheckSchema = Callable[[Mapping[str, Any]], str | None]
 """Returns why a JSON Schema cannot be used, None if it can."""
 
 
-def read_tools(listed: Iterable[mcp_types.Tool], check_schema: CheckSchema) -> ToolList:
-    """Read what a server lists; a tool that cannot be used is left out, with a sentence."""
+def read_tools(
+    listed: Iterable[mcp_types.Tool], check_schema: CheckSchema, known_problems: Iterable[str] = ()
+) -> ToolList:
+    """Read what a server lists; a tool that cannot be used is left out, with a sentence.
+
+    Args:
+        listed: Tools that follow the protocol.
+        check_schema: See :data:`CheckSchema`.
+        known_problems: Sentences about tools that do not follow it.
+    """
     tools: dict[str, ServerTool] = {}
-    problems: list[str] = []
+    problems = [*known_problems]
     for each in listed:
         problem = _problem_of(each, check_schema)
         if each.name in tools:
             problem = "is listed twice"
         if problem:
-            problems.append(f"the tool {_printable(each.name)[:MAX_NAME_CHARS]!r} {problem}")
+            problems.append(tool_problem(each.name, problem))
         else:
             tools[each.name] = _read_tool(each)
     return ToolList(tools, tuple(problems))
+
+
+def tool_problem(name: str, problem: str) -> str:
+    """Return the sentence about a tool that cannot be used; names come from servers."""
+    return f"the tool {_printable(name)[:MAX_NAME_CHARS]!r} {problem}"
 
 
 def _problem_of(tool: mcp_types.Tool, check_schema: CheckSchema) -> str | None:

@@ -280,13 +280,15 @@ def _continuation(request: ModelRequest, reply: ModelReply) -> ModelRequest:
     """Return the request that a model answers with the rest of a cut reply.
 
     Its conversation ends with the text so far. It has half the tokens: a model that repeats itself
-    does not end with more of them either.
+    does not end with more of them either. A grammar describes the whole reply, so the rest has none.
     """
     asked = (PromptMessage("user", request.prompt),) if request.prompt else ()
     so_far = PromptMessage("assistant", reply.text)
     limit = None if request.max_tokens is None else max(1, request.max_tokens // 2)
     messages = (*request.messages, *asked, so_far)
-    return replace(request, prompt="", messages=messages, max_tokens=limit, fixed_chars=0)
+    return replace(
+        request, prompt="", messages=messages, max_tokens=limit, fixed_chars=0, grammar=None
+    )
 
 
 async def _call(

@@ -12,6 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planwave.prompts.counted_replies import counted_grammar, requested_count
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -143,15 +145,34 @@ def small_agent_prompt(
         inputs: The ``From {name} ({id}):`` blocks of what earlier steps gave, "" for a first step.
         is_last: Whether the result is for people, not for other steps.
     """
+    count = requested_count(goal or task)
     prompt = _render(
         "agent_small.j2",
         goal=goal,
         task=task,
         inputs=inputs,
         is_last=is_last,
-        is_choice=_CHOICE.search(goal or task) is not None,
+        is_choice=asks_for_choice(goal or task),
+        count=None if count is None else count.text,
     )
     return _render("agent_small_system.j2"), prompt
+
+
+def asks_for_choice(goal: str) -> bool:
+    """Return whether a goal asks for one of several things."""
+    return _CHOICE.search(goal) is not None
+
+
+def small_agent_grammar(goal: str, task: str) -> str | None:
+    """Return the grammar of a small model's last step; None where the goal leaves the form open.
+
+    Args:
+        goal: See :func:`small_agent_prompt`.
+        task: See :func:`small_agent_prompt`.
+    """
+    asked = goal or task
+    count = requested_count(asked)
+    return count and counted_grammar(count, closing_line=asks_for_choice(asked))
 
 
 def _render(template: str, **values: Any) -> str:

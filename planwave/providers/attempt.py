@@ -211,6 +211,8 @@ def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -
     settings = ModelSettings(extra_headers=dict(headers))
     if request.max_tokens is not None:
         settings["max_tokens"] = request.max_tokens
+    if request.grammar is not None:
+        settings["extra_body"] = {"grammar": request.grammar}
     if request.temperature is not None and _takes_temperature(model, request):
         settings["temperature"] = request.temperature
     effort = request.reasoning_effort

@@ -73,7 +73,8 @@ class ModelRequest:
     conversation ends with one. The first ``fixed_chars`` characters of ``prompt`` are, with ``system``,
     the same in many calls: a provider may keep what it computed for them. It changes no reply.
     A reply may call ``tools`` instead of, or besides, giving text; ``web_search`` lets the provider
-    search the web while it replies.
+    search the web while it replies. ``grammar`` (GBNF) is the form of the text, for models that can keep
+    to one (``ModelProfile``).
     """
 
     provider: str
@@ -89,6 +90,7 @@ class ModelRequest:
     fixed_chars: int = 0
     tools: tuple[ToolSpec, ...] = ()
     web_search: bool = False
+    grammar: str | None = None
 
     @property
     def fixed_beginning(self) -> str:
@@ -114,7 +116,7 @@ class ModelRequest:
         """
         fields = asdict(self)
         del fields["fixed_chars"]
-        for name in ("messages", "tools", "web_search"):
+        for name in ("messages", "tools", "web_search", "grammar"):
             if not fields[name]:
                 del fields[name]
         for message in fields.get("messages", ()):
@@ -388,6 +390,8 @@ class ModelProfile:
     """The default limit of a reply; None leaves it to the provider."""
     continues: bool = False
     """Whether the reply to a conversation that ends with the model's own text is the rest of that text."""
+    grammars: bool = False
+    """Whether the model can be held to a grammar."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
 from planwave.providers.protocols import Providers
+from planwave.service.access_tokens import AccessTokens
+from planwave.service.chats.chat_service import ChatService
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.document_writer import DocumentWriter
@@ -79,6 +81,7 @@ class Service:
         self._bind_plans_and_flows()
         self._bind_executions()
         self._bind_queries()
+        self._bind_access_tokens()
         self._bind_maintenance()
 
     def _bind_plans_and_flows(self) -> None:
@@ -98,6 +101,7 @@ class Service:
         self.create_flow = flows.create_flow
         self.update_flow = flows.update_flow
         self.edit_flow = flows.edit_flow
+        self.publish_flow = flows.publish_flow
         self.delete_flow = flows.delete_flow
         self.flow_changes = flows.changes
 
@@ -113,10 +117,10 @@ class Service:
         self.fork = executions.fork
         self._bind_triggers(executions)
         self._bind_notifications()
+        self._bind_chats(executions)
         self.position = commands.runner.position
         self.wait_idle = commands.runner.wait_idle
         self.wait = commands.wait
-        self.recover = commands.recover
         self.cancel = commands.cancel
         self.pause = commands.pause
         self.resume = commands.resume
@@ -159,6 +163,37 @@ class Service:
         """Return what sends the notifications of this service while it is entered."""
         return NotificationSender(self._dependencies)
 
+    def _bind_access_tokens(self) -> None:
+        tokens = AccessTokens(self._dependencies, self._flows)
+        self.load_access_tokens = tokens.load
+        self.create_access_token = tokens.create_access_token
+        self.access_tokens = tokens.access_tokens
+        self.revoke_access_token = tokens.revoke_access_token
+        self.find_access_token = tokens.find_access_token
+
+    def _bind_chats(self, executions: ExecutionService) -> None:
+        chats = self._chats = ChatService(
+            self._dependencies,
+            self._plans,
+            self._flows,
+            executions,
+            self._streaming,
+            self._commands,
+        )
+        self.create_chat = chats.create_chat
+        self.chat = chats.chat
+        self.chats = chats.chats
+        self.update_chat = chats.update_chat
+        self.delete_chat = chats.delete_chat
+        self.message = chats.message
+        self.send = chats.send
+        self.edit_message = chats.edit
+        self.retry_reply = chats.retry_reply
+        self.continue_reply = chats.continue_reply
+        self.cancel_reply = chats.cancel_reply
+        self.follow_reply = chats.follow_reply
+        self.chat_changes = chats.chat_changes
+
     def _bind_queries(self) -> None:
         live = self._streaming.live_executions
         queries = QueryService(self._store, self.directory, live.state_of)
@@ -171,6 +206,7 @@ class Service:
         self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
         self.flows = queries.flows
+        self.published_flows = queries.published_flows
         self.flow_versions = queries.flow_versions
         self.execution = queries.execution
         self.executions = queries.executions
@@ -296,6 +332,7 @@ class Service:
             opened.push_async_callback(self.close)
             await opened.enter_async_context(self._document_writer)
             await self._document_writer.catch_up()
+            await self.load_access_tokens()
             opened.pop_all()
         await self._commands.__aenter__()
         return self
@@ -305,6 +342,7 @@ class Service:
             opened.push_async_callback(self.close)
             # The writer is closed after everything that may still end an execution.
             opened.push_async_exit(self._document_writer)
+            await self._chats.close()
             await self._commands.__aexit__(None, None, None)
 
     async def close(self) -> None:
@@ -314,6 +352,14 @@ class Service:
                 await self._dependencies.close()
         finally:
             await self._store.close()
+
+    async def recover(self) -> int:
+        """Recover the replies of chats, and the executions of an earlier process.
+
+        See :meth:`ExecutionCommands.recover`; returns the number of executions.
+        """
+        await self._chats.recover_chats()
+        return await self._commands.recover()
 
     def set_observer(self, observer: Observer) -> None:
         """Report everything that happens from now on to an observer."""
@@ -336,6 +382,7 @@ class Service:
         self._commands.stop_recovery()
         self._commands.runner.close_queue()
         self._streaming.close_streams()
+        self._chats.close_chat_streams()
 
     def abort(self) -> None:
         """End a running :meth:`drain` at once."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from planwave.graph.json_values import size_of
-from planwave.providers.protocols import Source, ToolCall
+from planwave.providers.protocols import CallKey, Source, ToolCall
 from planwave.providers.recordings import FAILURE, KIND
 from planwave.storage.records import StoredCall
 
@@ -18,21 +18,35 @@ _BESIDE: Final = "/"
 _Document = dict[str, Any]
 
 
-def calls_by_node(calls: Iterable[StoredCall]) -> dict[str, list[_Document]]:
+def calls_by_node(
+    calls: Iterable[StoredCall], whole: int | None = None
+) -> dict[str, list[_Document]]:
     """Return the recorded calls of an execution by the paths of their nodes, in order.
 
     A call is ``{"ordinal", "attempt", "kind", "name", "request"?, "result"? | "error"?, "usage"?,
     "started_at"?, "duration_s"?}``; ``request_bytes`` or ``result_bytes`` stand for what is too large.
     The result of a model call is ``{"text", "finish_reason", "reasoning"?, "tool_calls"?, "sources"?}``.
+
+    Args:
+        calls: The calls, in any order.
+        whole: The number of calls that are whole, however large; None for none.
     """
     found: dict[str, list[_Document]] = {}
     for call in sorted(calls, key=lambda each: each.key):
         if _BESIDE not in call.key.request_hash:
-            found.setdefault(call.key.path, []).append(_call(call))
+            longest = None if call.key.ordinal == whole else MAX_SHOWN_BYTES
+            found.setdefault(call.key.path, []).append(_call(call, longest))
     return found
 
 
-def _call(call: StoredCall) -> _Document:
+def model_replies(calls: Iterable[StoredCall]) -> Iterator[tuple[CallKey, str, str]]:
+    """Yield what models replied, in order: the key of the call, the text and the reasoning as streamed."""
+    for key, reply in sorted(calls, key=lambda each: each.key):
+        if _BESIDE not in key.request_hash and KIND not in reply and FAILURE not in reply:
+            yield key, str(reply.get("text") or ""), "".join(_thoughts(reply.get("native")))
+
+
+def _call(call: StoredCall, longest: int | None) -> _Document:
     key, reply = call
     document: _Document = {"ordinal": key.ordinal, "attempt": key.attempt}
     if FAILURE in reply:
@@ -40,11 +54,11 @@ def _call(call: StoredCall) -> _Document:
         document |= {"kind": "model", "name": _model_name(failure), "error": _error(failure)}
         return document
     if KIND not in reply:
-        return document | _model_call(reply)
+        return document | _model_call(reply, longest)
     document |= {"kind": reply[KIND], "name": reply.get("name", "")}
     for name in ("request", "result"):
         if name in reply:
-            document |= _shown(name, reply[name])
+            document |= _shown(name, reply[name], longest)
     if "error" in reply:
         document["error"] = _error(reply["error"] or {})
     for name in ("started_at", "duration_s"):
@@ -52,7 +66,7 @@ def _call(call: StoredCall) -> _Document:
     return document
 
 
-def _model_call(reply: Mapping[str, Any]) -> _Document:
+def _model_call(reply: Mapping[str, Any], longest: int | None) -> _Document:
     result = {"text": reply.get("text"), "finish_reason": reply.get("finish_reason")}
     reasoning = _reasoning(reply.get("native"))
     given = {
@@ -64,7 +78,7 @@ def _model_call(reply: Mapping[str, Any]) -> _Document:
     return {
         "kind": "model",
         "name": _model_name(reply),
-        **_shown("result", result),
+        **_shown("result", result, longest),
         "usage": reply.get("usage"),
         "duration_s": reply.get("duration_s"),
     }
@@ -87,21 +101,27 @@ def _model_name(reply: Mapping[str, Any]) -> str:
 
 def _reasoning(native: object) -> str:
     """Return the reasoning in a reply of all its parts; see ``ModelReply.native``."""
+    return "\n\n".join(_thoughts(native))
+
+
+def _thoughts(native: object) -> list[str]:
     parts = cast("Mapping[str, Any]", native).get("parts") if isinstance(native, Mapping) else None
     if not isinstance(parts, list):
-        return ""
+        return []
     thoughts = (
         cast("Mapping[str, Any]", part).get("content")
         for part in cast("list[object]", parts)
         if isinstance(part, Mapping)
         and cast("Mapping[str, Any]", part).get("part_kind") == "thinking"
     )
-    return "\n\n".join(each for each in thoughts if isinstance(each, str) and each)
+    return [each for each in thoughts if isinstance(each, str) and each]
 
 
-def _shown(name: str, value: Any) -> _Document:
-    size = size_of(value)
-    return {name: value} if size <= MAX_SHOWN_BYTES else {f"{name}_bytes": size}
+def _shown(name: str, value: Any, longest: int | None) -> _Document:
+    """Return a value under its name, or its size where it has more bytes than the longest shown."""
+    if longest is None or (size := size_of(value)) <= longest:
+        return {name: value}
+    return {f"{name}_bytes": size}
 
 
 def _error(stored: Mapping[str, Any]) -> _Document:

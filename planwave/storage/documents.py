@@ -80,14 +80,20 @@ def build_document(
 
 
 def build_node_document(
-    events: Sequence[Event], path: str, calls: Iterable[StoredCall] = ()
+    events: Sequence[Event],
+    path: str,
+    calls: Iterable[StoredCall] = (),
+    whole_call: int | None = None,
 ) -> _Document | None:
-    """Return what the document of an execution has of one node; None if there is no such node."""
+    """Return what the document of an execution has of one node; None if there is no such node.
+
+    ``whole_call`` is the number of calls that are whole, however large.
+    """
     state = fold(events)
     if path not in state.nodes:
         return None
     course = timelines(event for event in events if event.path == path).get(path, ())
-    recorded = calls_by_node(call for call in calls if call.key.path == path)
+    recorded = calls_by_node((call for call in calls if call.key.path == path), whole_call)
     return _node(state.nodes[path], NodeInputs(state), course, state, recorded)
 
 

@@ -15,6 +15,8 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
+    from planwave.storage.access_tokens import AccessTokenStore
+    from planwave.storage.chats import ChatStore
     from planwave.storage.notifications import NotificationStore
     from planwave.storage.triggers import TriggerStore
 
@@ -27,6 +29,7 @@ class FlowRecord:
         version: The hash of the current graph; the same graph is the same version.
         revision: The number of changes; 1 for a new flow.
         node_count: The number of nodes in the current graph.
+        published: What the flow is published as; no save changes it.
     """
 
     flow_id: str
@@ -37,6 +40,7 @@ class FlowRecord:
     created_at: str
     updated_at: str
     node_count: int
+    published: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,17 @@ class FlowStore(Protocol):
         """Return one version, with its graph."""
         ...
 
+    async def publish(self, flow_id: str, published: Sequence[str]) -> bool:
+        """Store what a flow is published as; return whether there is a flow of this id."""
+        ...
+
     async def page(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        published: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> Sequence[FlowRecord]:
         """Return flows, newest first; ``before`` is the id or cursor of the last one of a page.
 
@@ -351,6 +364,10 @@ class Store(Protocol):
     def triggers(self) -> TriggerStore: ...
     @property
     def notifications(self) -> NotificationStore: ...
+    @property
+    def access_tokens(self) -> AccessTokenStore: ...
+    @property
+    def chats(self) -> ChatStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from planwave.errors import InputError
 from planwave.ids import new_id
+from planwave.service.flows.flow_queries import PUBLICATIONS, Publication
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
 from planwave.triggers.adapter import STARTED, TEST_PREFIX, Deliveries, TriggerAdapter
 from planwave.triggers.registry import installed_adapters
-from planwave.triggers.webhooks import WEBHOOK, Webhooks
+from planwave.triggers.webhooks import WEBHOOK, Webhooks, hook_path
 
 if TYPE_CHECKING:
     from planwave.storage.records import ExecutionRecord, PageCursor
@@ -116,6 +117,52 @@ class TriggerHost:
         changed = await self._service.set_trigger_enabled(trigger_id, enabled=enabled)
         await self._refresh(changed.flow_id)
         return self._checked(changed)
+
+    async def publication(self, flow_id: str) -> dict[str, Any]:
+        """Return what a flow is published as, in the JSON form of the API.
+
+        Raises:
+            NotFound: There is no flow of this id.
+        """
+        flow = await self._service.flow(flow_id)
+        hooks = [
+            {
+                "trigger_id": each.trigger_id,
+                "path": hook_path(each.trigger_id),
+                "enabled": each.enabled,
+            }
+            for each in await self._hooks(flow_id)
+        ]
+        published = {each: each in flow.published for each in PUBLICATIONS}
+        return {"flow_id": flow_id, "name": flow.name, **published, "hooks": hooks}
+
+    async def publish(
+        self, flow_id: str, changes: Mapping[Publication, bool], *, hook: bool | None = None
+    ) -> dict[str, Any]:
+        """Publish a flow, or unpublish it; return what it is published as then.
+
+        Args:
+            flow_id: The flow.
+            changes: See :meth:`FlowService.publish_flow`.
+            hook: Whether its ``webhook`` node is listened for; None leaves that as it is.
+
+        Raises:
+            NotFound: There is no flow of this id.
+            InputError: ``invalid-trigger``: it has no ``webhook`` node, or several; ``not-a-model``.
+        """
+        if hook is not None:
+            hooks = await self._hooks(flow_id)
+            if hook and not hooks:
+                await self._service.create_trigger(flow_id, {WEBHOOK})
+            for each in hooks:
+                await self._service.set_trigger_enabled(each.trigger_id, enabled=hook)
+        await self._service.publish_flow(flow_id, changes)
+        return await self.publication(flow_id)
+
+    async def _hooks(self, flow_id: str) -> list[Trigger]:
+        most = self._service.limits.triggers
+        found = await self._service.triggers(flow_id=flow_id, limit=most)
+        return [each for each in found if each.kind == WEBHOOK]
 
     async def delete(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries.

@@ -68,6 +68,11 @@ class WebhookRequest:
     streams: bool = False
 
 
+def hook_path(trigger_id: str) -> str:
+    """Return the path at which a webhook receives requests."""
+    return f"/hooks/{trigger_id}"
+
+
 class Webhooks(TriggerAdapter):
     """The adapter of ``webhook`` nodes; ``POST /hooks/{trigger_id}`` calls it."""
 
@@ -89,7 +94,7 @@ class Webhooks(TriggerAdapter):
         return None
 
     def details(self, trigger: Trigger) -> dict[str, Any]:
-        return {"path": f"/hooks/{trigger.trigger_id}"}
+        return {"path": hook_path(trigger.trigger_id)}
 
     def test_values(self, trigger: Trigger, value: Any) -> Mapping[str, Any]:
         body = trigger.data.sample if value is None else value

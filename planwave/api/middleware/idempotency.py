@@ -33,9 +33,15 @@ REPLAYED_HEADER: Final = "idempotency-replayed"
 WAIT_TIMEOUT_S: Final = 30.0
 """How long a repeated request waits for the first one before it is told to come back."""
 _RETRY_AFTER_S: Final = 2
-_PREFIX: Final = "/api/"
+_PREFIXES: Final = ("/api/", "/v1/")
 _SESSION: Final = "/api/session"
-_STORED_HEADERS: Final = (b"content-length", b"content-type", b"etag", b"location")
+_STORED_HEADERS: Final = (
+    b"content-length",
+    b"content-type",
+    b"etag",
+    b"location",
+    b"x-planwave-execution-id",
+)
 """Headers stored with a response."""
 
 
@@ -216,7 +222,7 @@ async def _release_key(service: Service, name: str) -> None:
 
 def takes_key(method: str, path: str) -> bool:
     """Return whether a request's ``Idempotency-Key`` is used."""
-    return method == "POST" and path.startswith(_PREFIX) and path != _SESSION
+    return method == "POST" and path.startswith(_PREFIXES) and path != _SESSION
 
 
 def _key_headers(scope: Scope) -> list[str]:

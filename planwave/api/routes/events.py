@@ -73,7 +73,7 @@ async def stream_events(
     `server_draining` (come back in a moment), with `too_slow` (the client fell too far behind: go
     on with `after={cursor}`) or with `problem`.
     """
-    known = _seq_of(last_event_id) if last_event_id else after  # some proxies send an empty one
+    known = known_seq(last_event_id) if last_event_id else after  # some proxies send an empty one
     if format == "log":
         return await log_response(state.service, execution_id, known)
     if format == "json":
@@ -92,7 +92,12 @@ async def _stored_events(service: Service, execution_id: str, after: int) -> Res
     )
 
 
-def _seq_of(last_event_id: str) -> int:
+def known_seq(last_event_id: str) -> int:
+    """Return the cursor that a client sends when it comes back.
+
+    Raises:
+        InvalidRequest: It is none.
+    """
     if _SEQ.fullmatch(last_event_id) is None:
         message = "header parameter 'Last-Event-ID': it is the id of no event"
         issue = {"code": "invalid-parameter", "message": message, "pointer": ""}

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from planwave.api.access_rules import listed_flow, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
     PreassignedExecutionIdDep,
@@ -74,6 +75,10 @@ from planwave.storage.records import ExecutionRecord
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
 NodePath = Annotated[str, Path(description="A node's id, or the path of a nested one.")]
+WholeCall = Annotated[
+    int | None,
+    Query(ge=0, description="The number of a call whose request and result are whole."),
+]
 STARTED_RESPONSES = example_response("It is made and queued (`start: true`).", QUEUED, 202)
 STARTED_RESPONSES[202]["model"] = ExecutionCreated
 """Of routes that make an execution, and start it where they are asked to."""
@@ -102,6 +107,7 @@ async def create_execution(
     It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
+    require_flow(request, body.flow_id)
     service = app_state(request).service
     make = service.execute if body.start else service.create_execution
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
@@ -172,6 +178,7 @@ async def run(
     responses={**example_response("One page.", EXECUTIONS), **problems(422)},
 )
 async def list_executions(
+    request: Request,
     service: ServiceDep,
     status: Annotated[
         ExecutionStatus | None, Query(description="Only those that are this.")
@@ -200,7 +207,8 @@ async def list_executions(
 ) -> Response:
     """Return executions, newest first, page by page."""
     size = page_size(limit, service.limits)
-    filters = {"text": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
+    own_flow = listed_flow(request, flow_id)
+    filters = {"text": q, "since": since, "plan_id": plan_id, "flow_id": own_flow}
     found = await service.executions(
         status=status,
         waiting=waiting,
@@ -267,9 +275,11 @@ async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Respon
     response_model=DocumentNode,
     responses={**example_response("The node.", NODE), **problems(404, 409)},
 )
-async def get_node(service: ServiceDep, execution_id: ExecutionId, path: NodePath) -> Response:
+async def get_node(
+    service: ServiceDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None
+) -> Response:
     """Return what the document of the execution has of one node: inputs, prompt, outputs, usage."""
-    return await json_response_in_thread(await service.node_document(execution_id, path))
+    return await json_response_in_thread(await service.node_document(execution_id, path, call))
 
 
 @router.get(

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
+from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep, TriggersDep
 from planwave.api.json_body import json_body
 from planwave.api.pagination import (
     Cursor,
@@ -25,9 +25,16 @@ from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response
 from planwave.api.schemas.edits import FlowEditRequest
 from planwave.api.schemas.examples import FLOW, FLOW_VERSIONS, FLOWS, HASH, example_response
-from planwave.api.schemas.flows import FlowResponse, FlowsResponse, FlowVersionsResponse
+from planwave.api.schemas.flows import (
+    FlowResponse,
+    FlowsResponse,
+    FlowVersionsResponse,
+    PublicationRequest,
+    PublicationResponse,
+)
 from planwave.api.schemas.requests import FlowCreateRequest, FlowUpdateRequest
-from planwave.service.flows.flow_queries import Flow
+from planwave.api.schemas.trigger_examples import PUBLICATION
+from planwave.service.flows.flow_queries import Flow, Publication
 from planwave.storage.records import FlowVersion
 
 router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)
@@ -184,6 +191,41 @@ async def list_flow_versions(
     page, next_cursor = paginate(found, size)
     versions = [_version_json(each) for each in page]
     return json_response({"flow_id": flow_id, "versions": versions, "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/flows/{flow_id}/publication",
+    operation_id="getPublication",
+    summary="Look at what a flow is published as",
+    response_model=PublicationResponse,
+    responses={**example_response("What it is published as.", PUBLICATION), **problems(404)},
+)
+async def get_publication(triggers: TriggersDep, flow_id: FlowId) -> Response:
+    """Return whether a flow is a model and a tool, and its webhooks."""
+    return json_response(await triggers.publication(flow_id))
+
+
+@router.put(
+    "/api/flows/{flow_id}/publication",
+    operation_id="publishFlow",
+    summary="Publish a flow",
+    response_model=PublicationResponse,
+    responses={**example_response("What it is published as now.", PUBLICATION), **problems(404)},
+)
+async def publish_flow(
+    triggers: TriggersDep,
+    flow_id: FlowId,
+    body: Annotated[PublicationRequest, json_body(PublicationRequest)],
+) -> Response:
+    """Publish a flow as a model, a tool or a webhook, or unpublish it; omitted fields change nothing.
+
+    Saving a flow publishes nothing. A published flow is called in its newest version.
+    """
+    chosen: dict[Publication, bool | None] = {"model": body.model, "tool": body.tool}
+    changes: dict[Publication, bool] = {
+        each: value for each, value in chosen.items() if value is not None
+    }
+    return json_response(await triggers.publish(flow_id, changes, hook=body.hook))
 
 
 def _plan_id_in(body: FlowCreateRequest | FlowUpdateRequest) -> str | None:

@@ -543,6 +543,7 @@ _FLOW_FIELDS: Final[dict[str, Any]] = {
     "revision": 1,
     "created_at": TIME,
     "updated_at": TIME,
+    "published": ["model"],
 }
 FLOW: Final = {**_FLOW_FIELDS, "graph": GRAPH}
 FLOWS: Final = {"flows": [{**_FLOW_FIELDS, "node_count": 2}], "next_cursor": None}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from planwave.api.schemas.common import GraphDocument, ResponseModel
+from typing import Literal
+
+from pydantic import Field
+
+from planwave.api.schemas.common import GraphDocument, RequestModel, ResponseModel
 
 
 class FlowSummary(ResponseModel):
@@ -19,6 +23,8 @@ class FlowSummary(ResponseModel):
     created_at: str
     updated_at: str
     node_count: int
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowsResponse(ResponseModel):
@@ -44,6 +50,8 @@ class FlowResponse(ResponseModel):
     updated_at: str
     """When the revision was saved, UTC."""
     graph: GraphDocument
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowVersionResponse(ResponseModel):
@@ -63,3 +71,40 @@ class FlowVersionsResponse(ResponseModel):
     versions: list[FlowVersionResponse]
     next_cursor: str | None
     """For the next page; null on the last one."""
+
+
+class PublicationRequest(RequestModel):
+    """What a flow is to be published as; what is omitted stays as it is."""
+
+    model: bool | None = Field(
+        default=None, description="As a model of `/v1/models`.", examples=[True]
+    )
+    tool: bool | None = Field(
+        default=None, description="As a tool of the MCP server.", examples=[False]
+    )
+    hook: bool | None = Field(
+        default=None,
+        description="At the address of its `webhook` node: true creates or enables its trigger, "
+        "false disables it.",
+        examples=[True],
+    )
+
+
+class PublishedHook(ResponseModel):
+    """A webhook of a flow."""
+
+    trigger_id: str
+    path: str
+    """Where it receives requests."""
+    enabled: bool
+
+
+class PublicationResponse(ResponseModel):
+    """What a flow is published as."""
+
+    flow_id: str
+    name: str
+    model: bool
+    tool: bool
+    hooks: list[PublishedHook]
+    """The triggers of its `webhook` nodes; those that are not enabled start nothing."""

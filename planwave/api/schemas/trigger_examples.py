@@ -30,3 +30,10 @@ TRIGGER: Final[dict[str, Any]] = {
     ],
 }
 TRIGGERS: Final[dict[str, Any]] = {"triggers": [TRIGGER], "next_cursor": None}
+PUBLICATION: Final[dict[str, Any]] = {
+    "flow_id": FLOW_ID,
+    "name": "Note",
+    "model": True,
+    "tool": False,
+    "hooks": [{"trigger_id": TRIGGER_ID, "path": f"/hooks/{TRIGGER_ID}", "enabled": True}],
+}

@@ -33,7 +33,8 @@ FIRST_EVENT_TIMEOUT_S: Final = 1.0
 """How long a plan stream waits for its first event: until then a failure has its own HTTP status."""
 DRAIN_POLL_S: Final = 1.0
 """Between two checks of whether the service is draining."""
-_PING: Final = b": ping\n\n"
+PING: Final = b": ping\n\n"
+"""A comment, for proxies."""
 
 
 class EventStream(Response):
@@ -126,7 +127,7 @@ class ExecutionEventStream(EventStream):
                 await self._send_chunk(send, chunk)
             last = b""
         except PlanwaveError as error:
-            last = _closing_event(error)
+            last = closing_event(error)
         await self._send_chunk(send, last, is_last=True)
 
 
@@ -138,7 +139,7 @@ async def _next_chunk(
         async with asyncio.timeout(PING_INTERVAL_S):
             batch = await subscription.next()
     except TimeoutError:
-        return _PING
+        return PING
     return None if batch is None else batch.render_once(render)
 
 
@@ -149,7 +150,7 @@ def _format_batch(batch: EventBatch) -> bytes:
     )
 
 
-def _closing_event(error: PlanwaveError) -> bytes:
+def closing_event(error: PlanwaveError) -> bytes:
     """Return the event that ends a stream early."""
     name, data = "problem", problem_details(error)
     if isinstance(error, ShuttingDown):
@@ -260,7 +261,7 @@ class PlanStream(EventStream):
                 events = [
                     format_event(item.event, dumps_trusted(item.data)) for item in _coalesce(items)
                 ]
-                chunk = b"".join(events) or _PING
+                chunk = b"".join(events) or PING
                 await self._send_chunk(send, chunk, is_last=end is not None)
             if end is not None:
                 return None

@@ -32,6 +32,7 @@ from planwave.errors import (
     TooManyRequests,
 )
 from planwave.jsonio import dumps_trusted
+from planwave.service.chats.replies import ReplySubscription
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import ExecutionSubscription
 from planwave.settings import Limits
@@ -105,6 +106,24 @@ class ExecutionSocket:
         await self._send(first)
         async for snapshot in snapshots:
             await self._send(snapshot)
+
+    async def send_all(self, messages: AsyncIterable[bytes]) -> None:
+        """Send messages until there are no more."""
+        async for message in messages:
+            await self._send(message)
+
+    async def send_reply(self, reply: ReplySubscription) -> None:
+        """Send the events of a reply of a chat, as JSON arrays."""
+        cursor = reply.cursor
+        try:
+            async with asyncio.timeout(None) as timeout:
+                reply.on_drop(lambda: timeout.reschedule(0))
+                while (events := await reply.next()) is not None:
+                    if events:
+                        await self._send(dumps_trusted(events))
+                    cursor = reply.cursor
+        except (TimeoutError, SlowConsumer):
+            raise SlowConsumer(cursor) from None
 
     async def send_events(self, subscription: ExecutionSubscription) -> None:
         """Send the snapshot, if the subscription has one, and then every batch of events."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.chats import ChatBackend
     from planwave.cli.backends.notifications import NotificationBackend
+    from planwave.cli.backends.tokens import TokenBackend
     from planwave.cli.backends.triggers import TriggerBackend
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
@@ -147,6 +149,14 @@ class Backend(Protocol):
 
     def notifications(self) -> NotificationBackend:
         """Return the notifications of this backend."""
+        ...
+
+    def tokens(self) -> TokenBackend:
+        """Return the access tokens of this backend."""
+        ...
+
+    def chats(self) -> ChatBackend:
+        """Return the chats of this backend."""
         ...
 
     def planner_name(self) -> str:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planwave.cli.backends.backend import PlanUpdate
+from planwave.cli.backends.tokens import LocalTokens
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
 from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
+    from planwave.cli.backends.chats import LocalChats
     from planwave.cli.backends.notifications import LocalNotifications
     from planwave.cli.backends.triggers import LocalTriggers
     from planwave.executor.options import RunOptions
@@ -61,6 +63,17 @@ class LocalBackend:
         from planwave.cli.backends.notifications import LocalNotifications
 
         return LocalNotifications(self.service)
+
+    def tokens(self) -> LocalTokens:
+        """See :meth:`Backend.tokens`."""
+        return LocalTokens(self.service)
+
+    def chats(self) -> LocalChats:
+        """See :meth:`Backend.chats`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.chats import LocalChats
+
+        return LocalChats(self.service)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

@@ -10,9 +10,12 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from planwave.cli.backends.notifications import RemoteNotifications
+from planwave.cli.backends.tokens import RemoteTokens
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
 from planwave.errors import (
@@ -46,7 +49,7 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
-    from planwave.cli.backends.notifications import RemoteNotifications
+    from planwave.cli.backends.chats import RemoteChats
     from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
@@ -101,6 +104,8 @@ class RemoteBackend:
         import_conflict: Conflict | None = None,
     ) -> None:
         self._client, self._directory = client, directory
+        self.notifications = partial(RemoteNotifications, client)
+        self.tokens = partial(RemoteTokens, client)
         self._provider, self._model = provider, model
         self._is_service, self._import_conflict = is_service, import_conflict
         self._seen: dict[str, int] = {}
@@ -123,12 +128,12 @@ class RemoteBackend:
 
         return RemoteTriggers(self._client)
 
-    def notifications(self) -> RemoteNotifications:
-        """See :meth:`Backend.notifications`."""
+    def chats(self) -> RemoteChats:
+        """See :meth:`Backend.chats`."""
         # Lazy: test_help_loads_no_heavy_library
-        from planwave.cli.backends.notifications import RemoteNotifications
+        from planwave.cli.backends.chats import RemoteChats
 
-        return RemoteNotifications(self._client)
+        return RemoteChats(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -210,7 +215,7 @@ class RemoteBackend:
             return await self._client.flows(q=text, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "flows", "flow_id", before, limit)
-        return [FlowRecord(**{name: each[name] for name in FlowRecord.__slots__}) for each in items]
+        return [_flow_record(each) for each in items]
 
     async def flow_versions(self, flow_id: str, *, limit: int = 50) -> list[FlowVersion]:
         """See :meth:`Queries.flow_versions`."""
@@ -570,8 +575,16 @@ def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
     )
 
 
+def _flow_record(flow: Mapping[str, Any]) -> FlowRecord:
+    fields = {name: flow[name] for name in FlowRecord.__slots__}
+    fields["published"] = tuple(flow["published"])
+    return FlowRecord(**fields)
+
+
 def _flow(flow: Mapping[str, Any]) -> Flow:
-    return Flow(**{name: flow[name] for name in Flow.__slots__})
+    fields = {name: flow[name] for name in Flow.__slots__}
+    fields["published"] = tuple(flow["published"])
+    return Flow(**fields)
 
 
 def _parse_document(source: bytes) -> dict[str, Any]:

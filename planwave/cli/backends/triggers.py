@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from planwave.triggers.host import TriggerHost
 
 if TYPE_CHECKING:
     from planwave.client import AsyncClient
+    from planwave.service.flows.flow_queries import Publication
     from planwave.service.service import Service
     from planwave.settings import Settings
 
@@ -26,6 +28,12 @@ class TriggerBackend(Protocol):
     ) -> dict[str, Any]: ...
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]: ...
     async def delete(self, trigger_id: str) -> None: ...
+    async def publish(
+        self, flow_id: str, changes: Mapping[Publication, bool], hook: bool | None
+    ) -> dict[str, Any]:
+        """Publish a flow, or unpublish it; return the JSON of ``PublicationResponse``."""
+        ...
+
     async def fire(self, trigger_id: str, value: Any) -> str:
         """Start the execution of a test delivery; return its id."""
         ...
@@ -38,6 +46,12 @@ class LocalTriggers:
         self._host = TriggerHost(service, settings)
         self._service = service
         self.delete = self._host.delete
+
+    async def publish(
+        self, flow_id: str, changes: Mapping[Publication, bool], hook: bool | None
+    ) -> dict[str, Any]:
+        """See :meth:`TriggerHost.publish`."""
+        return await self._host.publish(flow_id, changes, hook=hook)
 
     async def all(self) -> list[dict[str, Any]]:
         """See :meth:`TriggerBackend.all`."""
@@ -68,6 +82,13 @@ class RemoteTriggers:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self.delete = client.delete_trigger
+
+    async def publish(
+        self, flow_id: str, changes: Mapping[Publication, bool], hook: bool | None
+    ) -> dict[str, Any]:
+        """See :meth:`AsyncClient.publish_flow`."""
+        made = await self._client.publish_flow(flow_id, **changes, hook=hook)
+        return cast("dict[str, Any]", made)
 
     async def all(self) -> list[dict[str, Any]]:
         """See :meth:`TriggerBackend.all`."""

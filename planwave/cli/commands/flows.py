@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -35,13 +35,14 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
-from planwave.cli.views.flow import flow_lines, show_flow
+from planwave.cli.views.flow import flow_lines, publication_lines, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
+from planwave.service.flows.flow_queries import PUBLICATIONS
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.inputs import Source
-    from planwave.service.flows.flow_queries import Flow
+    from planwave.service.flows.flow_queries import Flow, Publication
     from planwave.storage.records import FlowVersion
 
 _VERSIONS_SHOWN: Final = 20
@@ -274,6 +275,57 @@ def rm(
 
 
 @flow_app.command()
+def publish(
+    typer_ctx: typer.Context,
+    name: NameArgument,
+    model: Annotated[
+        bool | None,
+        typer.Option("--model/--no-model", help="As a model of the OpenAI API (`/v1/models`)."),
+    ] = None,
+    tool: Annotated[
+        bool | None, typer.Option("--tool/--no-tool", help="As a tool of the MCP server.")
+    ] = None,
+    hook: Annotated[
+        bool | None,
+        typer.Option("--hook/--no-hook", help="At the address of its `webhook` node."),
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="As nothing at all.")] = False,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Publish a flow, so that other programs may call it; without options, show how it is published.
+
+    Saving a flow publishes nothing. Options that are not given change nothing. For example:
+
+    * `planwave flow publish triage --model`
+    * `planwave flow publish triage --hook --no-model`
+    * `planwave flow publish triage --none`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    if none and any(each is not None for each in (model, tool, hook)):
+        raise InputError(
+            "--none is given together with what the flow is to be published as",
+            code="usage",
+            hint="give --none alone",
+        )
+    changes = dict.fromkeys(PUBLICATIONS, False) if none else _publication_changes(model, tool)
+
+    async def change(backend: Backend) -> dict[str, Any]:
+        flow = await find_flow(backend.queries, name)
+        triggers = backend.triggers(ctx.settings())
+        return await triggers.publish(flow.flow_id, changes, False if none else hook)
+
+    published = asyncio.run(_with_backend(ctx, change))
+    console = ctx.console()
+    if console.json:
+        console.result(published)
+        return
+    console.verbatim(f"{console.glyph('completed')} {published['name']} ({published['flow_id']})")
+    console.lines(publication_lines(published))
+
+
+@flow_app.command()
 def run(
     typer_ctx: typer.Context,
     name: NameArgument,
@@ -307,6 +359,11 @@ def run(
     flow = ctx.read(lambda queries: find_flow(queries, name, version))
     job = RunJob(flow=flow, options=options, inputs=arguments, require_approval=approve)
     run_and_exit(ctx, job)
+
+
+def _publication_changes(model: bool | None, tool: bool | None) -> dict[Publication, bool]:
+    chosen: dict[Publication, bool | None] = {"model": model, "tool": tool}
+    return {each: value for each, value in chosen.items() if value is not None}
 
 
 async def _save_flow(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.formatting import counted, facts_lines, local_time, truncate
 from planwave.cli.views.plan import show_plan
-from planwave.service.flows.flow_queries import plan_of_flow
+from planwave.service.flows.flow_queries import PUBLICATIONS, plan_of_flow
 
 if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
@@ -33,7 +33,21 @@ def _flow_line(flow: FlowRecord, shown_id: str) -> Line:
         f"  {local_time(flow.updated_at)}  ",
         (f"revision {flow.revision:<4} {counted(flow.node_count, 'step'):>9}  ", "dim"),
         truncate(flow.name, _NAME_CHARS),
+        (f"  ({_published(flow.published)})" if flow.published else "", "dim"),
     )
+
+
+def publication_lines(publication: Mapping[str, Any]) -> Iterable[Line]:
+    """Return the lines of what a flow is published as."""
+    names = [each for each in PUBLICATIONS if publication[each]]
+    hooks = [each["path"] for each in publication["hooks"] if each["enabled"]]
+    yield from facts_lines(
+        {"Published": _published(names) or "as nothing", "Webhooks": ", ".join(hooks)}
+    )
+
+
+def _published(names: Iterable[str]) -> str:
+    return " and ".join(f"as a {name}" for name in names)
 
 
 def show_flow(console: CommandConsole, flow: Flow, versions: Sequence[FlowVersion]) -> None:
@@ -43,6 +57,7 @@ def show_flow(console: CommandConsole, flow: Flow, versions: Sequence[FlowVersio
         "Flow": flow.flow_id,
         "Version": flow.version,
         "Saved": f"{local_time(flow.updated_at)}, revision {flow.revision}",
+        "Published": _published(flow.published),
     }
     show_plan(console, plan_of_flow(flow), facts_lines(facts))
     console.line("Versions")

@@ -25,20 +25,19 @@ class Delegation(NamedTuple):
         depth: Number of agents above it.
         call_id: The id of that call; None for a stage.
         path: The path of the agent that was called; None for a stage.
-        stage: The path and the attempt of the agent that is a stage, above all that are called;
-            None for a stage.
+        callers: The paths and the attempts of the agents above it, that of the stage first; none for
+            a stage.
     """
 
     depth: int = 0
     call_id: str | None = None
     path: str | None = None
-    stage: tuple[str, int] | None = None
+    callers: tuple[tuple[str, int], ...] = ()
 
-    def stage_of(self, context: FlowContext) -> tuple[str, int]:
-        """Return path and attempt of the stage that an agent is, or that it was called for."""
-        if self.stage is None or self.path != context.path:
-            return context.path, context.attempt
-        return self.stage
+    def attempts_of(self, context: FlowContext) -> Sequence[tuple[str, int]]:
+        """Return path and attempt of the agents that an agent works for, the stage first, and its own."""
+        callers = self.callers if self.path == context.path else ()
+        return *callers, (context.path, context.attempt)
 
 
 def delegation_of(context: FlowContext) -> Delegation:
@@ -47,12 +46,11 @@ def delegation_of(context: FlowContext) -> Delegation:
     if not isinstance(known, Mapping):
         return Delegation()
     fields = cast("Mapping[str, Any]", known)
-    stage = fields.get("stage")
     return Delegation(
         int(fields.get("depth", 0)),
         fields.get("call_id"),
         fields.get("path"),
-        None if stage is None else (str(stage[0]), int(stage[1])),
+        tuple((str(path), int(attempt)) for path, attempt in fields.get("callers", ())),
     )
 
 
@@ -71,13 +69,15 @@ def agent_as_tool(node: Node) -> Tool:
     async def call(arguments: Mapping[str, Json], call_context: ToolCallContext) -> Json:
         flow, key = call_context.flow, call_context.run_key
         path = f"{flow.path}[{key}]/{node.id}"
-        stage = delegation_of(flow).stage_of(flow)
-        called = Delegation(call_context.depth + 1, call_context.call_id, path, stage)
+        callers = delegation_of(flow).attempts_of(flow)
+        called = Delegation(call_context.depth + 1, call_context.call_id, path, tuple(callers))
         outputs = await flow.runtime.run_linked(
             key,
             node.id,
             {DEFAULT_TARGET_HANDLE: arguments[TASK]},
-            variables={_VARIABLE: {**called._asdict(), "stage": list(stage)}},
+            variables={
+                _VARIABLE: {**called._asdict(), "callers": [list(each) for each in callers]}
+            },
         )
         given = outputs.get(DEFAULT_SOURCE_HANDLE)
         if given is None:

@@ -16,6 +16,7 @@ from planwave.errors import GraphInvalid, PermanentError, ResultNotJson
 from planwave.graph.model import Json
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.nodes.agents.caller import CALLER_TOOL_CALLS, calls_of_caller, check_names
 from planwave.nodes.agents.tool_calls import ToolCalls
 from planwave.nodes.llm_calls import PROMPT_EVENT, call_model, strip_code_fence
 from planwave.providers.protocols import (
@@ -23,6 +24,8 @@ from planwave.providers.protocols import (
     ModelRequest,
     PromptMessage,
     Source,
+    ToolCall,
+    ToolSpec,
 )
 
 _BETWEEN_ROUNDS = "\n\n"
@@ -54,6 +57,7 @@ class AgentLoop:
         max_steps: The most replies of a model, the last one included.
         schema: The JSON Schema that the last reply has to fit; None for text.
         continue_cut: Whether a cut reply is continued; see ``call_model``.
+        caller_tools: Tools of the caller of the flow; a call of one ends the agent.
     """
 
     def __init__(
@@ -64,8 +68,12 @@ class AgentLoop:
         max_steps: int,
         schema: Mapping[str, Any] | None = None,
         continue_cut: bool = False,
+        caller_tools: Sequence[ToolSpec] = (),
     ) -> None:
-        self._requests = [replace(each, tools=calls.specs, schema=schema) for each in requests]
+        check_names(calls.specs, caller_tools)
+        self._caller_tools = caller_tools
+        tools = (*calls.specs, *caller_tools)
+        self._requests = [replace(each, tools=tools, schema=schema) for each in requests]
         self._calls = calls
         self._max_steps = max_steps
         self._schema = schema
@@ -93,14 +101,16 @@ class AgentLoop:
                         yield item
             assert reply is not None  # noqa: S101 - call_model ends with a reply or raises
             self._add(reply)
+            if handed_over := calls_of_caller(reply.tool_calls, self._caller_tools):
+                yield _hand_over(handed_over, node_type, context)
+                yield self._result(reply, None)
+                return
             if reply.tool_calls:
                 self._messages += await self._calls.run(reply.tool_calls)
                 continue
             value, faults = _checked_value(reply, self._schema)
             if not faults:
-                yield AgentResult(
-                    reply.text, value, tuple(self._messages), tuple(self._sources.values())
-                )
+                yield self._result(reply, value)
                 return
             if is_repaired or step + 1 == self._max_steps:
                 raise _invalid_output(faults, reply)
@@ -131,11 +141,20 @@ class AgentLoop:
                 if not (is_prompt and step):
                     yield item
 
+    def _result(self, reply: ModelReply, value: Json) -> AgentResult:
+        sources = tuple(self._sources.values())
+        return AgentResult(reply.text, value, tuple(self._messages), sources)
+
     def _add(self, reply: ModelReply) -> None:
         self._messages.append(
             PromptMessage("assistant", reply.text, tool_calls=reply.tool_calls, native=reply.native)
         )
         self._sources.update((source.url, source) for source in reply.sources)
+
+
+def _hand_over(calls: Sequence[ToolCall], node_type: str, context: FlowContext) -> NodeEvent:
+    data: dict[str, Json] = {"calls": [call._asdict() for call in calls]}
+    return NodeEvent(context.node_id, node_type, CALLER_TOOL_CALLS, context.run_id, data)
 
 
 def _conversation(request: ModelRequest) -> list[PromptMessage]:

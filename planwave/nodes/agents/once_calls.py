@@ -19,8 +19,8 @@ class OnceCalls:
     """Notes which tools of the effect ``once`` an agent has called.
 
     An agent that runs again, in another attempt or in a fork, may call such a tool with other arguments,
-    or in another order. So a note says only that an attempt called the tool. An agent that is called as a
-    tool shares the notes of the stage that it works for.
+    or in another order. So a note says only that an attempt called the tool. A call by an agent that is
+    called as a tool is noted for the agents above it too: any of them may run again.
 
     Args:
         context: The context of the attempt.
@@ -33,7 +33,7 @@ class OnceCalls:
             services.recorder if isinstance(services, NodeServices) else None
         )
         self._execution_id = context.run_id
-        self._path, self._attempt = delegation.stage_of(context)
+        self._attempts = delegation.attempts_of(context)
 
     async def may_repeat(self, tool: str, *, is_approved: bool) -> bool:
         """Return whether a call of a tool may repeat one of an earlier attempt or execution.
@@ -45,20 +45,25 @@ class OnceCalls:
         """
         if self._recorder is None:
             return False
-        note = await self._recorder.recorded(self._key(tool))
-        if note is None or note == self._note or note.get(CONTINUES):
-            return False
-        return not is_approved or note["execution_id"] != self._execution_id
+        for path, attempt in self._attempts:
+            note = await self._recorder.recorded(self._key(tool, path))
+            if note is None or note == self._note(attempt):
+                continue
+            if note.get(CONTINUES) and attempt == 1:  # later attempts continue nothing
+                continue
+            if not is_approved or note["execution_id"] != self._execution_id:
+                return True
+        return False
 
     async def note(self, tool: str) -> None:
-        """Note that a tool is about to be called; the first note stays. Durable on return."""
+        """Note that a tool is about to be called; the first notes stay. Durable on return."""
         if self._recorder is not None:
-            await self._recorder.record(self._key(tool), self._note)
+            for path, attempt in self._attempts:
+                await self._recorder.record(self._key(tool, path), self._note(attempt))
 
-    @property
-    def _note(self) -> dict[str, Json]:
-        return {"execution_id": self._execution_id, "attempt": self._attempt}
+    def _note(self, attempt: int) -> dict[str, Json]:
+        return {"execution_id": self._execution_id, "attempt": attempt}
 
-    def _key(self, tool: str) -> CallKey:
+    def _key(self, tool: str, path: str) -> CallKey:
         hashed = hashlib.sha256(tool.encode("utf-8")).hexdigest()
-        return CallKey(self._execution_id, self._path, NO_ATTEMPT, 0, hashed + _ACTED)
+        return CallKey(self._execution_id, path, NO_ATTEMPT, 0, hashed + _ACTED)

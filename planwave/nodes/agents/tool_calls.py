@@ -48,7 +48,7 @@ from planwave.nodes.services import limits_of
 from planwave.providers.protocols import PromptMessage, ToolCall, ToolSpec
 
 _MAX_SHOWN_CHARS: Final = 16_384
-"""The longest result in an event; the whole one is in the record of the call."""
+"""The longest result in an event; the whole one is in the record of the call, found by its number."""
 _NESTED_KINDS: Final = frozenset({AGENT, FLOW})
 """Kinds whose calls are nested runs."""
 _FATAL: Final = (StoreError, LimitExceeded)
@@ -140,7 +140,8 @@ class ToolCalls:
             facts = {"result": result}
             if len(text) > _MAX_SHOWN_CHARS:
                 shown = text[:_MAX_SHOWN_CHARS]
-                facts = {"result": shown, "truncated": True, "chars": len(text)}
+                more = {"truncated": True, "chars": len(text), "ordinal": ordinal}
+                facts = {"result": shown, **more}
         facts |= {"duration_s": round(time.monotonic() - began, 6)}
         ending = "error" if is_error else "end"
         self._context.emit(f"{_prefix(tool)}_call_{ending}", self._event(call, tool) | facts)

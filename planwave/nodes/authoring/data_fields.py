@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin
 
@@ -120,6 +121,7 @@ def to_data_value(value: Json) -> DataValue:
     return DataValue(value_type(value), value)
 
 
+@lru_cache(maxsize=256)
 def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
     """Return the fields of a ``Data`` model in declaration order."""
     if model is None:

@@ -7,6 +7,7 @@ from planwave.nodes.library.agent import Agent
 from planwave.nodes.library.approval import Approval
 from planwave.nodes.library.boolean import Boolean
 from planwave.nodes.library.chat import Chat
+from planwave.nodes.library.chat_start import ChatStart
 from planwave.nodes.library.conditional import Conditional
 from planwave.nodes.library.end import End
 from planwave.nodes.library.fetch import Fetch
@@ -43,6 +44,7 @@ from planwave.nodes.library.while_ import While
 LIBRARY: tuple[type[BaseNode], ...] = (
     Start,
     UserInput,
+    ChatStart,
     Webhook,
     WebhookReply,
     ScheduleNode,

@@ -20,6 +20,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.upstream_text import labelled_arrivals
+from planwave.nodes.agents.caller import NO_OPTIONS, CallerOptions
 from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
 from planwave.nodes.agents.linked_tools import linked_tools
 from planwave.nodes.agents.loop import AgentLoop, AgentResult
@@ -49,7 +50,7 @@ from planwave.nodes.library.model import (
 from planwave.nodes.llm_calls import Prompt, check_unused_input, has_prompt_input
 from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
 from planwave.nodes.services import NodeServices, goal_of, services_of
-from planwave.prompts.render import agent_prompt, small_agent_prompt
+from planwave.prompts.render import agent_prompt, small_agent_grammar, small_agent_prompt
 from planwave.providers.protocols import ModelRequest
 
 TOOLS_PORT: Final = Port(TOOLS_HANDLE, TOOL, channel=LINK, multiple=True, side=FIELD_PORT_SIDE)
@@ -140,6 +141,12 @@ class AgentData(NodeData):
         description="As a tool of other agents: whether several may share it.",
         json_schema_extra=HIDDEN_FROM_PLANNER,
     )
+    caller: CallerOptions | None = Field(
+        None,
+        description="What the caller of the flow asks: tools of its own, a schema of the reply; wire what an "
+        "entry node gives.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
     agent_name: str | None = Field(
         None,
         description="Its name in another tool; planwave shows the name of the step.",
@@ -159,11 +166,16 @@ class Agent(NodeType):
     ``outputSchema`` the last reply is JSON that fits it. ``messages`` gives the whole conversation,
     ``sources`` the pages that a reply with the provider's web search cites.
 
+    ``caller`` is what an entry node gives of a request from outside: its own tools, a schema, limits. A call of
+    such a tool ends the agent; the caller makes it, and comes back with the result in ``messages``.
+
     Where a call has failed for good, the models in ``fallback`` are called in this order, until one
     replies; not after errors of the request itself.
 
     Without ``maxTokens``, an embedded model writes at most 220 tokens, 440 in a last step. A reply that
-    reaches this limit is continued once, by half as many tokens.
+    reaches this limit is continued once, by half as many tokens. Without ``temperature``, it writes the
+    most probable words: the same prompt has the same reply, but for rounding. Where the goal asks for a
+    number of things ("give me ten ideas", "in five sentences"), the last step has exactly that many lines or sentences.
     """
 
     node_type = "agent"
@@ -186,10 +198,14 @@ class Agent(NodeType):
         self, data: AgentData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
         services = services_of(context)
+        caller = data.caller or NO_OPTIONS
+        conversation = data.messages or caller.messages
         requests = [
-            with_messages(agent_request(each, inputs, context, services), data.messages)
+            with_messages(agent_request(each, inputs, context, services), conversation)
             for each in with_each_model(data, data.fallback)
         ]
+        requests = [caller.applied_to(each) for each in requests]
+        schema = data.output_schema or caller.output_schema
         if data.images:
             requests = [with_images(each, data.images) for each in requests]
         delegation = delegation_of(context)
@@ -205,8 +221,9 @@ class Agent(NodeType):
             requests,
             calls,
             max_steps=_max_steps(data, services),
-            schema=data.output_schema,
-            continue_cut=data.max_tokens is None and not tools and data.output_schema is None,
+            schema=schema,
+            continue_cut=data.max_tokens is None and not (tools or caller.tools or schema),
+            caller_tools=caller.specs,
         )
         async with aclosing(loop.run(self.node_type, context)) as items:
             async for item in items:
@@ -261,7 +278,7 @@ def _max_steps(data: AgentData, services: NodeServices) -> int:
 def _as_outputs(result: AgentResult, data: AgentData, context: FlowContext) -> ExecutionResult:
     """Return the outputs; the conversation only where an edge takes it, because it is long."""
     value = DataValue("text", result.text)
-    if data.output_schema is not None:
+    if result.value is not None:
         value = DataValue("json", result.value)
     outputs = {DEFAULT_SOURCE_HANDLE: value}
     if context.runtime.outgoing_edges(context.node_id, source_handle=_MESSAGES):
@@ -298,7 +315,16 @@ def agent_request(
         max_tokens=data.max_tokens or cap,
         reasoning_effort=data.reasoning_effort,
         web_search=data.tools.web_search,
+        grammar=_grammar(data, context) if profile.grammars else None,
     )
+
+
+def _grammar(data: AgentData, context: FlowContext) -> str | None:
+    """Return the grammar of a planned last step's reply; other prompts are used as they are."""
+    task = context.runtime.get_node(context.node_id).description.strip()
+    if data.user_prompt or data.output_schema is not None or not task or not _is_last(context):
+        return None
+    return small_agent_grammar(goal_of(context), task)
 
 
 def _is_last(context: FlowContext) -> bool:

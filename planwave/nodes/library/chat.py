@@ -172,7 +172,7 @@ def _conversation(data: ChatData, user: UserInputData) -> list[ChatMessage]:
     messages = [*history, *data.custom_messages]
     if data.system:
         messages.insert(0, ChatMessage(role="system", content=data.system))
-    text = "\n\n".join(filter(None, [user.message, *map(_file_text, user.files)]))
+    text = "\n\n".join(filter(None, [user.message, *map(file_text, user.files)]))
     images = [image if isinstance(image, str) else image.as_url for image in user.images]
     asked = [user_message(text, images)] if text or images else []
     try:
@@ -189,7 +189,7 @@ def _is_text(file: UserFile) -> bool:
     return textual and file.content is not None
 
 
-def _file_text(file: UserFile) -> str:
+def file_text(file: UserFile) -> str:
     """Return a file as text for the model.
 
     Raises:

@@ -167,6 +167,7 @@ class LocalModelServers:
             tools=False,
             images=False,
             continues=True,
+            grammars=True,
             max_output_tokens=SMALL_MODEL_TOKENS if small else 4 * SMALL_MODEL_TOKENS,
         )
 

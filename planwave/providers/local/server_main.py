@@ -83,15 +83,20 @@ def _serve(wanted: dict[str, Any]) -> Any:
 def _set_sampling_defaults(sampling: Any) -> None:
     """Set the sampling of calls that do not set it.
 
+    Without a temperature the most probable word is taken, so that the same goal has the same answer. Not
+    always to the letter: rounding depends on the calls that run side by side, and two words can be almost
+    equally probable. A call with a temperature gives other words each time; the other values for it are
+    those published with the default model.
+
     Small models tend to repeat one sentence for ever. DRY lowers the weight of a word that would
     continue a long repetition; the quotes of JSON break repetitions, so its structure is not affected.
-    The prompt counts too, and steps quote their inputs: therefore only repetitions of a sentence's
-    length within the last 256 tokens count. The other values are those published with the default
-    model.
+    The prompt counts too, and steps quote their inputs: therefore only repetitions of two sentences'
+    length within the last 256 tokens count. At one sentence's length quotes were misspelt
+    ("financialmeans").
     """
-    sampling.temp, sampling.top_k, sampling.top_p = 0.7, 20, 0.8
+    sampling.temp, sampling.top_k, sampling.top_p = 0.0, 20, 0.8
     sampling.dry_multiplier, sampling.dry_base = 0.8, 1.75
-    sampling.dry_allowed_length, sampling.dry_penalty_last_n = 16, 256
+    sampling.dry_allowed_length, sampling.dry_penalty_last_n = 40, 256
 
 
 if __name__ == "__main__":

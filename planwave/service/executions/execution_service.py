@@ -49,7 +49,15 @@ if TYPE_CHECKING:
     from planwave.settings import Limits
 
 _log = logging.getLogger(__name__)
-Executable: TypeAlias = str | PlanRecord | Plan | CheckedPlan | FlowRef
+
+
+class UnstoredPlan(NamedTuple):
+    """A plan that is executed without being stored; its execution has the graph."""
+
+    plan: Plan
+
+
+Executable: TypeAlias = str | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef
 """The id of a stored plan, one that was read, or a flow."""
 _LIMITS: Final = {
     "max_parallel": "parallel_nodes",
@@ -384,6 +392,8 @@ class ExecutionService:
                 return ResolvedPlan(
                     plan, plan_to_store=plan, report=report if checked_by is self._plans else None
                 )
+            case UnstoredPlan(plan):
+                return ResolvedPlan(plan)
             case Plan():
                 return ResolvedPlan(source, plan_to_store=source)
             case PlanRecord():

@@ -187,25 +187,33 @@ class ParentCallRecorder:
     async def _note(self, key: CallKey, reuse: Reuse) -> dict[str, Any] | None:
         """Return a note about all attempts of a node: that of an execution before, else the fork's own.
 
-        ``continues`` is in the note of the attempt that the first one of the fork continues.
+        ``continues`` is in the note of the attempt that the first one of the fork continues. A note of
+        an execution before that one comes first: not all calls of the attempt were made.
         """
+        goes_on = await self._call_of_parent(reuse, key._replace(attempt=1))
+        continued: dict[str, Any] | None = None
         for execution_id in (*reuse.execution_ids, key.execution_id):
             note = await self._recorder.recorded(key._replace(execution_id=execution_id))
-            if note is not None:
-                goes_on = await self._call_of_parent(reuse, key._replace(attempt=1))
-                is_same = goes_on is not None and note == {
-                    "execution_id": goes_on.execution_id, "attempt": goes_on.attempt
-                }  # fmt: skip
-                return {**note, CONTINUES: True} if is_same else note
-        return None
+            if note is None:
+                continue
+            if goes_on is None or note != {
+                "execution_id": goes_on.execution_id, "attempt": goes_on.attempt
+            }:  # fmt: skip
+                return note
+            continued = {**note, CONTINUES: True}
+        return continued
 
     async def has_other(self, key: CallKey) -> bool:
-        """Return whether the fork, or what it continues, has another request under this number."""
-        if await self._recorder.has_other(key):
-            return True
+        """Return whether the fork, or what it continues, has another request under this number.
+
+        If so, nothing more is lent: the fork's own request may be one that was lent before.
+        """
+        has_own = await self._recorder.has_other(key)
         reuse = self._forks.get(key.execution_id)
         before = None if reuse is None else await self._call_of_parent(reuse, key)
-        if before is None or not await self._recorder.has_other(before):
+        if before is None:
+            return has_own
+        if not has_own and not await self._recorder.has_other(before):
             return False
         await self._recorder.record(_divergence(key), {"ordinal": key.ordinal})
         return True

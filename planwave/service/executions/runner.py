@@ -47,6 +47,7 @@ class ExecutionRunner:
 
     Attributes:
         is_draining: Whether new executions are refused.
+        listeners: Called with each batch of durable events of an execution; they must not raise.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class ExecutionRunner:
         self._idle.set()
         self.is_draining = False
         self.observer: Observer | None = None
+        self.listeners: list[Callable[[Sequence[Event]], object]] = []
 
     async def __aenter__(self) -> ExecutionRunner:
         await self._tasks.__aenter__()
@@ -425,5 +427,7 @@ class ExecutionRunner:
             self.observer.published(events)
         if self._dependencies.tracer is not None:
             self._dependencies.tracer.published(events)
+        for listener in self.listeners:
+            listener(events)
         if any(event.type in _DOCUMENTED for event in events):
             self._document_writer.schedule(live.execution_id)

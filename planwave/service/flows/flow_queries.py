@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from planwave.errors import NotFound
 from planwave.graph.diagnostics import short_repr
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from planwave.storage.records import FlowRecord, FlowVersion, Store
 
 LIST_HINT: Final = "list the flows"
+Publication = Literal["model", "tool"]
+PUBLICATIONS: Final[tuple[Publication, ...]] = ("model", "tool")
+"""What a flow is published as: a model of the OpenAI API, a tool of the MCP server."""
+_PAGE: Final = 200
 
 
 class FlowRef(NamedTuple):
@@ -36,6 +40,7 @@ class Flow:
         revision: Of the flow: counts its changes. Of an older version: the one it came with.
         updated_at: When that was, UTC.
         graph: The graph document, as it was saved.
+        published: What the flow is published as, of :data:`PUBLICATIONS`.
     """
 
     flow_id: str
@@ -46,6 +51,7 @@ class Flow:
     created_at: str
     updated_at: str
     graph: dict[str, Any]
+    published: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the flow in the JSON form of the API."""
@@ -86,6 +92,7 @@ class FlowQueries:
             record.created_at,
             record.updated_at if is_present else kept.created_at,
             kept.graph or {},
+            record.published,
         )
 
     async def flows(
@@ -93,6 +100,17 @@ class FlowQueries:
     ) -> Sequence[FlowRecord]:
         """Return flows, newest first; ``text`` is searched in name and description."""
         return await self._store.flows.page(text=text, before=before, limit=limit)
+
+    async def published_flows(self, publication: Publication) -> Sequence[FlowRecord]:
+        """Return all flows that are published as one kind of thing, newest first."""
+        found: list[FlowRecord] = []
+        before: PageCursor | None = None
+        while True:
+            page = await self._store.flows.page(published=publication, before=before, limit=_PAGE)
+            found += page
+            if len(page) < _PAGE:
+                return found
+            before = PageCursor(page[-1].created_at, page[-1].flow_id)
 
     async def flow_versions(
         self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50

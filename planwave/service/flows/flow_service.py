@@ -16,7 +16,8 @@ from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.flows.flow_queries import Flow, FlowQueries
+from planwave.service.flows.chat_entries import chat_entry
+from planwave.service.flows.flow_queries import PUBLICATIONS, Flow, FlowQueries, Publication
 from planwave.service.flows.named_flows import flow_named, unknown_flow
 from planwave.service.plans.documents import load_plan, raise_for_graph, raise_for_run
 from planwave.service.plans.planner_service import PlannerService
@@ -181,6 +182,28 @@ class FlowService:
             return _with_graph(replace(present, name=name), self._read_sound(graph).graph)
 
         return await self._save(flow_id, change, expected)
+
+    async def publish_flow(self, flow_id: str, changes: Mapping[Publication, bool]) -> Flow:
+        """Publish a flow, or unpublish it; durable when this returns.
+
+        Args:
+            flow_id: Which.
+            changes: Whether it is published as each of these; as others it stays as it is.
+
+        Raises:
+            NotFound: There is none of that id.
+            InputError: ``not-a-model``: it has no node that takes a message, or several.
+        """
+        present = await self._queries.flow(flow_id)
+        if changes.get("model"):
+            chat_entry(present.graph, present.name)
+        wanted = {each: each in present.published for each in PUBLICATIONS} | dict(changes)
+        published = tuple(each for each in PUBLICATIONS if wanted[each])
+        if published == present.published:
+            return present
+        await self._store.flows.publish(flow_id, published)
+        self._report_change(flow_id)
+        return await self._queries.flow(flow_id)
 
     async def delete_flow(self, flow_id: str) -> None:
         """Delete a flow with all its versions. Its executions stay: they carry their graph.

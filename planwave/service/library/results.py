@@ -132,7 +132,9 @@ class RunResult:
         if len(failed) > _FAILURES_SHOWN:
             lines.append(f"and {len(failed) - _FAILURES_SHOWN} more")
         message = "; ".join(lines) or str(error.get("message", "the execution failed"))
-        failure = ExecutionFailed(message, hint=error.get("hint"), result=self)
+        failure = ExecutionFailed(
+            message, hint=error.get("hint"), result=self, failures=self.failures
+        )
         for each in failed[:_FAILURES_SHOWN]:
             if each.hint:
                 failure.add_note(f"{each.path}: {each.hint}")  # a traceback shows it

@@ -58,6 +58,7 @@ class QueryService:
         flows = FlowQueries(store)
         self.flow = flows.flow
         self.flows = flows.flows
+        self.published_flows = flows.published_flows
         self.flow_versions = flows.flow_versions
         revisions = RevisionQueries(store)
         self.plan_revisions = revisions.plan_revisions
@@ -238,15 +239,22 @@ class QueryService:
     async def _calls_of(self, execution_id: str) -> Sequence[StoredCall]:
         return (await self._store.calls([execution_id])).get(execution_id, ())
 
-    async def node_document(self, execution_id: str, path: str) -> dict[str, Any]:
+    async def node_document(
+        self, execution_id: str, path: str, whole_call: int | None = None
+    ) -> dict[str, Any]:
         """Return the part of the document of an execution that is about one node.
+
+        Args:
+            execution_id: The execution.
+            path: The path of the node.
+            whole_call: The number of the calls whose requests and results are whole, however large.
 
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
         """
         events = await self.events(execution_id)
         calls = await self._calls_of(execution_id)
-        document = await asyncio.to_thread(build_node_document, events, path, calls)
+        document = await asyncio.to_thread(build_node_document, events, path, calls, whole_call)
         if document is None:
             raise NotFound(
                 f"execution {execution_id!r} has no node {path!r}",

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from planwave.service.executions.queue_entry import QueuedExecution
 
 BATCH_INTERVAL_S: Final = 0.05
-"""Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node.
+"""Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node. Only the
+first text of an execution, for which people wait, and its end come at once.
 
 Where there are so many watchers that handing out a frame takes longer than half of that, frames are
 as much rarer as it takes for the event loop to be free half of the time.
@@ -188,6 +189,7 @@ class LiveExecution:
         self._snapshot = None
         self._unfolded += events
         self._unrendered += events
+        had_streamed = self.has_streamed
         for event in events:
             if event.seq:
                 self.last_seq = event.seq
@@ -204,7 +206,7 @@ class LiveExecution:
             if not self._pending:
                 self._pending_since = asyncio.get_running_loop().time()
             self._pending += events
-            self._flush_soon()
+            self._flush_soon(at_once=self.has_streamed and not had_streamed)
         elif not self._pending:
             self._published_seq = self.last_seq
 
@@ -325,15 +327,16 @@ class LiveExecution:
 
     # -- frames ------------------------------------------------------------------------------------
 
-    def _flush_soon(self) -> None:
+    def _flush_soon(self, *, at_once: bool = False) -> None:
+        at_once = at_once or self.is_over
         if self._broadcast is not None:
             return  # it comes when everybody has the last one
         if self._flush is not None:
-            if not self.is_over:
+            if not at_once:
                 return
             self._flush.cancel()
         loop = asyncio.get_running_loop()
-        if self._next_flush_at <= loop.time() or self.is_over:
+        if self._next_flush_at <= loop.time() or at_once:
             self._flush = loop.call_soon(self._start_broadcast)
         else:
             self._flush = loop.call_at(self._next_flush_at, self._start_broadcast)

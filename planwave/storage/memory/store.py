@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from planwave.errors import StoreError
 from planwave.events import Event
@@ -23,7 +22,6 @@ from planwave.storage.errors import (
     stale_epoch,
     store_closed,
     unexpected_seq,
-    unknown_cursor,
 )
 from planwave.storage.event_codec import (
     ACTIVE_STATUSES,
@@ -33,17 +31,18 @@ from planwave.storage.event_codec import (
     decode_events,
     encode_batch,
     encode_document,
-    search_key,
     storable_text,
 )
+from planwave.storage.memory.access_tokens import MemoryAccessTokens
+from planwave.storage.memory.chats import MemoryChats
+from planwave.storage.memory.flows import MemoryFlows
+from planwave.storage.memory.lists import matches_text, newest_first
 from planwave.storage.memory.notifications import MemoryNotifications
 from planwave.storage.memory.revisions import MemoryRevisions, stored_plan
 from planwave.storage.memory.triggers import MemoryTriggers
 from planwave.storage.records import (
     AnsweredRequest,
     ExecutionRecord,
-    FlowRecord,
-    FlowVersion,
     IdempotencyRecord,
     PageCursor,
     PlanRecord,
@@ -53,121 +52,6 @@ from planwave.storage.records import (
     StoredCall,
     StoreStats,
 )
-
-_Row = TypeVar("_Row")
-
-
-def newest_first(
-    rows: Iterable[_Row],
-    sort_key: Callable[[_Row], tuple[str, str]],
-    before: str | PageCursor | None,
-) -> list[_Row]:
-    """Sort rows, and leave out what comes before the one after ``before``.
-
-    Args:
-        rows: In any order.
-        sort_key: Gives the time a row was made, and its id.
-        before: The last row already seen: its id, or its place.
-
-    Raises:
-        NotFound: ``before`` is the id of none of them.
-    """
-    ordered = sorted(rows, key=sort_key, reverse=True)
-    if before is None:
-        return ordered
-    if isinstance(before, PageCursor):
-        return [row for row in ordered if sort_key(row) < before]
-    for index, row in enumerate(ordered):
-        if sort_key(row)[1] == before:
-            return ordered[index + 1 :]
-    raise unknown_cursor(before)
-
-
-@dataclass(slots=True)
-class _StoredFlow:
-    record: FlowRecord
-    graphs: dict[str, str] = field(default_factory=dict[str, str])
-    versions: dict[str, FlowVersion] = field(default_factory=dict[str, FlowVersion])
-
-
-class MemoryFlows:
-    """The ``FlowStore`` port over dictionaries; graphs are kept as JSON text, as on disk.
-
-    Args:
-        check_open: Refuses writes to a store that was closed.
-        release: Refuses to have a flow deleted that is in use; deletes what belongs to it.
-    """
-
-    def __init__(self, check_open: Callable[[], None], release: Callable[[str], None]) -> None:
-        self._check_open = check_open
-        self._release = release
-        self._flows: dict[str, _StoredFlow] = {}
-
-    async def save(
-        self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
-    ) -> bool:
-        self._check_open()
-        text = None if graph is None else encode_document(graph, f"flow {flow.flow_id!r}")
-        kept = self._flows.get(flow.flow_id)
-        if after != (0 if kept is None else kept.record.revision):
-            return False
-        record = replace(
-            flow, name=storable_text(flow.name), description=storable_text(flow.description)
-        )
-        if kept is None:
-            kept = self._flows[flow.flow_id] = _StoredFlow(record)
-        kept.record = record
-        if text is not None:
-            kept.graphs[flow.version] = text
-            kept.versions.setdefault(
-                flow.version,
-                FlowVersion(
-                    flow.flow_id, flow.version, flow.revision, flow.updated_at, flow.node_count
-                ),
-            )
-        return True
-
-    def has(self, flow_id: str) -> bool:
-        """Return whether a flow exists."""
-        return flow_id in self._flows
-
-    async def get(self, flow_id: str) -> FlowRecord | None:
-        kept = self._flows.get(flow_id)
-        return None if kept is None else kept.record
-
-    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
-        kept = self._flows.get(flow_id)
-        if kept is None or version not in kept.versions:
-            return None
-        return replace(kept.versions[version], graph=json.loads(kept.graphs[version]))
-
-    async def page(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowRecord]:
-        found = newest_first((kept.record for kept in self._flows.values()), _flow_sort_key, before)
-        matching = (f for f in found if _matches_text(text, f.name, f.description))
-        return list(islice(matching, max(limit, 0)))
-
-    async def versions(
-        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowVersion]:
-        kept = self._flows.get(flow_id)
-        own = () if kept is None else kept.versions.values()
-        return newest_first(own, _version_sort_key, before)[: max(limit, 0)]
-
-    async def delete(self, flow_id: str) -> None:
-        self._check_open()
-        self._release(flow_id)
-        if self._flows.pop(flow_id, None) is None:
-            raise not_found("flow", flow_id)
-
-
-def _flow_sort_key(flow: FlowRecord) -> tuple[str, str]:
-    return flow.created_at, flow.flow_id
-
-
-def _version_sort_key(version: FlowVersion) -> tuple[str, str]:
-    return version.created_at, version.version
 
 
 @dataclass(slots=True)
@@ -193,6 +77,8 @@ class MemoryStore:
         self._flows = MemoryFlows(self._check_open, self._release_flow)
         self._triggers = MemoryTriggers(self._check_open, self._flows.has)
         self._notifications = MemoryNotifications(self._check_open, self._flows.has)
+        self._access_tokens = MemoryAccessTokens(self._check_open)
+        self._chats = MemoryChats(self._check_open)
         self._closed = False
 
     @property
@@ -215,6 +101,14 @@ class MemoryStore:
     def notifications(self) -> MemoryNotifications:
         return self._notifications
 
+    @property
+    def access_tokens(self) -> MemoryAccessTokens:
+        return self._access_tokens
+
+    @property
+    def chats(self) -> MemoryChats:
+        return self._chats
+
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
         self._plans[plan.plan_id] = stored_plan(plan)
@@ -227,7 +121,7 @@ class MemoryStore:
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         found = newest_first((kept for kept, _ in self._plans.values()), _sort_key, before)
-        page = [p for p in found if _matches_text(text, p.title, p.user_prompt)][: max(limit, 0)]
+        page = [p for p in found if matches_text(text, p.title, p.user_prompt)][: max(limit, 0)]
         return [replace(p, document=json.loads(self._plans[p.plan_id][1])) for p in page]
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
@@ -320,7 +214,7 @@ class MemoryStore:
             and (since is None or record.created_at >= since)
             and (plan_id is None or record.plan_id == plan_id)
             and (flow_id is None or record.flow_id == flow_id)
-            and _matches_text(text, record.title, record.user_prompt)
+            and matches_text(text, record.title, record.user_prompt)
         ][: max(limit, 0)]
 
     async def count_executions(
@@ -529,7 +423,3 @@ def _sort_key(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
     """Return the sort key of lists."""
     own = record.plan_id if isinstance(record, PlanRecord) else record.execution_id
     return record.created_at, own
-
-
-def _matches_text(text: str | None, title: str, description: str) -> bool:
-    return not text or storable_text(text).casefold() in search_key(title, description)

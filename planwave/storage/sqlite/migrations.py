@@ -13,10 +13,14 @@ from planwave.storage.event_codec import answers_of, stored_rows
 from planwave.storage.files import artifact_digests
 from planwave.storage.sqlite.appends import add_answers
 from planwave.storage.sqlite.schema import (
+    access_tokens,
     answered_requests,
     answers,
     artifact_uses,
     batches,
+    chat_messages,
+    chat_turns,
+    chats,
     deliveries,
     executions,
     flow_versions,
@@ -110,15 +114,35 @@ def _add_triggers(connection: Connection) -> None:
     deliveries.create(connection)
 
 
+def _add_publishing(connection: Connection) -> None:
+    """Up to version 8 flows could not be published; ``_add_flows`` makes the table as it is now."""
+    columns = connection.exec_driver_sql("PRAGMA table_info(flows)").all()
+    if any(column.name == "published" for column in columns):
+        return
+    connection.exec_driver_sql("ALTER TABLE flows ADD COLUMN published TEXT DEFAULT '' NOT NULL")
+
+
+def _add_access_tokens(connection: Connection) -> None:
+    """Up to version 9 only the operator had a token."""
+    access_tokens.create(connection)
+
+
+def _add_chats(connection: Connection) -> None:
+    """Up to version 10 there were no chats."""
+    for table in (chats, chat_messages, chat_turns):
+        table.create(connection)
+
+
 def _add_notifications(connection: Connection) -> None:
-    """Up to version 8 nobody was notified of executions."""
+    """Up to version 11 nobody was notified of executions."""
     notification_targets.create(connection)
     notifications.create(connection)
 
 
 MIGRATIONS: Final = (
     _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
-    _add_triggers, _add_notifications,
+    _add_triggers, _add_publishing, _add_access_tokens, _add_chats,
+    _add_notifications,
 )  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 

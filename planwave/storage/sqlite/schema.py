@@ -55,8 +55,10 @@ flows = Table(
     Column("version", Text, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("search", Text, nullable=False),
+    Column("published", Text, nullable=False, server_default=text("''")),
     Index("flows_by_age", "created_at", "flow_id"),
 )
+"""``published`` has the names of what a flow is published as, each between spaces."""
 
 flow_versions = Table(
     "flow_versions",
@@ -139,6 +141,78 @@ notifications = Table(
 )
 """The outbox: a row is written by the commit that stores its event. No reference to
 ``notification_targets``: the operator's targets are not stored."""
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("scopes", Text, nullable=False),
+    Column("flows", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("requests_per_minute", Integer),
+    Column("executions_per_minute", Integer),
+    Column("expires_at", Text),
+)
+
+chats = Table(
+    "chats",
+    metadata,
+    Column("chat_id", Text, primary_key=True),
+    Column("created_at", Text, nullable=False),
+    Column("updated_at", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("flow_id", Text),
+    Column("version", Text),
+    Column("node_id", Text),
+    Column("config", Text),
+    Column("head", Text),
+    Column("revision", Integer, nullable=False),
+    Column("search", Text, nullable=False),
+    Index("chats_by_age", "created_at", "chat_id"),
+)
+"""``flow_id`` refers to no flow: a chat is read after its flow was deleted."""
+
+chat_messages = Table(
+    "chat_messages",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("message_id", Text, nullable=False),
+    Column("chat_id", Text, ForeignKey("chats.chat_id"), nullable=False),
+    Column("parent_id", Text),
+    Column("role", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("execution_id", Text),
+    Column("status", Text),
+    Column("cursor", Integer, nullable=False),
+    Column("is_cancelled", Integer, nullable=False),
+    Column("blocks", Text, nullable=False),
+    Column("usage", Text, nullable=False),
+    Column("seed", Text, nullable=False),
+    Index("chat_messages_by_name", "message_id", unique=True),
+    Index("chat_messages_in_order", "chat_id", "id"),
+    Index(
+        "chat_messages_open",
+        "id",
+        sqlite_where=text("status IN ('starting', 'executing', 'paused')"),
+    ),
+)
+
+chat_turns = Table(
+    "chat_turns",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("execution_id", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("messages", Text, nullable=False),
+    Column("is_complete", Integer, nullable=False),
+    Index("chat_turns_once", "key", "execution_id", "path", unique=True),
+    Index("chat_turns_in_order", "key", "id"),
+)
+"""What ``chat`` nodes with a memory remember, over executions."""
 
 executions = Table(
     "executions",

@@ -61,6 +61,8 @@ from planwave.storage.sqlite.lists import (
     search_text,
 )
 from planwave.storage.sqlite.readers import ReaderPool
+from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
+from planwave.storage.sqlite.stores.chats import SqliteChats
 from planwave.storage.sqlite.stores.flows import SqliteFlows
 from planwave.storage.sqlite.stores.notifications import SqliteNotifications
 from planwave.storage.sqlite.stores.revisions import SqliteRevisions
@@ -106,6 +108,8 @@ class SqliteStore:
         self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
         outbox = None if writer is None else writer.outbox
         self._notifications = SqliteNotifications(self._read, self._write, outbox)
+        self._access_tokens = SqliteAccessTokens(self._read, self._write)
+        self._chats = SqliteChats(self._read, self._write)
 
     @classmethod
     def open(
@@ -177,6 +181,14 @@ class SqliteStore:
     @property
     def notifications(self) -> SqliteNotifications:
         return self._notifications
+
+    @property
+    def access_tokens(self) -> SqliteAccessTokens:
+        return self._access_tokens
+
+    @property
+    def chats(self) -> SqliteChats:
+        return self._chats
 
     async def save_plan(self, plan: PlanRecord) -> None:
         row = queries.plan_row(plan)

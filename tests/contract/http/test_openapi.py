@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import cache
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final, cast
 from zlib import crc32
 
@@ -33,8 +35,8 @@ from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import SECRETS, hook_flow, signed
 
 NO_SERVICE: Final = cast("Any", None)
-DOCUMENT: Final = schemathesis.openapi.from_dict(create_app(Settings(), NO_SERVICE).openapi())
-DOCUMENT.config.generation.update(with_security_parameters=False)  # no token is asked for
+# Read when a test needs it: to make requests up takes seconds, in each process that collects tests.
+DOCUMENT: Final = schemathesis.pytest.from_fixture("document")
 PATIENCE_S: Final = 60
 LEFT_OUT: Final = {
     "ignored_auth": "the server under test has no token; see the tests of access below",
@@ -45,9 +47,36 @@ ASKING: Final = {
     "nodes": [{"id": "a", "type": "approval", "data": {"prompt": "May I?"}}],
     "edges": [],
 }
+CHATTING: Final = {
+    "nodes": [
+        {"id": "asked", "type": "chat_start", "data": {}},
+        {"id": "told", "type": "text", "data": {"text": "You said {{ input }}."}},
+    ],
+    "edges": [
+        {
+            "source": "asked",
+            "sourceHandle": "message",
+            "target": "told",
+            "data": {"channel": "flow"},
+        }
+    ],
+}
 UNSIGNED_HOOK: Final = hook_flow(auth="none", secrets=[])
+TAGS: Final = (
+    "catalogues",
+    "control",
+    "executions",
+    "flows",
+    "openai",
+    "operations",
+    "plans",
+    "session",
+    "status (short paths)",
+    "tokens",
+    "triggers",
+)
 MADE_UP: Final = settings(
-    max_examples=8,
+    max_examples=3,
     derandomize=True,
     deadline=None,
     database=None,
@@ -56,15 +85,25 @@ MADE_UP: Final = settings(
 )
 
 
+def direct_session() -> requests.Session:
+    """Return a session that looks for no proxy before each request, and takes no cookie."""
+    session = requests.Session()
+    session.trust_env = False
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return session
+
+
 class Stock:
     """Plans, flows and executions that requests can be about."""
 
     def __init__(self, base_url: str) -> None:
         self._url = base_url
-        self._session = requests.Session()
+        self._session = direct_session()
         self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
         self._flow = self._another_flow()
         self._trigger = self._another_trigger()
+        self._chat_flow = self._made("/api/flows", {"name": "C", "graph": CHATTING})["flow_id"]
+        self._chat = self._another_chat()
         self._ended = self._execution(start=True)
         self._session.get(f"{base_url}/api/executions/{self._ended}/events", timeout=PATIENCE_S)
         self._waiting = self._made("/api/execute", {"graph": ASKING, "start": True})["execution_id"]
@@ -84,6 +123,8 @@ class Stock:
         for name in ("trigger_id", "hook_id"):
             if _is_chosen(path.get(name)):
                 path[name] = self._another_trigger() if changes else self._trigger
+        if _is_chosen(path.get("chat_id")) and not case.path.endswith("{chat_id}/events"):
+            self._put_chat(case.path, path, changes=changes)
         if _is_chosen(path.get("execution_id")):
             self._put_execution(case.path, path, changes=changes)
         if isinstance(case.body, dict):
@@ -97,6 +138,12 @@ class Stock:
             path["request_id"] = "r5"  # four events come before it
         if "path" in path:
             path["path"] = "a"
+
+    def _put_chat(self, route: str, path: dict[str, Any], *, changes: bool) -> None:
+        """Put a chat that is there; the stream of its changes has no end."""
+        path["chat_id"], user_id, reply_id = self._another_chat() if changes else self._chat
+        if "message_id" in path:
+            path["message_id"] = user_id if route.endswith("/edit") else reply_id
 
     def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
         wrong = case.meta is not None and case.meta.generation.mode.is_negative
@@ -123,6 +170,15 @@ class Stock:
     def _another_trigger(self) -> str:
         return self._made("/api/triggers", {"flow_id": self._hook_flow()})["trigger_id"]
 
+    def _another_chat(self) -> tuple[str, str, str]:
+        """Give a chat, its message of the user, and the reply."""
+        own = self._made("/api/chats", {"flow_id": self._chat_flow})["chat_id"]
+        turn = self._made(f"/api/chats/{own}/messages", {"message": "Hello"})
+        reply_id = turn["message"]["message_id"]
+        path = f"/api/chats/{own}/messages/{reply_id}/events"
+        self._session.get(self._url + path, timeout=PATIENCE_S)
+        return own, turn["user_message"]["message_id"], reply_id
+
     def _execution(self, *, start: bool = False) -> str:
         body = {"plan_id": self._plan, "start": start}
         return self._made("/api/execute", body)["execution_id"]
@@ -144,6 +200,23 @@ def _is_chosen(given: object) -> bool:
     )
 
 
+@cache
+def openapi() -> dict[str, Any]:
+    return create_app(Settings(), NO_SERVICE).openapi()
+
+
+@pytest.fixture(params=TAGS)
+def document(request: pytest.FixtureRequest) -> schemathesis.BaseSchema:
+    """The operations of one tag."""
+    paths = {
+        path: {method: each for method, each in operations.items() if request.param in each["tags"]}
+        for path, operations in openapi()["paths"].items()
+    }
+    found = schemathesis.openapi.from_dict({**openapi(), "paths": paths})
+    found.config.generation.update(with_security_parameters=False)  # no token is asked for
+    return found
+
+
 @pytest.fixture(scope="module")
 def stock(server: RunningServer) -> Generator[Stock]:
     created = Stock(server.base_url)
@@ -153,7 +226,7 @@ def stock(server: RunningServer) -> Generator[Stock]:
 
 def hold_to_the_document(case: schemathesis.Case, server: RunningServer, stock: Stock) -> None:
     stock.put_into(case)
-    with requests.Session() as session:
+    with direct_session() as session:
         answer = case.call(base_url=server.base_url, session=session, timeout=PATIENCE_S)
         case.validate_response(answer, checks=ALL_BUT_THOSE)
 
@@ -173,6 +246,12 @@ def test_responses_match_the_openapi_document_extended(
     case: schemathesis.Case, server: RunningServer, stock: Stock
 ) -> None:
     hold_to_the_document(case, server, stock)
+
+
+def test_every_operation_has_one_of_the_tags() -> None:
+    operations = [each for path in openapi()["paths"].values() for each in path.values()]
+    assert {tag for each in operations for tag in each["tags"]} == set(TAGS)
+    assert all(each["tags"] for each in operations)
 
 
 # -- access ---------------------------------------------------------------------------------------
@@ -209,7 +288,11 @@ def at(path: str) -> str:
 def test_protected_routes_are_listed() -> None:
     found = set(routes())
     assert found > OPEN | {("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/metrics")}
-    assert [at(path) for method, path in found if method == "WS"] == [f"/ws/{SOME_ID}"]
+    assert {at(path) for method, path in found if method == "WS"} == {
+        f"/ws/{SOME_ID}",
+        f"/ws/chats/{SOME_ID}",
+        f"/ws/chats/{SOME_ID}/messages/{SOME_ID}",
+    }
     assert len(found) > 25
 
 

@@ -154,19 +154,17 @@ async def test_a_server_that_is_killed_between_two_calls_costs_no_call(server: S
         assert len(server.marks.pids) == 2
 
 
+@pytest.mark.parametrize("server", ["http"], indirect=True)
 async def test_a_server_that_stays_away_is_given_up(server: Server) -> None:
+    """A program that ends again and again is given up too: ``tests/unit/mcp/test_program.py``."""
     async with server.connected() as connection:
-        if server.http is None:
-            for _ in range(5):
-                assert (await failure(connection, "die", status=1)).code == "mcp-connection-lost"
-        else:
-            server.kill()
-            lost = await failure(connection, "add", a=1, b=2)
-            assert lost.code == "mcp-connection-lost"
-            for _ in range(4):
-                assert (await failure(connection, "add", a=1, b=2)).code == "mcp-start-failed"
+        server.kill()
+        lost = await failure(connection, "add", a=1, b=2)
+        assert lost.code == "mcp-connection-lost"
+        for _ in range(4):
+            assert (await failure(connection, "add", a=1, b=2)).code == "mcp-start-failed"
         for _ in range(2):
-            given_up = await failure(connection, "die", status=1)
+            given_up = await failure(connection, "add", a=1, b=2)
         assert given_up.code == "mcp-unavailable"
         assert not given_up.retryable
 

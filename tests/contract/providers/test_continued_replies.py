@@ -15,13 +15,13 @@ from tests.support.llm.fake_llm_server import ErrorReply, TextReply
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
-MODEL = ModelProfile(small=True, max_output_tokens=20, continues=True)
+MODEL = ModelProfile(small=True, max_output_tokens=20, continues=True, grammars=True)
 
 
-def context_of(harness: ModelClientHarness) -> FlowContext:
+def context_of(harness: ModelClientHarness, task: str = "") -> FlowContext:
     providers = ListedProviders({"box": ["box-1"]}, profiles={"box-1": MODEL})
     services = NodeServices(harness.client, providers, None)  # type: ignore[arg-type]
-    return context_for(Node("a", "agent", "A"), services=services)
+    return context_for(Node("a", "agent", "A", description=task), services=services)
 
 
 def turns(body: dict[str, Any]) -> list[tuple[str, str]]:
@@ -40,6 +40,16 @@ async def test_the_conversation_ends_with_the_text_so_far() -> None:
     assert result.outputs["output"].value == "Oak lasts."
     assert turns(second) == [*turns(first), ("assistant", "Oak la")]
     assert (first["max_tokens"], second["max_tokens"]) == (40, 20)
+
+
+async def test_a_grammar_is_sent_for_the_whole_reply_and_not_for_its_rest() -> None:
+    cut = TextReply("1. Oak\n2. La", finish="length")
+    async with model_client_harness(cut, TextReply("rch.")) as harness:
+        context = context_of(harness, "Name two kinds of wood")
+        await result_and_events(Agent().execute({}, make_inputs(""), context))
+        first, second = (request.body for request in harness.llm.requests)
+    assert first["grammar"].startswith('root ::= "1. " line "\\n" "2. " line')
+    assert "grammar" not in second
 
 
 async def test_both_calls_are_recorded_under_their_own_number() -> None:

@@ -233,3 +233,33 @@ async def test_flows_are_there_after_reopening(tmp_path: Path) -> None:
         await again.flows.delete("f1")
     assert refused.value.code == "store-read-only"
     await again.close()
+
+
+async def test_saving_a_flow_changes_nothing_about_its_publishing(store: Store) -> None:
+    await save(store, replace(flow(), published=("model",)))
+    kept = await store.flows.get("f1")
+    assert kept is not None
+    assert kept.published == (), "saving publishes nothing"
+    assert await store.flows.publish("f1", ("model", "tool"))
+    assert await store.flows.save(flow(revision=2, name="Other"), after=1)
+    kept = await store.flows.get("f1")
+    assert kept is not None
+    assert (kept.name, kept.published) == ("Other", ("model", "tool"))
+    assert not await store.flows.publish("unknown", ("model",))
+
+
+async def test_published_flows_are_listed_by_what_they_are_published_as(store: Store) -> None:
+    await save(store, flow("f1", 1), flow("f2", 2), flow("f3", 3))
+    await store.flows.publish("f1", ("model", "tool"))
+    await store.flows.publish("f2", ("tool",))
+    await store.flows.publish("f3", ("model",))
+    await store.flows.publish("f3", ())
+
+    async def listed(published: str) -> list[str]:
+        return [each.flow_id for each in await store.flows.page(published=published)]
+
+    assert await listed("model") == ["f1"]
+    assert await listed("tool") == ["f2", "f1"]
+    assert await listed("mod") == []
+    await store.flows.delete("f1")
+    assert await listed("model") == []

@@ -144,6 +144,15 @@ def notifications_in(written: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**each, "to": targets[each["target_id"]]} for each in written.get("notifications", [])]
 
 
+async def chats_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all chats, with their messages."""
+    found = [asdict(each) for each in await store.chats.page()]
+    for each in found:
+        own = await store.chats.messages(each["chat_id"])
+        each["messages"] = [asdict(message) for message in own]
+    return found
+
+
 def test_every_schema_version_has_its_golden_database() -> None:
     assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
 
@@ -160,10 +169,16 @@ async def test_f30_data_of_every_version_is_read(
     assert differs(written["plans"], plans) == []
     assert differs(written["executions"], [asdict(record) for record in executions]) == []
     assert {record.status for record in executions} >= {"completed", "failed", "executing"}
-    assert differs(written.get("flows", []), await flows_of(store)) == []
+    flows = json.loads(json.dumps(await flows_of(store)))
+    assert differs(written.get("flows", []), flows) == []
     assert differs(written.get("revisions", []), await revisions_of(store)) == []
     assert differs(written.get("triggers", []), await triggers_of(store)) == []
     assert differs(notifications_in(written), await notifications_of(store)) == []
+    tokens = json.loads(json.dumps([asdict(each) for each in await store.access_tokens.all()]))
+    assert written.get("access_tokens", []) == tokens
+    assert differs(written.get("chats", []), await chats_of(store)) == []
+    turns = [asdict(each) for each in await store.chats.turns("k", limit=9)]
+    assert differs(written.get("turns", []), turns) == []
     for record in executions:
         events = await store.events(record.execution_id)
         received = [event._asdict() for event in events]
@@ -224,6 +239,7 @@ async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Pat
         raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
         for table in (
             "answered_requests", "deliveries", "triggers", "notification_targets", "notifications",
+            "chat_messages", "chat_turns", "chats", "access_tokens",
         ):  # fmt: skip
             raw.execute(f"DROP TABLE {table}")
         raw.execute("PRAGMA user_version = 6")

@@ -52,79 +52,84 @@ def all_of(*checks: Check) -> Check:
     return lambda answer: all(check(answer) for check in checks)
 
 
-def lists_exactly(count: int) -> Check:
-    """Return a check that an answer is a list of so many different items."""
-    return lambda answer: len(items(answer)) == count
+def lists(least: int, most: int | None = None) -> Check:
+    """Return a check that an answer is a list of so many different items; any number above by default."""
+    return lambda answer: least <= len(items(answer)) <= (most or 1_000)
 
 
-def makes_points(count: int) -> Check:
-    """Return a check that an answer has so many items, or as many sentences in one paragraph."""
+def sentences(answer: str) -> list[str]:
+    """Return the sentences of an answer, without the marks of a list."""
+    lines = (re.sub(f"^({MARK})+", "", line) for line in answer.splitlines())
+    return [each for line in lines for each in re.split(r"(?<=[.!?])\s+", line.strip()) if each]
+
+
+def is_for_children(answer: str) -> bool:
+    """Return whether the sentences are short enough for a child: at most 18 words on average."""
+    written = sentences(answer)
+    return sum(len(each.split()) for each in written) <= 18 * len(written)
+
+
+def chooses_one_of(choices: str) -> Check:
+    """Return a check that a clause which recommends or chooses names exactly one of these words."""
+    reason = r"\b(?:because|since|over|than|while|whereas|but|although|as|due to)\b"
+
+    def chosen(clause: str) -> set[str]:
+        is_choice = re.search(CHOSEN, clause, re.IGNORECASE)
+        found = re.findall(choices, clause, re.IGNORECASE) if is_choice else []
+        return {name.casefold() for name in found}
 
     def check(answer: str) -> bool:
-        points = items(answer)
-        if len(points) == 1:
-            points = [p for p in re.split(r"(?<=[.!?])\s+", points[0]) if p]
-        return len(points) == count
+        return any(
+            len(chosen(clause)) == 1
+            for sentence in sentences(answer)
+            for end in (reason, f"{reason}|,")
+            for clause in re.split(end, sentence, flags=re.IGNORECASE)
+        )
 
     return check
-
-
-def lists_and_chooses(count: int) -> Check:
-    """Return a check that an answer has so many items at least and names one of them as chosen."""
-
-    def check(answer: str) -> bool:
-        listed = [
-            re.split(r"[:(\u2013\u2014]| - ", each)[0].strip(' *".') for each in items(answer)
-        ]
-        chosen = [line for line in answer.casefold().splitlines() if re.search(CHOSEN, line)]
-        named = [each for each in listed[:count] if any(each in line for line in chosen)]
-        return len(listed) >= count and bool(named)
-
-    return check
-
-
-def tells_palindromes(answer: str) -> bool:
-    """Run the function of an answer, in a process of its own, on words of both kinds."""
-    code = re.search(r"```(?:python)?\n(.*?)```", answer, re.DOTALL)
-    source = code[1] if code else answer
-    name = re.search(r"def (\w+)\(", source)
-    assert name, "no function"
-    calls = f"assert {name[1]}('level') and {name[1]}('a') and not {name[1]}('python')"
-    run = [sys.executable, "-I", "-c", f"{source}\n{calls}"]
-    return subprocess.run(run, capture_output=True, timeout=30, check=False).returncode == 0
 
 
 GOALS: dict[str, Check] = {
-    "Compare Postgres, Redis and SQLite for storing user sessions and recommend one": all_of(
-        names(3, "Postgres|Redis|SQLite"),
-        has(f"{CHOSEN}[^.]*(Postgres|Redis|SQLite)|(Postgres|Redis|SQLite)[^.]*{CHOSEN}"),
+    "Compare buying and leasing a car and recommend one for a young family": all_of(
+        names(2, "buy|leas"), chooses_one_of("buy|leas")
     ),
-    "List five exercises that can be done at a desk": lists_exactly(5),
-    "Write a short welcome email to Mira, a new colleague in the support team": all_of(
-        has(r"\b(dear|hi|hello|hey|welcome),? mira\b", "welcome", "team"),
-        has("(regards|sincerely|cheers|best|wishes|warmly|yours)"),
-        lambda answer: not re.search("my application|considering me", answer, re.IGNORECASE),
+    "How do I remove a red wine stain from a carpet?": all_of(
+        has("blot|dab|absorb|press|soak"),
+        names(2, "water|vinegar|soap|detergent|baking soda|salt|soda|peroxide|cloth|towel"),
+        lambda answer: len(sentences(answer)) >= 3,
     ),
-    "Explain how vaccines train the immune system": has(
-        "immun", "antibod|cell|antigen", "recogni|remember|memor|future"
+    "Plan a birthday party for a ten-year-old with eight guests": all_of(
+        has("cake|food|snack|pizza|drink|meal", "game|activit|play|craft|treasure|movie|bowling"),
+        names(2, r"invit|decorat|guest|gift|music|budget|schedul|\d ?(?:pm|am)|:\d\d|hour|venue"),
+        lists(4),
     ),
-    "Plan a weekend trip to Vienna for two people": all_of(
-        names(2, "morning|noon|afternoon|evening|night|Saturday|Sunday|day 1|day 2"),
-        names(
-            3,
-            "Schönbrunn|Hofburg|Belvedere|Prater|Opera|Stephen|Ringstra|Albertina|Naschmarkt"
-            "|museum|coffee|concert|palace|cathedral",
-        ),
+    "Explain to a child why leaves change colour in autumn": all_of(
+        has("green|chlorophyll", "yellow|orange|red", "sun|light|cold|cool|days|winter"),
+        is_for_children,
     ),
-    "Make a checklist for moving to a new flat": lambda answer: len(items(answer)) >= 4,
-    "Summarise in three points why sleep matters for learning": all_of(
-        has("sleep.*(memor|learn|concentrat)"), makes_points(3)
+    "What are the pros and cons of buying an electric car?": all_of(
+        names(2, "emission|environment|quiet|cost|sav|cheap|fuel|maintenance|incentive|tax|torque"),
+        names(2, "range|charg|price|expensive|upfront|battery|infrastructure|initial|higher"),
+        has(r"\bcons?\b|disadvantage|drawback|however|\bbut\b|limited|lack|higher|expensive"),
     ),
-    "Suggest five names for a small bakery and pick the best one": lists_and_chooses(5),
-    "Write a Python function that checks whether a word is a palindrome": tells_palindromes,
-    "What are the pros and cons of working from home?": all_of(
-        names(2, r"flexib|commut|sav|\bpros\b|advantage|productiv|comfort|cost|balance"),
-        names(2, r"isolat|distract|lack|lonel|\bcons\b|disadvantage|interact|boundar|overwork"),
+    "Make a checklist for a week of camping with two children": all_of(
+        lists(6),
+        names(4, "tent|sleeping bag|food|water|first aid|cloth|torch|flashlight|stove|map|games"),
+    ),
+    "Write a short email to my landlord and ask him to repair the heating": all_of(
+        has(r"\b(dear|hi|hello|good (?:morning|day))\b", "heat", "repair|fix"),
+        has("(regards|sincerely|thank|cheers|best|wishes|warmly|yours)"),
+        lambda answer: not re.search(r"dear tenant|as your landlord", answer, re.IGNORECASE),
+    ),
+    "Give me ten ideas for a rainy Sunday with kids": all_of(
+        lists(10, 10), names(3, "game|bak|cook|draw|paint|movie|film|fort|read|book|craft|puzzle")
+    ),
+    "Choose one of a dog, a cat or a rabbit as a pet for a small flat": chooses_one_of(
+        "dog|cat|rabbit"
+    ),
+    "Summarise the causes of the French Revolution in five sentences": all_of(
+        names(3, "king|monarch|louis|tax|debt|financ|econom|bread|famine|food|enlighten|inequal"),
+        lambda answer: len(sentences(answer)) == 5,
     ),
 }
 """Goals of different kinds, and what an answer has that holds what was asked for."""

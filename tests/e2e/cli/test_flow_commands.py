@@ -112,6 +112,24 @@ def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     assert invoke_ok("show", done["execution_id"])["flow_id"] == created["flow_id"]
 
 
+def test_flow_is_published_as_what_is_named(name: str) -> None:
+    created = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    shown = invoke_ok("flow", "publish", name)
+    assert (shown["model"], shown["tool"], shown["hooks"]) == (False, False, [])
+    assert invoke_ok("flow", "publish", name, "--model")["model"]
+    both = invoke_ok("flow", "publish", created["flow_id"], "--tool")
+    assert (both["model"], both["tool"]) == (True, True)
+    assert "Published as a model and as a tool" in planwave("flow", "show", name).stdout
+    assert f"{name}  (as a model and as a tool)" in planwave("flow", "ls").stdout
+    assert invoke_ok("flow", "show", name)["published"] == ["model", "tool"]
+    assert refused("flow", "publish", name, "--hook")["error"]["code"] == "invalid-trigger"
+    assert refused("flow", "publish", name, "--none", "--tool")["error"]["code"] == "usage"
+    left = invoke_ok("flow", "publish", name, "--no-model")
+    assert (left["model"], left["tool"]) == (False, True)
+    assert "Published as nothing" in planwave("flow", "publish", name, "--none").stdout
+    assert invoke_ok("flow", "publish", name) == shown
+
+
 def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (name, f"{name} too"):
         invoke_ok("flow", "save", each, "-", stdin=STARTS)
@@ -249,3 +267,21 @@ def test_invalid_inputs_start_no_execution(name: str) -> None:
 def test_token_is_never_printed(name: str) -> None:
     for args in (["save", name, "-"], ["ls"], ["show", name], ["run", name], ["rm", name]):
         assert TOKEN not in planwave("flow", *args, stdin=STARTS).output
+
+
+def test_tokens_are_created_listed_and_revoked(name: str) -> None:
+    flow = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    made = invoke_ok("tokens", "create", name, "--flow", name, "--scope", "chat", "--days", "1")
+    assert made["token"].startswith("pw_")
+    assert (made["scopes"], made["flows"]) == (["chat"], [flow["flow_id"]])
+    assert made["expires_at"] > made["created_at"]
+    listed = [each for each in invoke_ok("tokens")["tokens"] if each["name"] == name]
+    assert listed == [{key: value for key, value in made.items() if key != "token"}]
+    shown = planwave("tokens").stdout
+    assert name in shown
+    assert made["token"] not in shown
+    assert invoke_ok("tokens", "revoke", made["token_id"]) == {
+        "revoked": made["token_id"], "name": name,
+    }  # fmt: skip
+    assert refused("tokens", "revoke", made["token_id"])["error"]["code"] == "not-found"
+    assert refused("tokens", "create", "x", "--flow", "none", "--scope", "run")

@@ -42,6 +42,7 @@ RUN = {
     "docs/architecture.md": {"main"},
     "docs/mcp.md": {"[mcp.tickets]", "{"},
     "docs/node-types.md": {"{"},
+    "docs/openai.md": {"{", "$ planwave flow save printers printers.json", "import openai"},
     "docs/operations.md": {
         "$ planwave serve",
         'storage_dir = "/var/lib/planwave/storage"',
@@ -63,6 +64,9 @@ RUN = {
         '{"cron": "30 7 * * 1-5", "timezone": "Europe/Berlin"}  # at 7:30 from Monday to Friday',
     },
     "docs/web-ui.md": set[str](),
+    "examples/openai_client/README.md": {
+        '$ sh examples/openai_client/run.sh "My printer burns."',
+    },
     "examples/planwave_trigger_package/README.md": set[str](),
 }
 """The first lines of the blocks that the tests of other pages run, or read where they are settings."""

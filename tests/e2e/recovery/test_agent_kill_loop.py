@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from tests.support.recovery.agent_history import AgentHistory, agent_history
 KINDS = {
     "execution.completed", "execution.failed", "execution.cancelled", "execution.paused",
     "node.completed", "node.failed", "node.waiting", "node.answered", "node.parked", "node.unparked",
+    "node.retrying",
 }  # fmt: skip
 DECISIONS = {
     ("approval", "approve"), ("approval", "reject"),
     ("interrupted", "run_again"), ("interrupted", "give_result"), ("interrupted", "fail"),
+    ("repetition", "approve"), ("repetition", "reject"),
 }  # fmt: skip
 
 
@@ -26,6 +29,7 @@ FEW = {"look", "save", "send", "again"}
 EVERYTHING = {
     *KINDS, *DECISIONS, *FEW, "order", "mail", "http_look", "http_save", EDITED, GIVEN,
     "read again", "write again", "once again", "sub-agent again",
+    "mcp_look", "mcp_save", "mcp_send", "retry", "rerun", "served fork",
 }  # fmt: skip
 """What has to happen, or the loop shows nothing."""
 
@@ -44,7 +48,15 @@ def happened(lives: AgentHistory) -> set[Any]:
         *((kind, answer["decision"]) for kind, answer in answers),
         *(str(answer.get("value")) for _, answer in answers),
         *("sub-agent again" if "[delegate" in event.path else "again" for event in again),
+        *(way_of(event.data["parent"]) for event in events if event.data.get("parent")),
     }
+
+
+def way_of(parent: Mapping[str, Any]) -> str:
+    """Return how a fork was made."""
+    if parent.get("retry"):
+        return "retry"
+    return "rerun" if parent.get("rerun") else "served fork"
 
 
 @pytest.mark.timeout(300)
@@ -58,6 +70,6 @@ def test_a_short_loop_of_kills_repeats_nothing_that_agents_did(tmp_path: Path) -
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_long_loop_of_kills_repeats_nothing_that_agents_did(tmp_path: Path, seed: int) -> None:
-    with agent_history(tmp_path, seed) as lives:
+    with agent_history(tmp_path, seed, cuts=True) as lives:
         lives.live_and_die(100, seed, lambda: EVERYTHING - happened(lives), at_once=4)
         lives.check()

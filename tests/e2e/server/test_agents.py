@@ -163,6 +163,26 @@ async def test_error_of_the_service_is_handled_by_the_model(provider: str, tmp_p
     assert "503" in result
 
 
+async def test_long_result_is_cut_in_the_event_and_read_whole_by_its_number(tmp_path: Path) -> None:
+    steps = OPEN_TICKET, TextReply("Done.")
+    long = response(b'{"log": "' + b"x" * 20_000 + b'"}', kind="application/json")
+    async with running("openai", steps, tmp_path, service_answer=long) as run:
+        await run.answer(await run.request(), decision="approve")
+        events = (await run.get("/events?format=json"))["events"]
+        (ended,) = (
+            each["data"]["data"]
+            for each in events
+            if each["data"].get("event_type") == "tool_call_end"
+        )
+        assert len(ended["result"]) == 16_384
+        assert ended["truncated"]
+        assert ended["chars"] == 20_010
+        calls = (await run.get(f"/nodes/support?call={ended['ordinal']}"))["calls"]
+        shown = (await run.get("/nodes/support"))["calls"]
+    assert [call["result"] for call in calls if call["kind"] == "http"] == [{"log": "x" * 20_000}]
+    assert [call["result_bytes"] for call in shown if call["kind"] == "http"] == [20_010]
+
+
 async def test_changed_arguments_have_to_fit_the_tool(tmp_path: Path) -> None:
     async with running("openai", [OPEN_TICKET, TextReply("Done.")], tmp_path) as run:
         request = await run.request()

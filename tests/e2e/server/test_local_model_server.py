@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ import openai
 import pytest
 
 from planwave.planner.small_models import read_small_reply, small_request
+from planwave.prompts.counted_replies import Count, counted_grammar
 from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.local.download import model_path
 from planwave.providers.local.models import SLOTS, LocalModelServers
@@ -108,6 +110,39 @@ async def test_the_server_speaks_the_protocol_and_only_to_its_owner(tiny: tuple[
             },
         )
         assert json.loads(shaped.choices[0].message.content)["colour"] in ("red", "blue")
+
+
+async def test_the_same_prompt_has_the_same_reply_unless_the_call_sets_a_temperature(
+    tiny: tuple[str, str],
+) -> None:
+    async with client_of(tiny) as client:
+        create: Any = client.chat.completions.create
+
+        async def reply(**options: float) -> str:
+            asked = [{"role": "user", "content": "Tell me a story."}]
+            done = await create(model="smollm2-135m", messages=asked, max_tokens=24, **options)
+            return str(done.choices[0].message.content)
+
+        assert await reply() == await reply()
+        assert len({await reply(temperature=1.5) for _ in range(3)}) > 1
+
+
+async def test_the_server_keeps_replies_to_a_grammar(tiny: tuple[str, str]) -> None:
+    async with client_of(tiny) as client:
+        create: Any = client.chat.completions.create
+
+        async def reply(count: Count) -> str:
+            grammar = {"grammar": counted_grammar(count)}
+            done = await create(
+                model="smollm2-135m", messages=ASKED, max_tokens=200, extra_body=grammar
+            )
+            assert done.choices[0].finish_reason == "stop"
+            return str(done.choices[0].message.content).strip()
+
+        lines = (await reply(Count(3, sentences=False))).splitlines()
+        assert [line[:3] for line in lines] == ["1. ", "2. ", "3. "]
+        paragraph = await reply(Count(2, sentences=True))
+        assert len(re.split(r"(?<=[.!?]) ", paragraph)) == 2
 
 
 async def test_closing_a_stream_frees_its_slot(tiny: tuple[str, str]) -> None:

@@ -91,3 +91,9 @@ async def pages(page_pool: PagePool, service: WebService) -> AsyncIterator[Pages
 async def page(pages: Pages) -> Page:
     """The first page of the service, in the light theme."""
     return await pages.open()
+
+
+@_function
+async def empty_page(pages: Pages) -> Page:
+    """A page that has loaded nothing of the service, for a test that prepares something first."""
+    return await pages.open(None)

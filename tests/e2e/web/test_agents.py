@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.support.browser.accessibility import assert_screen_is_usable, every_width
@@ -75,11 +76,13 @@ def call(calls: Locator, name: str) -> Locator:
 
 @every_width
 async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
-    page: Page, model: ScriptedModel, width: str
+    empty_page: Page, model: ScriptedModel, width: str
 ) -> None:
+    page = empty_page
     script_support(model)
     execution_id = await execute_graph(page, SUPPORT)
     await expect(page.get_by_role("button", name="Support, waiting").first).to_be_visible()
+    await expect(page.get_by_text("link", exact=True)).to_be_visible()  # of the legend
     await page.get_by_role("button", name="Read the 2 questions").click()
     panel = page.get_by_role("complementary", name="Step Support")
     await expect(panel.get_by_role("region", name="Waiting for you: send_mail")).to_have_count(2)
@@ -122,8 +125,12 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await expect(used).to_contain_text("3 calls, 1 failed")
 
 
+@pytest.mark.slow
 @every_width
-async def test_call_is_approved_in_the_inbox(page: Page, model: ScriptedModel, width: str) -> None:
+async def test_call_is_approved_in_the_inbox(
+    empty_page: Page, model: ScriptedModel, width: str
+) -> None:
+    page = empty_page
     model.agents = {"Where is my order A-17?": [ToolCallReply([("send_mail", MAIL)]), "Sent."]}
     execution_id = await execute_graph(page, SUPPORT)
     await expect(page.get_by_role("button", name="Support, waiting").first).to_be_visible()
@@ -146,10 +153,12 @@ async def test_call_is_approved_in_the_inbox(page: Page, model: ScriptedModel, w
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Sent.")
 
 
+@pytest.mark.slow
 @every_width
 async def test_exhausted_budget_is_raised_on_the_page(
-    page: Page, model: ScriptedModel, width: str
+    empty_page: Page, model: ScriptedModel, width: str
 ) -> None:
+    page = empty_page
     model.agents = {
         "Where is my order A-17?": [
             ToolCallReply([("look_up_order", {"number": "A-17"})]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.support.browser.accessibility import assert_screen_is_usable, every_width, resize
@@ -84,21 +85,9 @@ async def test_second_answer_shows_the_first_one(pages: Pages) -> None:
     await two.wait_for_url(f"**/runs/{execution_id}")
 
 
-async def test_request_of_another_page_disappears_by_itself(pages: Pages) -> None:
-    one = await pages.open(None)
-    execution_id = await ask(one, "Gone soon")
-    await one.goto("/approvals")
-    two = await pages.open("/approvals")
-    first, second = await open_request(one, "Gone soon"), await open_request(two, "Gone soon")
-    await first.get_by_role("button", name="Approve").click()
-    await expect(second.get_by_role("alert")).to_contain_text("“Approve” was given")
-    await expect(two.get_by_role("link", name="Gone soon")).to_have_count(0)
-    await expect(one.get_by_text("Approved: Gone soon").first).to_be_visible()
-    await one.get_by_role("button", name="Open the run").click()
-    await one.wait_for_url(f"**/runs/{execution_id}")
-
-
-async def test_edited_text_and_form_go_on(page: Page) -> None:
+async def test_edited_text_and_form_go_on(pages: Pages) -> None:
+    pages.errors.expect("422")
+    page = await pages.open(None)
     execution_id = await ask(page, "Edit it", form=FORM)
     await page.goto("/approvals")
     badge = page.get_by_role("banner").get_by_role("link", name="Approvals")
@@ -108,6 +97,8 @@ async def test_edited_text_and_form_go_on(page: Page) -> None:
     await expect(detail.get_by_role("complementary")).to_contain_text("Send comes next.")
     await detail.get_by_role("button", name="Edit first").click()
     await detail.get_by_label("What is passed on, edited").fill("Dear team")
+    await detail.get_by_role("button", name="Approve").click()
+    await expect(detail.get_by_role("alert")).to_contain_text("audience")
     await detail.get_by_label("Audience").select_option("The team")
     await detail.get_by_role("button", name="Approve").click()
     await expect(page.get_by_role("link", name="Edit it")).to_have_count(0)
@@ -123,20 +114,24 @@ async def test_edited_text_and_form_go_on(page: Page) -> None:
     await expect(answered.get_by_role("complementary")).to_contain_text("DecisionApprove")
 
 
-async def test_form_that_does_not_fit_stays_open(pages: Pages) -> None:
-    pages.errors.expect("422")
-    page = await pages.open(None)
-    await ask(page, "Form first", form=FORM)
-    await page.goto("/approvals")
-    detail = await open_request(page, "Form first")
-    await detail.get_by_role("button", name="Approve").click()
-    await expect(detail.get_by_role("alert")).to_contain_text("audience")
-    await detail.get_by_label("Audience").select_option("Everybody")
-    await detail.get_by_role("button", name="Approve").click()
-    await expect(page.get_by_role("link", name="Form first")).to_have_count(0)
+@pytest.mark.slow
+async def test_request_of_another_page_disappears_by_itself(pages: Pages) -> None:
+    one = await pages.open(None)
+    execution_id = await ask(one, "Gone soon")
+    await one.goto("/approvals")
+    two = await pages.open("/approvals")
+    first, second = await open_request(one, "Gone soon"), await open_request(two, "Gone soon")
+    await first.get_by_role("button", name="Approve").click()
+    await expect(second.get_by_role("alert")).to_contain_text("“Approve” was given")
+    await expect(two.get_by_role("link", name="Gone soon")).to_have_count(0)
+    await expect(one.get_by_text("Approved: Gone soon").first).to_be_visible()
+    await one.get_by_role("button", name="Open the run").click()
+    await one.wait_for_url(f"**/runs/{execution_id}")
 
 
-async def test_time_runs_and_then_decides(page: Page) -> None:
+@pytest.mark.slow
+async def test_time_runs_and_then_decides(empty_page: Page) -> None:
+    page = empty_page
     execution_id = await ask(page, "In time", timeoutS=6, timeoutAction="approve")
     await page.goto("/approvals")
     detail = await open_request(page, "In time")
@@ -149,7 +144,9 @@ async def test_time_runs_and_then_decides(page: Page) -> None:
     assert "sent" in await results(page, execution_id)
 
 
-async def test_plan_is_approved_before_its_first_step(page: Page) -> None:
+@pytest.mark.slow
+async def test_plan_is_approved_before_its_first_step(empty_page: Page) -> None:
+    page = empty_page
     graph = {"nodes": [{"id": "a", "type": "text", "name": "Say", "data": {"text": "x"}}]}
     body = {"graph": graph | {"edges": []}, "require_approval": True, "start": True}
     answer = await page.request.post("/api/execute", data=body)
@@ -166,7 +163,8 @@ async def test_plan_is_approved_before_its_first_step(page: Page) -> None:
     assert await results(page, execution_id) == {"a": "x"}
 
 
-async def test_keyboard_alone_answers(page: Page) -> None:
+async def test_keyboard_alone_answers(empty_page: Page) -> None:
+    page = empty_page
     execution_id = await ask(page, "Keys", timeoutS=90, timeoutAction="reject")  # the most urgent
     await page.goto("/settings")
     await expect(page.get_by_role("heading", name="Settings")).to_be_visible()
@@ -187,8 +185,8 @@ async def test_keyboard_alone_answers(page: Page) -> None:
 
 
 @every_width
-async def test_inbox_is_usable(pages: Pages, width: str) -> None:
-    page = await pages.open(None)
+async def test_inbox_is_usable(empty_page: Page, width: str) -> None:
+    page = empty_page
     await ask(page, "Look at it", form=FORM, timeoutS=3600, timeoutAction="reject")
     await page.goto("/approvals")
     await expect(page.get_by_role("link", name="Look at it").first).to_be_visible()

@@ -6,9 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
-from tests.support.browser.accessibility import assert_screen_is_usable, every_width
+from tests.support.browser.accessibility import (
+    assert_accessible,
+    assert_screen_is_usable,
+    every_width,
+)
 from tests.support.browser.chromium import Pages
 from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.browser.steps import make_plan
@@ -35,6 +40,7 @@ async def flow(page: Page, flow_id: str) -> dict[str, Any]:
     return dict(await (await page.request.get(f"/api/flows/{flow_id}")).json())
 
 
+@pytest.mark.slow
 async def test_plan_becomes_a_flow_that_is_run(page: Page, model: ScriptedModel) -> None:
     model.replies = {"Do last": "All of it is done."}
     await make_plan(page)
@@ -48,6 +54,7 @@ async def test_plan_becomes_a_flow_that_is_run(page: Page, model: ScriptedModel)
     await dialog.get_by_label("Begin with").select_option(index=1)
     await expect(dialog.get_by_label("Name")).to_have_value("Two steps and a last one")
     await dialog.get_by_label("Name").fill("Three things")
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Save the flow").click()
     await expect(page.get_by_role("heading", name="Three things", level=1)).to_be_visible()
     await expect(page.get_by_role("region", name="Plan as waves")).to_contain_text("Second")
@@ -56,7 +63,8 @@ async def test_plan_becomes_a_flow_that_is_run(page: Page, model: ScriptedModel)
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("All of it is done.")
 
 
-async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(page: Page) -> None:
+async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(empty_page: Page) -> None:
+    page = empty_page
     await save_flow(page, "Greet by keys")
     await page.goto("/settings")
     await expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
@@ -75,7 +83,8 @@ async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(page: Page) -> 
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Dear water")
 
 
-async def test_flow_is_edited_and_an_old_version_restored(page: Page) -> None:
+async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> None:
+    page = empty_page
     flow_id = await save_flow(page, "Edit me")
     await page.goto(f"/flows/{flow_id}")
     await page.get_by_role("link", name="Edit", exact=True).click()
@@ -101,9 +110,10 @@ async def test_flow_is_edited_and_an_old_version_restored(page: Page) -> None:
     assert (await flow(page, flow_id))["graph"]["nodes"][1]["data"] == {"text": "Dear {{ input }}"}
 
 
+@pytest.mark.slow
 async def test_changes_of_two_people_are_both_kept(pages: Pages) -> None:
     pages.errors.expect("412")
-    page = await pages.open("/flows")
+    page = await pages.open(None)
     flow_id = await save_flow(page, "Two people")
     await page.goto(f"/flows/{flow_id}/edit")
     await page.get_by_role("radio", name="Table").check()
@@ -120,7 +130,11 @@ async def test_changes_of_two_people_are_both_kept(pages: Pages) -> None:
     assert [node["data"] for node in nodes] == [{"initialInput": "theirs"}, {"text": "Mine"}]
 
 
-async def test_flow_is_renamed_exported_deleted_and_imported(page: Page, tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_flow_is_renamed_exported_deleted_and_imported(
+    empty_page: Page, tmp_path: Path
+) -> None:
+    page = empty_page
     flow_id = await save_flow(page, "Old name")
     await page.goto(f"/flows/{flow_id}")
     await page.get_by_role("button", name="More").click()
@@ -143,10 +157,10 @@ async def test_flow_is_renamed_exported_deleted_and_imported(page: Page, tmp_pat
 
 
 @every_width
-async def test_flows_are_usable(pages: Pages, width: str) -> None:
-    page = await pages.open("/flows")
+async def test_flows_are_usable(empty_page: Page, width: str) -> None:
+    page = empty_page
     flow_id = await save_flow(page, "Look at it")
-    await page.reload()
+    await page.goto("/flows")
     await expect(page.get_by_role("list", name="Flows")).to_be_visible()
     await assert_screen_is_usable(page, "flows", width)
     await page.goto(f"/flows/{flow_id}")

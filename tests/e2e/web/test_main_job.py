@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import Page, expect
 
+from tests.support.browser.accessibility import assert_accessible
 from tests.support.browser.plan_editor import PlanEditor
 from tests.support.browser.scripted_model import DEFAULT_PLAN, Gate, ScriptedModel
 from tests.support.browser.steps import enter_goal
@@ -42,6 +43,8 @@ async def write_plan(page: Page, model: ScriptedModel) -> None:
     await expect(steps).to_have_count(2)
     gate.set()
     await expect(steps).to_have_count(3)
+    last = page.get_by_role("region", name="Wave 2").get_by_role("listitem")
+    await expect(last).to_contain_text("Do last.")
 
 
 async def edit_plan(editor: PlanEditor) -> None:
@@ -81,9 +84,10 @@ async def approve(page: Page) -> None:
     """Answer the step that waits; then the panel shows the run again."""
     await page.get_by_role("button", name="approval, waiting").first.click()
     request = page.get_by_role("region", name="Waiting for you")
+    await assert_accessible(page)
     await request.get_by_role("button", name="Approve").click()
     await expect(page.get_by_role("button", name="approval, completed").first).to_be_visible()
-    await expect(page.get_by_role("complementary", name="The run")).to_be_visible()
+    await expect(page.get_by_role("complementary", name="The run")).to_be_focused()
 
 
 async def fork_with_result(page: Page, result: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, WebSocket, expect
 
 from tests.support.browser.accessibility import (
@@ -19,7 +19,6 @@ from tests.support.browser.scripted_model import DEFAULT_PLAN, Gate, ScriptedMod
 from tests.support.browser.steps import execute_graph, start_run, stored_events
 from tests.support.browser.web_service import WebService
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply
-from tests.support.paths import ROOT
 
 ENDLESS_ANIMATIONS = """
 () => document.getAnimations()
@@ -28,7 +27,6 @@ ENDLESS_ANIMATIONS = """
 """
 LOST = "net::ERR_|WebSocket connection"
 """Errors on the console of a page that loses its service."""
-APPROVAL = ROOT / "examples/flows/triage_with_approval.json"
 
 NESTED: dict[str, Any] = {
     "nodes": [
@@ -87,35 +85,45 @@ async def expect_completed(page: Page) -> None:
     await expect(page.get_by_text("Reconnecting")).to_have_count(0)
 
 
-async def test_run_is_followed_to_its_result(page: Page, model: ScriptedModel) -> None:
-    gate = hold_second(model)
-    sockets: list[WebSocket] = []
-    page.on("websocket", lambda opened: sockets.append(opened))
-    await start_run(page)
+async def expect_second_running(page: Page) -> None:
+    """Expect the run of ``hold_second`` in the middle, with what the second step has said so far."""
     await expect(page.get_by_role("button", name="First, completed").first).to_be_visible()
     await expect(page.get_by_role("button", name="Second, running").first).to_be_visible()
     await expect(page.get_by_role("button", name="Last, pending").first).to_be_visible()
-    await expect(page.get_by_role("application")).to_contain_text("The second")
+    await expect(page.get_by_role("main")).to_contain_text("The second")
+
+
+@every_width
+async def test_run_is_followed_over_a_reload_to_its_result(
+    empty_page: Page, model: ScriptedModel, width: str
+) -> None:
+    page = empty_page
+    gate = hold_second(model)
+    sockets: list[WebSocket] = []
+    page.on("websocket", lambda opened: sockets.append(opened))
+    execution_id = await start_run(page)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Two steps and a last one")
+    await expect_second_running(page)
+    own = [socket for socket in sockets if execution_id in socket.url]
+    assert len(own) == 1, "a page has one connection"
     assert await page.evaluate(ENDLESS_ANIMATIONS) == 0, "this page prefers reduced motion"
     await page.emulate_media(reduced_motion="no-preference")
     assert await page.evaluate(ENDLESS_ANIMATIONS) > 0
     await page.emulate_media(reduced_motion="reduce")
+    await assert_screen_is_usable(page, "run-live", width)
+    await page.reload()
+    await expect_second_running(page)
     gate.set()
     await expect_completed(page)
     await expect(page.locator("[aria-live]")).to_have_text("The run is done.")
+    await expect(page.get_by_role("strong")).to_have_text("done")
     assert len(model.prompts) == 3
-    assert len(sockets) == 1, "a page has one connection"
-
-
-async def test_reload_in_the_middle_shows_the_same_run(page: Page, model: ScriptedModel) -> None:
-    gate = hold_second(model)
-    await start_run(page)
-    await expect(page.get_by_role("button", name="First, completed").first).to_be_visible()
-    await page.reload()
-    await expect(page.get_by_role("button", name="First, completed").first).to_be_visible()
-    await expect(page.get_by_role("button", name="Second, running").first).to_be_visible()
-    gate.set()
-    await expect_completed(page)
+    await assert_screen_is_usable(page, "run-done", width)
+    await page.goto(f"/runs/{execution_id}?step=second")
+    panel = page.get_by_role("complementary")
+    await expect(panel).to_contain_text("The second thing is done.")
+    await panel.get_by_role("tab", name="Prompt").click()
+    await expect(panel).to_contain_text("Do second.")
 
 
 async def test_run_survives_a_crash_of_the_service_with_its_page_open(
@@ -123,7 +131,7 @@ async def test_run_survives_a_crash_of_the_service_with_its_page_open(
 ) -> None:
     pages.errors.expect(LOST)
     gate = hold_second(service.model)
-    page = await pages.open()
+    page = await pages.open(None)
     execution_id = await start_run(page)
     await expect(page.get_by_role("button", name="First, completed").first).to_be_visible()
     await expect(page.get_by_role("application")).to_contain_text("The second")
@@ -148,7 +156,7 @@ async def test_page_catches_up_after_its_connection_was_cut(
 ) -> None:
     pages.errors.expect(LOST)
     gate = hold_second(service.model)
-    page = await pages.open()
+    page = await pages.open(None)
     execution_id = await start_run(page)
     await expect(page.get_by_role("application")).to_contain_text("The second")
     service.proxy.cut()
@@ -166,14 +174,16 @@ async def test_page_catches_up_after_its_connection_was_cut(
     assert (await stored_events(page, execution_id)).count("node.completed") == 3
 
 
+@pytest.mark.slow
 async def test_run_is_followed_without_websockets(pages: Pages, model: ScriptedModel) -> None:
     pages.errors.expect(LOST)
     gate = hold_second(model)
     # A page of its own: such a route stays.
     page = await pages.open(
+        None,
         before_load=lambda opened: opened.route_web_socket(
             "**/ws/**", lambda socket: socket.close(code=1011)
-        )
+        ),
     )
     await start_run(page)
     await expect(page.get_by_role("application")).to_contain_text("The second")
@@ -181,84 +191,49 @@ async def test_run_is_followed_without_websockets(pages: Pages, model: ScriptedM
     await expect_completed(page)
 
 
-async def test_step_has_an_address(pages: Pages, model: ScriptedModel) -> None:
-    hold_second(model).set()
-    page = await pages.open()
-    execution_id = await start_run(page)
-    await expect_completed(page)
-    other = await pages.open(f"/runs/{execution_id}?step=second")
-    panel = other.get_by_role("complementary")
-    await expect(panel).to_contain_text("Second")
-    await expect(panel).to_contain_text("The second thing is done.")
-    await panel.get_by_role("tab", name="Prompt").click()
-    await expect(panel).to_contain_text("Do second.")
-
-
-async def test_question_is_answered_on_the_page(page: Page, model: ScriptedModel) -> None:
-    model.replies = {
-        "Answer with one word": "refund",
-        "confirms the refund": "Your money comes in five days.",
-    }
-    graph: dict[str, Any] = json.loads(APPROVAL.read_text("utf-8"))
-    execution_id = await execute_graph(page, graph)
-    run = page.get_by_role("complementary", name="The run")
-    await expect(run).to_contain_text("Check the reply waits for your answer.")
-    await expect(page.get_by_role("button", name="Check the reply").first).to_be_in_viewport()
-    await run.get_by_role("button", name="Answer").click()
-    request = page.get_by_role("region", name="Waiting for you")
-    await expect(request).to_contain_text("Send this reply?")
-    await assert_accessible(page)
-    await request.get_by_role("button", name="Send").click()
-    await expect(run).to_be_focused()
-    await expect(
-        page.get_by_role("button", name="Check the reply, completed").first
-    ).to_be_visible()
-    events = await stored_events(page, execution_id)
-    assert events[-1] == "execution.completed"
-
-
-async def test_failed_step_is_run_again_from_the_page(page: Page, model: ScriptedModel) -> None:
+async def test_run_is_retried_repeated_cancelled_and_finished(
+    empty_page: Page, model: ScriptedModel
+) -> None:
+    page = empty_page
     model.replies = {"Do second": ErrorReply(401, "invalid_request_error", "Incorrect API key")}
-    execution_id = await start_run(page)
+    failed = await start_run(page)
     await expect(page.get_by_role("button", name="Second, failed").first).to_be_visible()
     model.replies = {}
     model.prompts.clear()
     await page.get_by_role("button", name="Retry failed").click()
-    await page.wait_for_url(lambda url: "/runs/" in url and execution_id not in url)
+    retried = await next_run(page, failed)
     await expect(page.get_by_role("button", name="Last, completed").first).to_be_visible()
     assert len(model.prompts) == 2, "what had completed does not run again"
-    model.prompts.clear()
-    retried = page.url
-    gate = hold_second(model)
+
+    hold_second(model)
     await page.get_by_role("button", name="Run again").click()
-    await page.wait_for_url(lambda url: "/runs/" in url and url != retried)
+    repeated = await next_run(page, retried)
+    await expect(page.get_by_role("button", name="Second, running").first).to_be_visible()
     steps = page.get_by_role("list", name="Steps by time")
     # as long as it took in the run before
     await expect(
         steps.get_by_role("button", name=re.compile("Last, pending, about"))
     ).to_be_visible()
-    gate.set()
-    await expect(page.get_by_role("button", name="Last, completed").first).to_be_visible()
-    assert len(model.prompts) == 3, "everything runs again"
-
-
-async def test_run_is_cancelled_from_the_page(page: Page, model: ScriptedModel) -> None:
-    hold_second(model)
-    execution_id = await start_run(page)
-    await expect(page.get_by_role("button", name="Second, running").first).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("button", name="Second, cancelled").first).to_be_visible()
-    assert (await stored_events(page, execution_id))[-1] == "execution.cancelled"
+    assert (await stored_events(page, repeated))[-1] == "execution.cancelled"
     model.replies = {}
     await page.get_by_role("button", name="Run the rest").click()
-    await page.wait_for_url(lambda url: "/runs/" in url and execution_id not in url)
+    await next_run(page, repeated)
     await expect(page.get_by_role("button", name="Last, completed").first).to_be_visible()
+
+
+async def next_run(page: Page, execution_id: str) -> str:
+    """Wait for the page of the run that follows a run; return its execution's id."""
+    await page.wait_for_url(lambda url: "/runs/" in url and execution_id not in url)
+    return page.url.partition("/runs/")[2].partition("?")[0]
 
 
 async def test_what_is_inside_a_step_unfolds_and_its_card_takes_an_answer(
-    page: Page, model: ScriptedModel
+    empty_page: Page, model: ScriptedModel
 ) -> None:
     """A loop and a plan that is written during the run; the view fits all their waves."""
+    page = empty_page
     gate = Gate()
     model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={12: gate})]
     execution_id = await execute_graph(page, NESTED)
@@ -286,25 +261,3 @@ async def test_what_is_inside_a_step_unfolds_and_its_card_takes_an_answer(
     await card_action.click()
     await expect(page.get_by_role("button", name="Publish, completed").first).to_be_visible()
     assert (await stored_events(page, execution_id))[-1] == "execution.completed"
-
-
-async def test_unknown_run_says_so(pages: Pages) -> None:
-    pages.errors.expect("status of 404|WebSocket")
-    page = await pages.open("/runs/01a209f5-e0a2-7000-9139-4a1cb34422c8")
-    await expect(page.get_by_role("main")).to_contain_text("01a209f5-e0a2-7000-9139-4a1cb34422c8")
-    await assert_accessible(page)
-
-
-@every_width
-async def test_run_is_usable_while_it_runs_and_afterwards(
-    page: Page, model: ScriptedModel, width: str
-) -> None:
-    gate = hold_second(model)
-    await start_run(page)
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Two steps and a last one")
-    await expect(page.get_by_role("tab", name="Result")).to_be_visible()
-    await assert_screen_is_usable(page, "run-live", width)
-    gate.set()
-    result = page.get_by_role("tabpanel", name="Result")
-    await expect(result.get_by_role("strong")).to_have_text("done")
-    await assert_screen_is_usable(page, "run-done", width)

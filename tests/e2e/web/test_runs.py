@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.support.browser.accessibility import assert_screen_is_usable, every_width, resize
-from tests.support.browser.chromium import PHONE, Pages
+from tests.support.browser.chromium import PHONE
 from tests.support.browser.plan_editor import patch_plan
 from tests.support.browser.scripted_model import Gate, ScriptedModel
 from tests.support.browser.steps import stored_events
@@ -102,7 +102,8 @@ async def open_runs(page: Page, text: str) -> None:
     await expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
 
 
-async def test_runs_are_filtered_by_status_time_and_text(page: Page, model: ScriptedModel) -> None:
+async def test_runs_are_filtered_by_status_time_and_text_and_deleted(empty_page: Page) -> None:
+    page = empty_page
     for title in ("Basil one", "Basil two", "Other"):
         await execute(page, {"graph": text_graph(title)})
     waiting = await start(page, {"graph": approval_graph("Basil asks")})
@@ -134,19 +135,21 @@ async def test_runs_are_filtered_by_status_time_and_text(page: Page, model: Scri
     await expect(page.get_by_role("searchbox", name="Goal or title")).to_have_value("")
     assert page.url.endswith("/runs")
 
+    await page.get_by_role("searchbox", name="Goal or title").fill("basil one")
+    await expect(rows(page)).to_have_count(1)
+    await page.get_by_role("button", name="More for Basil one").click()
+    await page.get_by_role("menuitem", name="Delete").click()
+    dialog = page.get_by_role("dialog", name="Delete this run")
+    await dialog.get_by_role("button", name="Keep it").click()
+    await page.get_by_role("button", name="More for Basil one").click()
+    await page.get_by_role("menuitem", name="Delete").click()
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_role("heading", name="No run fits.")).to_be_visible()
 
-async def test_older_runs_are_shown_page_by_page(page: Page) -> None:
-    for number in range(55):
-        await start(page, {"graph": text_graph(f"Chive {number}")})
-    await open_runs(page, "chive")
-    await expect(rows(page)).to_have_count(50)
-    await page.get_by_role("button", name="Show more").click()
-    await expect(rows(page)).to_have_count(55)
-    await expect(rows(page).last).to_contain_text("Chive 0")
-    await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
 
-
-async def test_list_follows_a_run(page: Page, model: ScriptedModel) -> None:
+@pytest.mark.slow
+async def test_list_follows_a_run(empty_page: Page, model: ScriptedModel) -> None:
+    page = empty_page
     gate = Gate()
     model.replies = {"Do second": TextReply("Done.", chunks=2, gates={1: gate})}
     planned = await page.request.post("/api/plan", data={"prompt": "Dill is followed"})
@@ -157,25 +160,11 @@ async def test_list_follows_a_run(page: Page, model: ScriptedModel) -> None:
     await expect(rows(page)).to_contain_text("Completed")
 
 
-async def test_run_is_deleted_after_a_question(page: Page) -> None:
-    for title in ("Fennel one", "Fennel two"):
-        await execute(page, {"graph": text_graph(title)})
-    await open_runs(page, "fennel")
-    await page.get_by_role("button", name="More for Fennel one").click()
-    await page.get_by_role("menuitem", name="Delete").click()
-    dialog = page.get_by_role("dialog", name="Delete this run")
-    await dialog.get_by_role("button", name="Keep it").click()
-    await expect(rows(page)).to_have_count(2)
-    await page.get_by_role("button", name="More for Fennel one").click()
-    await page.get_by_role("menuitem", name="Delete").click()
-    await dialog.get_by_role("button", name="Delete").click()
-    await expect(rows(page)).to_have_count(1)
-    await expect(rows(page)).to_contain_text("Fennel two")
-
-
+@pytest.mark.slow
 async def test_menu_of_a_run_leads_to_its_plan_its_file_and_a_retry(
-    page: Page, model: ScriptedModel
+    empty_page: Page, model: ScriptedModel
 ) -> None:
+    page = empty_page
     model.replies = {"Do second": ErrorReply(401, "invalid_request_error", "Incorrect API key")}
     planned = await page.request.post("/api/plan", data={"prompt": "Garlic is retried"})
     plan_id = (await planned.json())["plan_id"]
@@ -197,17 +186,16 @@ async def test_menu_of_a_run_leads_to_its_plan_its_file_and_a_retry(
     await expect(page.get_by_role("button", name="Last, completed").first).to_be_visible()
 
 
+@every_width
 async def test_two_runs_are_compared_in_the_dock_and_on_a_page(
-    pages: Pages, model: ScriptedModel
+    empty_page: Page, model: ScriptedModel, width: str
 ) -> None:
-    page = await pages.open()
+    page = empty_page
     first, second = await two_runs(page, model, "Leek stores")
     await open_runs(page, "leek")
     await rows(page).nth(1).get_by_role("checkbox").check()
     await expect(page.get_by_role("region", name="Compare")).to_contain_text("Tick two runs.")
-    await page.keyboard.press("Escape")
-    await expect(page.get_by_role("region", name="Compare")).to_have_count(0)
-    await rows(page).nth(1).get_by_role("checkbox").check()
+    await assert_screen_is_usable(page, "runs", width)
     await rows(page).nth(0).get_by_role("checkbox").check()
 
     dock = page.get_by_role("region", name="Compare two runs")
@@ -222,6 +210,7 @@ async def test_two_runs_are_compared_in_the_dock_and_on_a_page(
     await dock.get_by_role("button", name="Assess the types").click()
     types = dock.get_by_role("region", name="Assess the types, output")
     await expect(types.locator("ins")).to_have_text("Types are lost.")
+    await assert_screen_is_usable(page, "runs-dock", width)
 
     await dock.get_by_role("button", name="Open side by side").click()
     await page.wait_for_url(f"**/runs/compare?a={first}&b={second}")
@@ -230,12 +219,14 @@ async def test_two_runs_are_compared_in_the_dock_and_on_a_page(
     await page.wait_for_url(f"**/runs/compare?a={second}&b={first}")
     output = page.get_by_role("region", name="Recommendation, output")
     await expect(output.locator("ins").first).to_have_text("keep no types. ")
+    await assert_screen_is_usable(page, "runs-compare", width)
 
 
 @every_width
 async def test_graphs_of_two_runs_are_laid_over_each_other(
-    page: Page, model: ScriptedModel, width: str
+    empty_page: Page, model: ScriptedModel, width: str
 ) -> None:
+    page = empty_page
     first, second = await runs_of_a_changed_plan(page, model, "Parsley")
     await page.goto(f"/runs/compare?a={first}&b={second}")
     graph = page.get_by_role("region", name="Graph of both runs")
@@ -259,10 +250,12 @@ async def test_graphs_of_two_runs_are_laid_over_each_other(
     await expect(page.get_by_role("region", name="Wave 2")).to_contain_text("3 of 3 changed")
 
 
+@pytest.mark.slow
 @every_width
 async def test_other_run_of_a_comparison_is_picked(
-    page: Page, model: ScriptedModel, width: str
+    empty_page: Page, model: ScriptedModel, width: str
 ) -> None:
+    page = empty_page
     first, second = await two_runs(page, model, "Mint stores")
     await page.goto(f"/runs/compare?a={second}")
     same = page.get_by_role("region", name="Runs of the same plan")
@@ -271,39 +264,3 @@ async def test_other_run_of_a_comparison_is_picked(
     await same.get_by_role("button").click()
     await page.wait_for_url(f"**/runs/compare?a={first}&b={second}")
     await expect(page.get_by_role("table", name="Steps")).to_contain_text("Recommendation")
-
-
-async def test_runs_are_walked_ticked_and_opened_by_keys(page: Page, model: ScriptedModel) -> None:
-    first, second = await two_runs(page, model, "Nettle stores")
-    await open_runs(page, "nettle")
-    await expect(rows(page)).to_have_count(2)
-    await page.keyboard.press("j")
-    await expect(rows(page).nth(0).get_by_role("link")).to_be_focused()
-    await page.keyboard.press("x")
-    await page.keyboard.press("j")
-    await page.keyboard.press("x")
-    await expect(page.get_by_role("checkbox", checked=True)).to_have_count(2)
-    await page.keyboard.press("k")
-    await expect(rows(page).nth(0).get_by_role("link")).to_be_focused()
-    await page.keyboard.press("c")
-    await page.wait_for_url(f"**/runs/compare?a={second}&b={first}")
-    await page.go_back()
-    await expect(page.get_by_role("checkbox", checked=True)).to_have_count(2)
-    await page.keyboard.press("j")
-    await page.keyboard.press("j")
-    await page.keyboard.press("Enter")
-    await page.wait_for_url(re.compile(f"/runs/{first}"))
-
-
-@every_width
-async def test_runs_and_comparison_are_usable(page: Page, model: ScriptedModel, width: str) -> None:
-    first, second = await two_runs(page, model, "Onion")
-    await page.goto("/runs")
-    await expect(rows(page).first).to_be_visible()
-    await assert_screen_is_usable(page, "runs", width)
-    await page.goto(f"/runs?a={first}&b={second}")
-    await expect(page.get_by_role("region", name="Compare two runs")).to_be_visible()
-    await assert_screen_is_usable(page, "runs-dock", width)
-    await page.goto(f"/runs/compare?a={first}&b={second}")
-    await expect(page.get_by_role("table", name="Steps")).to_be_visible()
-    await assert_screen_is_usable(page, "runs-compare", width)

@@ -8,7 +8,6 @@ from playwright.async_api import Page, expect
 
 from tests.support.browser.accessibility import (
     assert_accessible,
-    assert_accessible_in_both_themes,
     assert_screen_is_usable,
     every_width,
 )
@@ -17,8 +16,15 @@ from tests.support.browser.web_service import WebService
 from tests.support.llm.planner_replies import planner_reply, reply_node
 
 
-async def test_keys_are_listed_and_can_be_switched_off(page: Page) -> None:
-    await page.get_by_role("link", name="Settings").click()
+async def test_first_tab_stop_skips_the_bar_and_keys_can_be_switched_off(pages: Pages) -> None:
+    page = await pages.open("/settings")
+    await expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("button", name="Skip to the page")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("main")).to_be_focused()
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("tab", name="Models")).to_be_focused()
     await page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys")
     await expect(keys.get_by_text("Go to new")).to_be_visible()
@@ -31,7 +37,6 @@ async def test_keys_are_listed_and_can_be_switched_off(page: Page) -> None:
     await page.keyboard.press("?")
     await expect(keys).to_have_count(0)
     await expect(page).to_have_url(re.compile("/settings$"))
-    await page.reload()
     await page.get_by_role("tab", name="This browser").click()
     await page.get_by_role("switch", name="Single letters").click()
     await page.keyboard.press("g")
@@ -54,17 +59,6 @@ async def test_theme_is_kept_and_follows_the_system_again(page: Page) -> None:
     assert await colour() == "light"
 
 
-async def test_first_tab_stop_skips_the_bar(pages: Pages) -> None:
-    page = await pages.open("/settings")
-    await expect(page.get_by_role("heading", name="Settings")).to_be_visible()
-    await page.keyboard.press("Tab")
-    await expect(page.get_by_role("button", name="Skip to the page")).to_be_focused()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("main")).to_be_focused()
-    await page.keyboard.press("Tab")
-    await expect(page.get_by_role("tab", name="Models")).to_be_focused()
-
-
 async def test_search_finds_plans_and_opens_them(page: Page, service: WebService) -> None:
     service.model.plans = [planner_reply(reply_node("weigh"), title="Colours of cucumbers")]
     answer = await page.request.post(
@@ -84,15 +78,6 @@ async def test_search_finds_plans_and_opens_them(page: Page, service: WebService
     await expect(page.get_by_text("Nothing has “nothing has this text”")).to_be_visible()
 
 
-async def test_unknown_address_says_so(pages: Pages) -> None:
-    page = await pages.open("/no/such/page")
-    await expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
-    await expect(page).to_have_title("Not found · planwave")
-    await assert_accessible_in_both_themes(page)
-    await page.get_by_role("link", name="New goal").click()
-    await expect(page).to_have_title("New goal · planwave")
-
-
 @every_width
 async def test_settings_are_usable(pages: Pages, width: str) -> None:
     page = await pages.open("/settings")
@@ -103,15 +88,15 @@ async def test_settings_are_usable(pages: Pages, width: str) -> None:
         ("This browser", "Light or dark pages."),
     ):
         await page.get_by_role("tab", name=tab).click()
+        ring = await page.get_by_role("tab", name=tab).evaluate(
+            "tab => tab.matches(':focus-visible')"
+        )
+        assert not ring, "a click draws no focus ring"
         await expect(page.get_by_text(first, exact=True).first).to_be_visible()
         await assert_screen_is_usable(page, f"settings-{tab}".replace(" ", "-"), width)
-
-
-async def test_node_type_shows_its_ports_and_fields(pages: Pages) -> None:
-    page = await pages.open("/settings?tab=node-types")
+    await page.get_by_role("tab", name="Node types").click()
     await page.get_by_role("searchbox", name="Search node types").fill("temperature")
     await page.get_by_text("Have a language model do one task.").click()
-    await expect(page.get_by_text("Do one task with a language model: reads")).to_be_visible()
     await expect(
         page.get_by_role("region", name="Fields").get_by_text("temperature")
     ).to_be_visible()

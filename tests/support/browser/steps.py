@@ -30,18 +30,21 @@ async def make_plan(page: Page) -> None:
 
 
 async def start_run(page: Page) -> str:
-    """Make a plan, run it, and wait for the page of its run; return the execution's id."""
-    await make_plan(page)
-    await page.get_by_role("button", name="Run", exact=True).click()
-    await page.wait_for_url("**/runs/*")
-    return page.url.rpartition("/")[2]
+    """Make a plan and run it over HTTP, and open the page of the run; return the execution's id."""
+    planned = await page.request.post("/api/plan", data={"prompt": GOAL})
+    assert planned.ok, await planned.text()
+    return await _execute(page, {"plan_id": (await planned.json())["plan_id"]})
 
 
 async def execute_graph(page: Page, graph: dict[str, Any]) -> str:
     """Run a graph over HTTP and open the page of its run; return the execution's id."""
-    answer = await page.request.post("/api/execute", data={"graph": graph, "start": True})
+    return await _execute(page, {"graph": graph})
+
+
+async def _execute(page: Page, body: dict[str, Any]) -> str:
+    answer = await page.request.post("/api/execute", data={**body, "start": True})
     assert answer.status in (200, 202), await answer.text()
-    execution_id = (await answer.json())["execution_id"]
+    execution_id: str = (await answer.json())["execution_id"]
     await page.goto(f"/runs/{execution_id}")
     return execution_id
 

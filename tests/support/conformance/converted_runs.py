@@ -17,6 +17,7 @@ from planwave.graph.model import LINK, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.agents.tool import TOOL, Tool, ToolCallContext
 from planwave.nodes.services import NodeServices
+from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallScope, Delta, ModelProfile, ModelReply, ModelRequest
 from planwave.service.service import Service
 from tests.support.conformance.converters import ConvertedGraph
@@ -24,10 +25,12 @@ from tests.support.llm.fake_providers import ListedProviders, library_registry
 from tests.support.service.dependencies import dependencies
 
 PROVIDERS = {
-    "openai": ("gpt-4o-mini", "gpt-4o", "gpt-5", "BOOM"),
+    "openai": (
+        "gpt-4o-mini", "gpt-4o", "gpt-5", "gpt-4.1-2025-04-14", "gpt-4.1-mini-2025-04-14", "BOOM"
+    ),
     "anthropic": ("claude", "gpt-4o-mini"),
     "x": ("y",),
-}
+}  # fmt: skip
 _PROFILES = {"gpt-5": ModelProfile(web_search=True)}
 Rule = Callable[[ModelRequest, int], str]
 """The reply to a request, given how many there were by then."""
@@ -109,7 +112,12 @@ class ConvertedRun:
 
 
 async def run_converted(
-    rebuilt: ConvertedGraph, models: RuleModels, *, off: Sequence[str] = (), renders: bool = True
+    rebuilt: ConvertedGraph,
+    models: RuleModels,
+    *,
+    off: Sequence[str] = (),
+    renders: bool = True,
+    outbound: OutboundClient | None = None,
 ) -> ConvertedRun:
     """Run a rebuilt graph to its end, giving its answers one after the other.
 
@@ -118,13 +126,16 @@ async def run_converted(
         models: Who answers its calls.
         off: Providers that are not configured.
         renders: Whether templates may need the worker process; not in virtual time.
+        outbound: Who sends its requests; None if it has none.
     """
     seen = ConvertedRun(models.calls)
     async with AsyncExitStack() as stack:
         renderer = Renderer(wall_s=60.0) if renders else None
         if renderer is not None:
             stack.push_async_callback(renderer.close)
-        service = await stack.enter_async_context(Service(_dependencies(models, off, renderer)))
+        service = await stack.enter_async_context(
+            Service(_dependencies(models, off, renderer, outbound))
+        )
         try:
             plan = await service.read_plan(rebuilt.document)
             record = await service.execute(
@@ -155,7 +166,12 @@ async def _answer_until_ended(
     seen.events = [event async for event in service.watch(execution_id)]
 
 
-def _dependencies(models: RuleModels, off: Sequence[str], renderer: Renderer | None) -> Any:
+def _dependencies(
+    models: RuleModels,
+    off: Sequence[str],
+    renderer: Renderer | None,
+    outbound: OutboundClient | None,
+) -> Any:
     providers: Any = ListedProviders(PROVIDERS, off=off, profiles=_PROFILES)
     catalogue = library_registry(providers)
     for each in (RaisingNode(), NamedTool()):
@@ -164,6 +180,6 @@ def _dependencies(models: RuleModels, off: Sequence[str], renderer: Renderer | N
         dependencies(),
         catalogue=catalogue,
         providers=providers,
-        node_services=lambda goal: NodeServices(models, providers, goal),
+        node_services=lambda goal: NodeServices(models, providers, goal, outbound=outbound),
         renderer=renderer,
     )

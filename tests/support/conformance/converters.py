@@ -1,4 +1,4 @@
-"""Graphs of three other engines rebuilt as planwave documents: small converters, for tests only.
+"""Graphs of other engines rebuilt as planwave documents: small converters, for tests only.
 
 Each gives what can be run here. The terms of the other engine (legacy names of types
 and handles, its expressions, how it reads a message out of an object) are translated to ours; nothing is
@@ -35,11 +35,15 @@ class ConvertedGraph(NamedTuple):
     answers: Sequence[Json] = ()
 
 
-def _node(node_id: str, kind: str, name: str = "", **more: Any) -> Json:
+def make_node(node_id: str, kind: str, name: str = "", **more: Any) -> Json:
+    """Give a node of a document."""
     return {"id": node_id, "type": kind, "name": name or node_id, **more}
 
 
-def _edge(source: str, target: str, left: str = "output", into: str = "input", **data: Any) -> Json:
+def make_edge(
+    source: str, target: str, left: str = "output", into: str = "input", **data: Any
+) -> Json:
+    """Give an edge of a document, by default of the flow."""
     channel = data.pop("channel", "flow")
     ends = {"source": source, "sourceHandle": left, "target": target, "targetHandle": into}
     return {**ends, "data": {"channel": channel, **data}}
@@ -51,12 +55,12 @@ def _edge(source: str, target: str, left: str = "output", into: str = "input", *
 def from_agiraph(plan: Json) -> ConvertedGraph:
     """Rebuild a plan: a described agent a task, an edge a dependency, waves as there."""
     nodes = [
-        _node(
+        make_node(
             task["id"], "agent", task["name"], description=task_description(task), data=_model(task)
         )
         for task in plan["nodes"]
     ]
-    edges = [_edge(d, task["id"]) for task in plan["nodes"] for d in task["dependencies"]]
+    edges = [make_edge(d, task["id"]) for task in plan["nodes"] for d in task["dependencies"]]
     return ConvertedGraph({"nodes": nodes, "edges": edges}, RunOptions(scheduling="waves"))
 
 
@@ -127,17 +131,19 @@ def _agentflow_node(node: Json) -> Json:
     data = node["data"]
     match {"input": "approval"}.get(node["type"], node["type"]):
         case "start":
-            return _node(node["id"], "start", data={"initialInput": data.get("initialInput", "")})
+            return make_node(
+                node["id"], "start", data={"initialInput": data.get("initialInput", "")}
+            )
         case "agent":
             kept = {name: data[name] for name in _AGENTFLOW_DATA if name in data}
             given = {**kept, "provider": "openai"}
-            return _node(node["id"], "agent", data.get("agentName", "Agent"), data=given)
+            return make_node(node["id"], "agent", data.get("agentName", "Agent"), data=given)
         case "if":
             legacy = [{"operator": "contains", "value": data.get("condition", "")}]
-            return _node(node["id"], "if", data={"conditions": data.get("conditions", legacy)})
+            return make_node(node["id"], "if", data={"conditions": data.get("conditions", legacy)})
         case "approval":
             prompt = data.get("prompt", "Review and approve this step.")
-            return _node(node["id"], "approval", data={"prompt": prompt})
+            return make_node(node["id"], "approval", data={"prompt": prompt})
         case kind:
             raise KeyError(kind)
 
@@ -147,8 +153,8 @@ def _agentflow_edge(connection: Json) -> Json:
     if connection.get("sourceHandle") == _SUBAGENT:
         into = connection.get("targetHandle", "input")
         left = {"input": "tools-out"}.get(into, into)
-        return _edge(target, source, left, "tools", channel="link")
-    return _edge(source, target, _left_by(connection.get("sourceHandle")))
+        return make_edge(target, source, left, "tools", channel="link")
+    return make_edge(source, target, _left_by(connection.get("sourceHandle")))
 
 
 def _left_by(handle: str | None) -> str:
@@ -183,8 +189,8 @@ def _unrolled(document: Json) -> Json:
         }
         edges.remove(back)
         edges.remove(into)
-        nodes.append(_node(f"{agent['id']}.again", "while", data=again))
-        edges += [_edge(agent["id"], nodes[-1]["id"]), _edge(nodes[-1]["id"], branch["id"])]
+        nodes.append(make_node(f"{agent['id']}.again", "while", data=again))
+        edges += [make_edge(agent["id"], nodes[-1]["id"]), make_edge(nodes[-1]["id"], branch["id"])]
     return document
 
 
@@ -249,7 +255,7 @@ class _CovaltConverter:
             if node["data"].get("on_error") == "continue":
                 rebuilt["policy"] = {"onError": "continue"}
                 outgoing = [e for e in self.edges if e["source"] == node["id"]]
-                self.edges += [_edge(node["id"], e["target"], "error") for e in outgoing]
+                self.edges += [make_edge(node["id"], e["target"], "error") for e in outgoing]
             self.nodes.append(rebuilt)
         return {"nodes": self.nodes, "edges": self.edges}
 
@@ -259,40 +265,40 @@ class _CovaltConverter:
         if self.types[source] == "conditional":
             left = {"true": "condition-0"}.get(left, left)
         if self.types[source] == "model-selector":
-            return _edge(source, target, left, edge["targetHandle"], channel="link")
+            return make_edge(source, target, left, edge["targetHandle"], channel="link")
         if edge["targetHandle"] == "tools":
             left = {"agent": "tools-out"}.get(self.types[source], left)
-            return _edge(source, target, left, "tools", channel="link")
+            return make_edge(source, target, left, "tools", channel="link")
         types = {k: _TYPES[v] for k, v in edge["data"].items() if k != "channel"}
-        return _edge(source, target, left, edge["targetHandle"], **types)
+        return make_edge(source, target, left, edge["targetHandle"], **types)
 
     def _node(self, node_id: str, kind: str, data: Json) -> Json:
         match kind:
             case "chat-start":
-                return _node(node_id, "start", data={"initialInput": self.message})
+                return make_node(node_id, "start", data={"initialInput": self.message})
             case "agent":
                 return self._agent(node_id, data)
             case "llm-completion":
-                return _node(node_id, "llm", data=self._completion(node_id, data))
+                return make_node(node_id, "llm", data=self._completion(node_id, data))
             case "prompt-template":
-                return _node(node_id, "parser", data={"template": _prompt_template(data)})
+                return make_node(node_id, "parser", data={"template": _prompt_template(data)})
             case "conditional":
-                return _node(node_id, "if", data={"conditions": [data]})
+                return make_node(node_id, "if", data={"conditions": [data]})
             case "reroute":
-                return _node(node_id, "text", data={"text": data["value"]})
+                return make_node(node_id, "text", data={"text": data["value"]})
             case "model-selector":
-                return _node(node_id, "model", data=_provider_and_model(data["model"]))
+                return make_node(node_id, "model", data=_provider_and_model(data["model"]))
             case "code":
-                return _node(node_id, "transform", data={"fields": _code(data["code"])})
+                return make_node(node_id, "transform", data={"fields": _code(data["code"])})
             case "boom":
-                return _node(node_id, "boom")
+                return make_node(node_id, "boom")
             case _:
                 return self._tools(node_id, kind, data)
 
     def _tools(self, node_id: str, kind: str, data: Json) -> Json:
         if kind != "toolset":
             raise KeyError(kind)
-        return _node(node_id, "named_tool", data={"tool": f"toolset:{data['toolset']}"})
+        return make_node(node_id, "named_tool", data={"tool": f"toolset:{data['toolset']}"})
 
     def _agent(self, node_id: str, data: Json) -> Json:
         """Give an agent; its name, which the rule of the cases reads, is its system prompt.
@@ -303,11 +309,15 @@ class _CovaltConverter:
         asked: Json = {"userPrompt": self._message_for(node_id), "systemPrompt": name}
         if "{{" in name:
             del asked["systemPrompt"]
-            self.nodes.append(_node(f"{node_id}.name", "text", data={"text": _to_template(name)}))
+            self.nodes.append(
+                make_node(f"{node_id}.name", "text", data={"text": _to_template(name)})
+            )
             for edge in [e for e in self.edges if e["target"] == node_id]:
-                self.edges.append(_edge(edge["source"], f"{node_id}.name", edge["sourceHandle"]))
-            self.edges.append(_edge(f"{node_id}.name", node_id, into="systemPrompt"))
-        return _node(node_id, "agent", data=asked)
+                self.edges.append(
+                    make_edge(edge["source"], f"{node_id}.name", edge["sourceHandle"])
+                )
+            self.edges.append(make_edge(f"{node_id}.name", node_id, into="systemPrompt"))
+        return make_node(node_id, "agent", data=asked)
 
     def _completion(self, node_id: str, data: Json) -> Json:
         given = {"temperature": data["temperature"]} if "temperature" in data else {}

@@ -74,24 +74,33 @@ def agent_document(
 
 
 def random_agents(random: Random, service: str) -> dict[str, Any]:
-    """Return a graph of one or two agents that do something of everything, without an MCP server."""
-    scripts = [_rounds(random, depth=0) for _ in range(1 + random.randrange(2))]
+    """Return a graph of one or two agents that do something of everything; some have attempts left.
+
+    One of eight has an MCP server: it starts a process, which takes most of the time of a short life.
+    """
+    tools = [*FUNCTIONS, "send", "send", *HTTP_TOOLS]
+    tools += MCP_TOOLS * 2 if random.random() < 0.125 else ()
+    scripts = [_rounds(random, tools, depth=0) for _ in range(1 + random.randrange(2))]
     approval = random.choice(["never", "never", "write"])
-    return agent_document(*scripts, service=service, approval=approval)
+    document = agent_document(*scripts, service=service, approval=approval)
+    for node in document["nodes"]:
+        if node["type"] == "agent" and random.random() < 0.5:
+            node["policy"] = {"retry": {"attempts": 3, "backoffS": 0}}
+    return document
 
 
-def _rounds(random: Random, depth: int) -> list[list[dict[str, Any]]]:
+def _rounds(random: Random, tools: Sequence[str], depth: int) -> list[list[dict[str, Any]]]:
     return [
-        [_random_call(random, depth) for _ in range(1 + random.randrange(3))]
+        [_random_call(random, tools, depth) for _ in range(1 + random.randrange(3))]
         for _ in range(1 + random.randrange(2))
     ]
 
 
-def _random_call(random: Random, depth: int) -> dict[str, Any]:
+def _random_call(random: Random, tools: Sequence[str], depth: int) -> dict[str, Any]:
     item = f"i{random.getrandbits(64):016x}"
     if depth == 0 and random.random() < 0.25:
-        return delegation(item, *_rounds(random, depth + 1))
-    return call(random.choice([*FUNCTIONS, "send", "send", *HTTP_TOOLS]), item)
+        return delegation(item, *_rounds(random, tools, depth + 1))
+    return call(random.choice(tools), item)
 
 
 def _calls_in(rounds: Iterable[Sequence[dict[str, Any]]]) -> Iterable[dict[str, Any]]:

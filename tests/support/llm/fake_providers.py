@@ -14,6 +14,9 @@ from planwave.providers.protocols import (
 )
 from planwave.settings import Limits
 
+DEFAULT_LIMITS = Limits()
+"""The limits of a service without settings; to read them from the environment takes milliseconds."""
+
 
 class FakeProviders:
     """``openai`` takes any model at a price, ``own`` two models of unknown price, ``off`` is off.
@@ -64,7 +67,7 @@ class FakeProviders:
 
 def library_registry(providers: FakeProviders | None = None) -> Registry:
     """Give the node library, with providers looked up at the fake."""
-    return Registry(LIBRARY, providers=providers or FakeProviders(), limits=Limits())
+    return Registry(LIBRARY, providers=providers or FakeProviders(), limits=DEFAULT_LIMITS)
 
 
 class ListedProviders:

@@ -37,7 +37,8 @@ def result_of(message: dict[str, Any]) -> dict[str, Any] | None:
             return {"tools": [tool(*each) for each in _HINTS.items()]}
         case "tools/call":
             name, given = message["params"]["name"], message["params"]["arguments"]
-            key = given.get("idempotency_key", "")
+            key = message["params"]["_meta"]["planwave/idempotencyKey"]
+            assert given.get("idempotency_key", key) == key
             about = f"mcp_{name}", given["item"], given["text"]
             append(os.environ["ACT_LOG"], json.dumps([*about, key]))
             return {"content": [{"type": "text", "text": " ".join(about)}]}

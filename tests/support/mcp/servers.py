@@ -54,18 +54,14 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def scripted_program(marks: Marks, *args: str, **env: str) -> dict[str, Any]:
+def scripted_program(marks: Marks) -> dict[str, Any]:
     """Return the table of a scripted server as a program."""
-    return {
-        "command": sys.executable,
-        "args": [SCRIPTED, *args],
-        "env": {"MARK": str(marks.path), **env},
-    }
+    return {"command": sys.executable, "args": [SCRIPTED], "env": {"MARK": str(marks.path)}}
 
 
-def hostile_program(marks: Marks, mode: str) -> dict[str, Any]:
-    """Return the table of a program that misbehaves."""
-    return {"command": sys.executable, "args": [HOSTILE, mode, str(marks.path)]}
+def hostile_program(marks: Marks, mode: str, **env: str) -> dict[str, Any]:
+    """Return the table of a program that is odd in one way; most modes misbehave."""
+    return {"command": sys.executable, "args": [HOSTILE, mode, str(marks.path)], "env": env}
 
 
 def ticket_server(directory: Path) -> dict[str, Any]:
@@ -106,7 +102,6 @@ class HttpServer:
     """A scripted server as a process that listens on loopback."""
 
     marks: Marks
-    args: tuple[str, ...] = ()
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
@@ -115,17 +110,11 @@ class HttpServer:
         return {"url": f"http://127.0.0.1:{self.port}/mcp"}
 
     def start(self) -> None:
-        """Start the process; return when it accepts connections."""
-        env = {**os.environ, "PORT": str(self.port), "MARK": str(self.marks.path)}
-        self.process = subprocess.Popen([sys.executable, SCRIPTED, *self.args], env=env)
-        while True:
-            if self.process.poll() is not None:
-                raise AssertionError("the server did not start")
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                continue
+        """Start the process; it has a socket that listens already, so that nobody need wait for it."""
+        with socket.create_server(("127.0.0.1", self.port)) as listening:
+            given = listening.fileno()
+            env = {**os.environ, "LISTENING": str(given), "MARK": str(self.marks.path)}
+            self.process = subprocess.Popen([sys.executable, SCRIPTED], env=env, pass_fds=[given])
 
     def stop(self) -> None:
         if self.process is not None:
@@ -134,9 +123,9 @@ class HttpServer:
 
 
 @contextmanager
-def http_server(marks: Marks, *args: str) -> Iterator[HttpServer]:
+def http_server(marks: Marks) -> Iterator[HttpServer]:
     """Run a scripted server on loopback."""
-    server = HttpServer(marks, args)
+    server = HttpServer(marks)
     server.start()
     try:
         yield server

@@ -18,6 +18,8 @@ for name in (
     "planwave.graph.checking.checker",
     "planwave.library",
     "planwave.main",
+    "planwave.mcp.connection",
+    "planwave.mcp.program",
     "planwave.nodes.json_schema",
     "planwave.providers.client",
     "planwave.providers.local.models",

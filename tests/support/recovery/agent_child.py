@@ -13,11 +13,13 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from planwave.bootstrap import open_service
+from planwave.errors import PlanwaveError
 from planwave.executor.options import RunOptions
 from planwave.settings import Limits, McpServerSettings, Settings
 from planwave.storage.sqlite.store import SqliteStore
@@ -58,6 +60,7 @@ class AgentOptions(ChildOptions):
 class AgentClient(CrashClient):
     """Makes executions of agents; changes the arguments of some calls that it approves."""
 
+    fork_chance = 0.7
     _order: AgentOptions
 
     def _random_graph(self) -> tuple[dict[str, Any], RunOptions | None]:
@@ -65,14 +68,27 @@ class AgentClient(CrashClient):
 
     def _answer_to(self, request: Any) -> dict[str, Any]:
         kind, actions = request["kind"], request["actions"]
-        actions = [*actions, _EDIT if kind == "approval" else "run_again"]
+        if kind == "interrupted":
+            actions = [*actions, "run_again"]
+        elif request["editable"]:
+            actions = [*actions, _EDIT]
         decision = self._order.answers.get(kind) or self._choose.choice(actions)
         if decision == _EDIT:
             return {"decision": "approve", "value": {**request["value"], "text": EDITED}}
         return {"decision": decision, **({"value": GIVEN} if decision == "give_result" else {})}
 
     async def _retry_or_fork(self, execution_id: str) -> None:
-        """Leave it: a new execution of the same graph would act on the same items."""
+        """Run what failed again, or some agent, or one that is served its calls though it was changed."""
+        steps = {"n0": {"data": {"maxSteps": 19}}}
+        ways = {
+            "retry": lambda: self._service.retry(execution_id),
+            "rerun": lambda: self._service.fork(execution_id, rerun=["n0"]),
+            "change": lambda: self._service.fork(execution_id, changes=steps),
+        }
+        with suppress(PlanwaveError):  # nothing of it failed
+            made = await ways[self._choose.choice(sorted(ways))]()
+            self._facts.write("accepted", made.execution_id)
+            await self._follow(made.execution_id, 0)
 
 
 async def run_child(order: AgentOptions) -> None:

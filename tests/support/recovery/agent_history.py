@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
-from planwave.events import Event
+from planwave.events import Event, fold
 from planwave.providers.protocols import CallKey
 from planwave.providers.recordings import idempotency_key
 from planwave.storage.records import ExecutionRecord, StoredCall
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.agent_documents import ASKING, DELEGATE, EFFECTS
-from tests.support.llm.fake_llm_server import FakeLLMServer, TextReply, fake_llm_in_thread
+from tests.support.llm.fake_llm_server import (
+    FakeLLMServer,
+    TextReply,
+    ToolCallReply,
+    fake_llm_in_thread,
+)
 from tests.support.llm.scripted_agent_model import scripted_reply
 from tests.support.mcp.servers import Marks
 from tests.support.outbound.acting_service import acting_service
@@ -28,6 +33,8 @@ from tests.support.recovery.crash_history import CrashHistory, ProcessRun
 from tests.support.recovery.crash_points import record_kind
 
 _SHORTEST_REPLY_S, _LONGEST_REPLY_S = 0.005, 0.02
+_CUT_REPLIES = 0.2
+"""The share of last replies whose streams are cut: such an attempt fails, and its policy decides."""
 
 
 class _Snapshot(NamedTuple):
@@ -37,7 +44,7 @@ class _Snapshot(NamedTuple):
         requests: How many requests the model had received.
         acts: How often tools had acted.
         paid: The idempotency keys of model calls whose replies are recorded.
-        done: The items of tool calls whose results are recorded.
+        done: The idempotency keys of tool calls whose results are recorded.
     """
 
     requests: int
@@ -48,9 +55,18 @@ class _Snapshot(NamedTuple):
 
 @dataclass
 class Question:
-    """A question about a call, and its answer once there is one."""
+    """A question about a call, and its answer once there is one.
+
+    Attributes:
+        kind: ``interrupted``, ``approval``, or ``repetition`` of what an earlier attempt or execution
+            called.
+        place: The execution and the path of the question.
+        arguments: Those of the call.
+        answer: The answer.
+    """
 
     kind: str
+    place: tuple[str, str]
     arguments: Mapping[str, Any]
     answer: Mapping[str, Any] | None = None
 
@@ -70,6 +86,7 @@ class AgentHistory(CrashHistory):
     snapshots: list[_Snapshot] = field(default_factory=list)
     program: ClassVar[str] = "from tests.support.recovery.agent_child import main; main()"
     longest_s: ClassVar[float] = 0.8
+    least_cpu_share: ClassVar[float] = 0.4
 
     @property
     def acts(self) -> list[Act]:
@@ -104,7 +121,7 @@ class AgentHistory(CrashHistory):
         life = super().run(kill_after_s, **order)
         requests, acts, calls = len(self.llm.requests), len(self.acts), self.recorded_calls()
         paid = {idempotency_key(each.key) for each in calls if record_kind(each.reply) == "model"}
-        done = {item for each in calls if (item := _item_of(each)) is not None}
+        done = {idempotency_key(each.key) for each in calls if _is_of_tool(each)}
         self.snapshots.append(_Snapshot(requests, acts, frozenset(paid), frozenset(done)))
         return life
 
@@ -131,30 +148,40 @@ class AgentHistory(CrashHistory):
     def check(self, *, is_over: bool = True) -> None:
         """Hold everything to the invariants, and what agents did to what is recorded and was allowed."""
         super().check(is_over=is_over)
-        self._check_paid_once()
-        self._check_acts(self.questions())
+        stored = self.stored()
+        retried = _retried_paths(events for _, events in stored.values())
+        self._check_paid_once(retried)
+        questions = self.questions()
+        self._check_acts(questions, retried)
+        self._check_forks(stored)
         self._check_secret()
         if is_over:
-            for own, (record, events) in self.stored().items():
-                self._check_document(own, record, events)
+            for own, (record, events) in stored.items():
+                self._check_document(own, record, events, questions)
 
     def _check_secret(self) -> None:
         """I10: the key of the provider is in no file."""
         for path in self.directory.parent.rglob("*"):
             assert not path.is_file() or API_KEY.encode() not in path.read_bytes(), path
 
-    def _check_paid_once(self) -> None:
-        """I6: what is recorded is neither requested nor done again by any later life."""
+    def _check_paid_once(self, retried: _Retried) -> None:
+        """I6: what is recorded is neither requested nor done again by any later life.
+
+        Other attempts make their own calls, with the same keys.
+        """
         keys, acts = self.paid_keys, self.acts
         for each in self.snapshots:
-            assert not each.paid & {*keys[each.requests :]}, "paid for, and requested again"
-            again = each.done & {act.item for act in acts[each.acts :]}
-            assert not again, f"{again} were done, and are done again"
+            again = each.paid & {*keys[each.requests :]}
+            assert all(map(retried.has, again)), "paid for, and requested again"
+            again = each.done & {act.key for act in acts[each.acts :]}
+            assert all(map(retried.has, again)), f"{again} were done, and are done again"
         bodies: dict[str, Any] = {}
         for key, request in zip(keys, self.llm.requests, strict=True):
+            if retried.has(key):
+                continue
             assert bodies.setdefault(key, request.body) == request.body, f"{key} is of two requests"
 
-    def _check_acts(self, questions: Mapping[str, list[Question]]) -> None:
+    def _check_acts(self, questions: Mapping[str, list[Question]], retried: _Retried) -> None:
         """I6: each effect is repeated only as it may be, and nothing acts that a person did not allow."""
         acts_on: dict[str, list[Act]] = {}
         for act in self.acts:
@@ -162,50 +189,118 @@ class AgentHistory(CrashHistory):
         for item, acts in acts_on.items():
             asked = questions.get(item, [])
             (tool,) = {act.tool for act in acts}
-            assert len({act.key for act in acts}) == 1, f"{item} had several idempotency keys"
-            assert len(acts) <= len(self.runs), f"{item} was done twice in one life"
+            for key, times in Counter(act.key for act in acts).items():
+                assert times <= len(self.runs) or retried.has(key), f"{item}: twice in one life"
+            owners = [key.partition("/")[0] for key in {act.key for act in acts}]
+            assert len(owners) == len({*owners}), f"{item} had several keys in one execution"
             if EFFECTS[tool] == "once":
-                again = sum(_decision(each) == "run_again" for each in asked)
-                assert len(acts) <= 1 + again, f"{item} was done again, and nobody allowed it"
+                assert len(acts) <= _allowed_acts(asked), f"{item} was done again, not allowed"
             else:
                 assert not [each for each in asked if each.kind == "interrupted"]
             approvals = [each for each in asked if each.kind == "approval"]
             assert approvals or tool not in ASKING, f"nobody was asked about {item}"
-            for each in approvals:
-                assert _decision(each) == "approve", f"{item} was done, and nobody approved it"
-                assert {act.text for act in acts} == {_approved_arguments(each)["text"]}
+            if approvals:
+                texts = {
+                    _approved_arguments(each)["text"]
+                    for each in approvals
+                    if _decision(each) == "approve"
+                }
+                assert {act.text for act in acts} <= texts, f"{item} was done, and not approved"
         for item, asked in questions.items():
-            kinds = Counter(each.kind for each in asked)
-            assert kinds["approval"] <= 1, f"{item} was to be approved twice"
-            assert kinds["interrupted"] < len(self.runs)
+            for kind in ("approval", "repetition"):
+                places = Counter(each.place for each in asked if each.kind == kind)
+                assert not places or max(places.values()) == 1, f"{item} was asked about twice"
+            interrupted = Counter(each.place for each in asked if each.kind == "interrupted")
+            assert all(times < len(self.runs) for times in interrupted.values())
 
-    def _check_document(self, own: str, record: ExecutionRecord, events: list[Event]) -> None:
+    def _check_forks(self, stored: Mapping[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """What is changed without an effect on its calls is served them: it neither pays nor acts."""
+        for own, (_, events) in stored.items():
+            parent = events[0].data.get("parent") or {}
+            before = stored.get(parent.get("execution_id", ""))
+            if before is None or parent.get("rerun") or parent.get("retry"):
+                continue
+            if _has_succeeded(before[1], "n0"):
+                starts = f"{own}/n0/", f"{own}/n0["
+                keys = *self.paid_keys, *(act.key for act in self.acts)
+                made = [key for key in keys if key.startswith(starts)]
+                assert not made, f"{made} were made before, and are made again by a fork"
+
+    def _may_be_served(self, events: list[Event]) -> bool:
+        return events[0].data.get("parent") is not None
+
+    def _check_document(
+        self,
+        own: str,
+        record: ExecutionRecord,
+        events: list[Event],
+        questions: Mapping[str, list[Question]],
+    ) -> None:
         """Hold the calls in a document to what the model and the tools saw."""
         keys, acts = {*self.paid_keys}, self.acts
-        questions = dict[str, list[Question]]()
-        for item, question in _questions_in(events):
-            questions.setdefault(item, []).append(question)
-        shown_keys, shown_items = set[str](), list[str]()
+        is_fork = self._may_be_served(events)
+        shown_keys, shown_items = set[str](), list[tuple[str, int]]()
         for node in self.document(own)["nodes"]:
             for call in node.get("calls", ()):
                 key = idempotency_key(
                     CallKey(own, node["path"], call["attempt"], call["ordinal"], "")
                 )
                 if call["kind"] == "model":
-                    assert key in keys, f"{key} is in the document, and was never requested"
+                    requested = key in keys or is_fork
+                    assert requested, f"{key} is in the document, and was never requested"
                     shown_keys.add(key)
                 elif call["name"] != DELEGATE:
                     item = call["request"]["arguments"]["item"]
-                    shown_items.append(item)
+                    shown_items.append((item, call["attempt"]))
                     _check_call(call, key, [a for a in acts if a.item == item], questions)
         assert len(shown_items) == len({*shown_items}), "a call is in the document twice"
         if record.status == "completed":
-            cut = tuple(f"{own}/{e.path}/" for e in events if e.type == "node.cancelled")
+            ends = {"node.cancelled", "node.failed", "node.retrying"}
+            cut = tuple(f"{own}/{e.path}/" for e in events if e.type in ends)
             requested = {key for key in keys if key.startswith(f"{own}/")}
             missing = {key for key in requested - shown_keys if not key.startswith(cut)}
             assert not missing, f"the document lacks the model calls {missing}"
-            missing = (_started_items(events) & {act.item for act in acts}) - {*shown_items}
+            shown = {item for item, _ in shown_items}
+            missing = (_started_items(events) & {act.item for act in acts}) - shown
             assert not missing, f"the document lacks {missing}"
+
+
+class _Retried(NamedTuple):
+    """The agents that had another attempt, as the keys of their calls begin."""
+
+    prefixes: tuple[str, ...]
+
+    def has(self, key: str) -> bool:
+        """Return whether a call is of one of them, or of an agent that one of them calls."""
+        return key.startswith(tuple(f"{each}{end}" for each in self.prefixes for end in "/["))
+
+
+def _retried_paths(executions: Iterable[list[Event]]) -> _Retried:
+    return _Retried(
+        tuple(
+            idempotency_key(CallKey(event.execution_id, event.path, 1, 0, "")).rpartition("/")[0]
+            for events in executions
+            for event in events
+            if event.type == "node.retrying" and event.path
+        )
+    )
+
+
+def _has_succeeded(events: list[Event], path: str) -> bool:
+    """Return whether a node completed at its first attempt, and all inside it."""
+    bad = {"node.failed", "node.cancelled", "node.retrying"}
+    inside = [e for e in events if e.path == path or (e.path or "").startswith(f"{path}[")]
+    return not [e for e in inside if e.type in bad] and fold(events).nodes[path].status == (
+        "completed"
+    )
+
+
+def _allowed_acts(asked: Iterable[Question]) -> int:
+    """Return how often a tool may act that may act but once: what people allowed, or else once."""
+    allowed = Counter(each.kind for each in asked if _decision(each) in ("approve", "run_again"))
+    is_approved = any(each.kind == "approval" for each in asked)
+    first = allowed["approval"] if is_approved else 1
+    return first + allowed["repetition"] + allowed["interrupted"]
 
 
 def _check_call(
@@ -221,13 +316,13 @@ def _check_call(
     if "error" in call:
         assert call["error"]["code"] == "interrupted"
         assert "fail" in [_decision(each) for each in questions[arguments["item"]]]
-    elif given:
-        assert call["result"] == given[0]
-    else:
+    elif call["result"] not in given:
         assert acts, f"the document shows {call}, which no tool did"
         assert call["result"] == f"{acts[0].tool} {acts[0].item} {arguments['text']}"
-    assert {act.text for act in acts} <= {arguments["text"]}
-    assert {act.key for act in acts} <= {key, ""}
+    own = [act for act in acts if act.key == key]
+    others = [act for act in acts if act.key.partition("/")[0] == key.partition("/")[0]]
+    assert own == others, f"{key} acted with another key"
+    assert not own or arguments["text"] in {act.text for act in own}
 
 
 def _decision(question: Question) -> str | None:
@@ -250,7 +345,11 @@ def _questions_in(events: list[Event]) -> Iterator[tuple[str, Question]]:
         if event.type == "node.waiting" and "tool" in event.data["request"]:
             asked = event.data["request"]
             answer = answers.get(event.data["request_id"])
-            yield asked["tool"]["call_id"], Question(asked["kind"], asked["value"], answer)
+            place = event.execution_id, event.path or ""
+            kind = asked["kind"]
+            if kind == "approval" and not asked["editable"]:
+                kind = "repetition"
+            yield asked["tool"]["call_id"], Question(kind, place, asked["value"], answer)
 
 
 def _started_items(events: list[Event]) -> set[str]:
@@ -268,12 +367,9 @@ def _started_items(events: list[Event]) -> set[str]:
     }
 
 
-def _item_of(call: StoredCall) -> str | None:
-    """Return the item of a recorded call of a tool that acts."""
-    if record_kind(call.reply) in ("model", "begun", "agent"):
-        return None
-    item: str = call.reply["request"]["arguments"]["item"]
-    return item
+def _is_of_tool(call: StoredCall) -> bool:
+    """Return whether it is the record of a call of a tool that acts."""
+    return record_kind(call.reply) in ("tool", "http", "mcp")
 
 
 async def _recorded_calls(directory: Path) -> list[StoredCall]:
@@ -285,13 +381,21 @@ async def _recorded_calls(directory: Path) -> list[StoredCall]:
 
 
 @contextmanager
-def agent_history(directory: Path, seed: int = 0) -> Iterator[AgentHistory]:
-    """Run the world of agents: a model that takes its time, and an HTTP service."""
+def agent_history(directory: Path, seed: int = 0, *, cuts: bool = False) -> Iterator[AgentHistory]:
+    """Run the world of agents: a model that takes its time, and an HTTP service.
+
+    Args:
+        directory: Where all is stored.
+        seed: What is chosen.
+        cuts: Whether some last replies of the model are cut.
+    """
     choose = Random(seed)  # noqa: S311 - a test's choices
 
     async def reply(body: dict[str, Any]) -> TextReply:
         await asyncio.sleep(choose.uniform(_SHORTEST_REPLY_S, _LONGEST_REPLY_S))
-        return scripted_reply(body)
+        reply = scripted_reply(body)
+        is_cut = not isinstance(reply, ToolCallReply) and choose.random() < _CUT_REPLIES
+        return replace(reply, cut_after=2) if cuts and is_cut else reply
 
     with (
         fake_llm_in_thread(reply_to=reply) as llm,

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 from planwave.errors import NodeError, PlanwaveError, ProviderError
@@ -233,7 +233,13 @@ class FactWriter:
 
 
 class CrashClient:
-    """Makes executions, watches them, answers what they ask, and gets in their way."""
+    """Makes executions, watches them, answers what they ask, and gets in their way.
+
+    Attributes:
+        fork_chance: How likely an execution that has ended is followed by a retry or a fork.
+    """
+
+    fork_chance: ClassVar[float] = 0.3
 
     def __init__(self, service: Service, order: ChildOptions, tasks: asyncio.TaskGroup) -> None:
         self._service, self._order, self._tasks = service, order, tasks
@@ -299,7 +305,7 @@ class CrashClient:
             )
         elif event.type in TERMINAL:
             self._facts.write("ended", event.execution_id, event.type)
-            if self._order.at_once and self._choose.random() < 0.3:
+            if self._order.at_once and self._choose.random() < self.fork_chance:
                 self._tasks.create_task(self._retry_or_fork(event.execution_id))
         elif event.type == "execution.paused" and self._order.patient:
             self._tasks.create_task(self._answer_all(event.execution_id))

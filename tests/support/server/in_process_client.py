@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from planwave.api.app import create_app
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
-from planwave.settings import Limits, Settings
+from planwave.settings import Settings
+from tests.support.server.running_server import NO_RATE_LIMITS
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -56,8 +57,7 @@ async def in_process_client(
     parts: ServiceDependencies, **settings: Any
 ) -> AsyncGenerator[InProcessClient]:
     """Open an application over these rooms; nobody's requests are counted."""
-    wide = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)
-    chosen = Settings(**{"limits": wide, **settings})
+    chosen = Settings(**{"limits": NO_RATE_LIMITS, **settings})
     app = create_app(chosen, lambda _: Service(parts))
     async with (
         app.router.lifespan_context(app),

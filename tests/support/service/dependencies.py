@@ -13,11 +13,10 @@ from planwave.nodes.registry import Registry
 from planwave.planner.progress import PlanProgress
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
-from planwave.settings import Limits
 from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
-from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.fake_providers import DEFAULT_LIMITS, FakeProviders, library_registry
 
 
 @dataclass
@@ -61,7 +60,7 @@ def dependencies(
         providers=FakeProviders(),
         planner=more.pop("planner", None)
         or FixedPlanner(make_plan(graph or make_graph(text_node("a")))),
-        limits=more.pop("limits", Limits()),
+        limits=more.pop("limits", DEFAULT_LIMITS),
         directory=directory,
         **more,
     )

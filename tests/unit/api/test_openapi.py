@@ -12,6 +12,7 @@ from planwave.api.dependencies import PreassignedIdDep
 from planwave.api.json_body import json_body
 from planwave.api.openapi import build_openapi, dependencies_of, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
+from planwave.api.schemas.openai import OpenAIError
 from planwave.api.schemas.requests import ExecuteOptionsModel
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -56,7 +57,11 @@ def test_every_operation_is_described(whole: dict[str, Any]) -> None:
 def test_every_error_response_is_a_problem_with_example(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
         for status, response in operation["responses"].items():
-            if "400" <= status < "600":
+            if "400" <= status < "600" and path.startswith("/v1/"):
+                assert list(response["content"]) == ["application/json"], (method, path, status)
+                example = response["content"]["application/json"]["example"]
+                OpenAIError.model_validate(example, extra="forbid")
+            elif "400" <= status < "600":
                 assert list(response["content"]) == [MEDIA_TYPE], (method, path, status)
                 Problem.model_validate(response["content"][MEDIA_TYPE]["example"])
         assert {"403", "408", "431", "500", "503"} <= set(operation["responses"])

@@ -79,6 +79,28 @@ def test_port_in_use_is_reported_with_hint() -> None:
     assert "--port" in str(refused.value.hint)
 
 
+async def test_connections_send_each_piece_of_a_stream_at_once() -> None:
+    options: list[int] = []
+
+    class Accepted(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            accepted = transport.get_extra_info("socket")
+            options.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            self.transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            self.transport.close()
+
+    with bind_socket("127.0.0.1", 0) as (listener,):
+        serving = await asyncio.get_running_loop().create_server(Accepted, sock=listener)
+        async with serving:
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.write(b"x")  # the kernel hands on only connections with data
+            assert await reader.read() == b""
+            writer.close()
+    assert options == [1]
+
+
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
 def test_foreign_host_is_reported(host: str) -> None:
     with pytest.raises(InputError, match="cannot listen"), bind_socket(host, 0):

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import McpError
+from planwave.errors import LimitExceeded, McpError
+from planwave.mcp.servers import ServerReport
 from tests.support.mcp.servers import (
     Marks,
     hostile_program,
     no_progress,
-    scripted_program,
     servers_of,
 )
 
@@ -76,9 +76,31 @@ async def test_a_flood_of_messages_ends_with_the_time_of_the_call(marks: Marks) 
 
 
 async def test_an_answer_that_breaks_the_protocol_says_where(marks: Marks) -> None:
-    with pytest.raises(McpError, match=r"tools\.0\.inputSchema\.type is required") as caught:
-        await call(marks, "untyped")
+    with pytest.raises(McpError, match="protocol: tools has to be an array") as caught:
+        await call(marks, "unlisted")
     assert caught.value.code == "mcp-invalid-answer"
+    await marks.all_gone()
+
+
+async def test_a_tool_that_breaks_the_protocol_is_left_out_and_the_others_can_be_used(
+    marks: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = servers_of(box=hostile_program(marks, "untyped"))
+    said = (
+        "the tool 'bare' does not follow the protocol: inputSchema.type is required",
+        "the tool '' does not follow the protocol: name is required",
+        "the tool '' does not follow the protocol: it has to be an object, not text",
+    )
+    async with servers.connection("box") as connection:
+        assert list(connection.listed.tools) == ["act"]
+        assert connection.listed.problems == said
+    assert [line for line in caplog.messages if "left out" in line] == [
+        f"MCP server box: {each}; it is left out" for each in said
+    ]
+    assert await call(marks, "untyped") == "done"
+    assert await servers.report("box") == ServerReport("box", "stdio", 1, "; ".join(said))
+    with pytest.raises(LimitExceeded, match="met 4"):
+        await call(marks, "untyped", mcp_tools=3)
     await marks.all_gone()
 
 
@@ -108,29 +130,42 @@ async def test_a_program_gets_the_named_variables_and_a_few_usual_ones(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-servers")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    table = scripted_program(marks, OWN="1") | {"pass_env": ["GIVEN"]}
+    table = hostile_program(marks, "environment", OWN="1") | {"pass_env": ["GIVEN"]}
     environment = {"GIVEN": "2", "OTHER": "3"}
     async with servers_of(environment=environment, box=table).connection("box") as connection:
-        tool = connection.listed.tools["environment"]
+        tool = connection.listed.tools["act"]
         names = await connection.call(tool, {}, key="k", progress=no_progress)
     assert isinstance(names, str)
     usual = {"HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "USER"}
     usual |= {"LANGUAGE", "TMPDIR", "TZ"}
-    assert set(names.split()) - usual == {"GIVEN", "MARK", "OWN"}
+    assert set(names.split()) - usual == {"GIVEN", "OWN"}
 
 
 async def test_values_of_variables_are_in_no_log_and_no_error(
     marks: Marks, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    table = scripted_program(marks, SECRET="hunter-2-hunter")
+    table = hostile_program(marks, "leak", SECRET="hunter-2-hunter")
     async with servers_of(box=table).connection("box") as connection:
-        tool = connection.listed.tools["leak"]
+        tool = connection.listed.tools["act"]
         with pytest.raises(McpError, match=r"bad value \*\*\*"):
-            await connection.call(tool, {"name": "SECRET"}, key="k", progress=no_progress)
+            await connection.call(tool, {}, key="k", progress=no_progress)
     assert any("the value is ***" in line for line in caplog.messages)
     assert "hunter-2" not in caplog.text
     assert "hunter-2" not in repr(servers_of(box=table)._tables)
+
+
+async def test_a_program_that_ends_with_every_call_is_given_up(marks: Marks) -> None:
+    codes: list[str] = []
+    async with servers_of(box=hostile_program(marks, "dies")).connection("box") as connection:
+        tool = connection.listed.tools["act"]
+        for _ in range(7):
+            with pytest.raises(McpError) as caught:
+                await connection.call(tool, {}, key="k", progress=no_progress)
+            codes.append(caught.value.code)
+    assert codes == ["mcp-connection-lost"] * 6 + ["mcp-unavailable"]
+    assert not caught.value.retryable
+    assert len(marks.pids) == 6  # connected again five times
 
 
 async def test_closing_twenty_connections_at_once_leaves_nothing(marks: Marks) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planwave.errors import McpError
-from tests.support.mcp.servers import Marks, hostile_program, scripted_program, servers_of
+from tests.support.mcp.servers import Marks, hostile_program, servers_of
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_without_the_sdk_the_error_says_how_to_install_it(monkeypatch: pytest.Mo
 async def test_a_report_starts_every_server_and_stops_it_again(tmp_path: Path) -> None:
     marks = Marks(tmp_path / "marks")
     servers = servers_of(
-        works=scripted_program(marks),
+        works=hostile_program(marks, "plain"),
         broken=hostile_program(marks, "exit"),
         lacks={"command": "x", "pass_env": ["NOT_SET"]},
     )
     broken, lacks, works = await servers.reports()
-    assert (works.name, works.kind, works.tools, works.reason) == ("works", "stdio", 10, None)
+    assert (works.name, works.kind, works.tools, works.reason) == ("works", "stdio", 1, None)
     assert broken.tools is None
     assert "exited with status 7" in str(broken.reason)
     assert "NOT_SET, which is not set" in str(lacks.reason)

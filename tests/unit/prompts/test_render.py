@@ -17,6 +17,7 @@ from planwave.prompts.render import (
     agent_prompt,
     planner_prompt,
     repair_prompt,
+    small_agent_grammar,
     small_agent_prompt,
     small_planner_prompt,
 )
@@ -132,6 +133,14 @@ def test_a_small_models_last_step_is_told_to_choose_where_the_goal_asks_for_it(
     assert prompt.rstrip().endswith("names the one choice and why.") is chooses
     _, before = small_agent_prompt(goal, task, "")
     assert "the one choice" not in before
+
+
+def test_a_small_models_last_step_is_told_the_number_of_lines_that_the_goal_asks_for() -> None:
+    _, prompt = small_agent_prompt("Give me ten ideas", "list them", "", is_last=True)
+    assert prompt.rstrip().endswith("no two alike. Exactly 10 numbered lines.")
+    assert small_agent_grammar("Give me ten ideas", "list them") is not None
+    assert small_agent_grammar("Give me an idea", "give me ten ideas") is None
+    assert small_agent_grammar("", "give me ten ideas") is not None
 
 
 def test_a_long_goal_stands_only_once_in_the_prompt_of_a_small_model() -> None:

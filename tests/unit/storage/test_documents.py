@@ -16,7 +16,12 @@ from planwave.events import Event
 from planwave.ids import new_id
 from planwave.providers.protocols import CallKey, ModelReply, ToolCall, Usage
 from planwave.providers.recordings import failure_record
-from planwave.storage.documents import build_document, document_text, write_documents
+from planwave.storage.documents import (
+    build_document,
+    build_node_document,
+    document_text,
+    write_documents,
+)
 from planwave.storage.records import ExecutionRecord, StoredCall
 from tests.support.storage.documents import write_document
 
@@ -359,3 +364,10 @@ def test_of_large_results_the_document_has_the_size() -> None:
     assert fetched["request_bytes"] == 5_002
     assert said["result_bytes"] > 5_000
     assert LONG not in json.dumps(document)
+
+
+def test_one_call_of_a_node_is_whole_where_that_is_asked_for() -> None:
+    calls = [stored("a", n, {"kind": "fetch", "name": "f", "result": LONG}) for n in range(3)]
+    node = build_node_document(story(), "a", calls, whole_call=1)
+    assert node is not None
+    assert [each.get("result") for each in node["calls"]] == [None, LONG, None]

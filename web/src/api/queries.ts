@@ -161,6 +161,20 @@ export function useNode(executionId: string, path: string, enabled = true) {
   });
 }
 
+/** One node, with the calls of a number whole; what is recorded of them never changes. */
+export function useCallOfNode(executionId: string, path: string, ordinal: number) {
+  return useQuery({
+    queryKey: queryKeys.callOfNode(executionId, path, ordinal),
+    queryFn: ({ signal }) =>
+      call("getNode", {
+        path: { execution_id: executionId, path },
+        query: { call: ordinal },
+        signal,
+      }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 /** Why a node ran, did not run, or waits. */
 export function useExplain(executionId: string, path: string, enabled = true) {
   return useQuery({

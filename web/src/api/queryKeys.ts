@@ -26,6 +26,8 @@ export const queryKeys = {
   document: (executionId: string) => ["execution", executionId, "document"] as const,
   result: (executionId: string) => ["execution", executionId, "result"] as const,
   node: (executionId: string, path: string) => ["execution", executionId, "node", path] as const,
+  callOfNode: (executionId: string, path: string, ordinal: number) =>
+    ["execution", executionId, "node", path, "call", ordinal] as const,
   explain: (executionId: string, path: string) =>
     ["execution", executionId, "explain", path] as const,
   diff: (a: string, b: string) => ["execution", a, "diff", b] as const,

@@ -41,6 +41,82 @@ export type BudgetResponse = {
   warned: string[];
 };
 
+/** An answer as a chat completion. */
+export type ChatCompletionResponse = {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  /** One: `{index, message, logprobs, finish_reason}`. */
+  choices: Record<string, unknown>[];
+  /** The tokens of the whole execution. */
+  usage: Record<string, number>;
+};
+
+/** One message; see docs/chat.md for its blocks. */
+export type MessageResponse = {
+  message_id: string;
+  chat_id: string;
+  parent_id: string | null;
+  role: "user" | "assistant";
+  origin: "send" | "edit" | "retry" | "continue";
+  created_at: string;
+  /** The ids of all messages with this parent and role, in the order of creation. */
+  siblings: string[];
+  blocks: Record<string, unknown>[];
+  execution_id: string | null;
+  /** Of a reply; null in messages of the user. */
+  status: ExecutionStatus | null;
+  /** Of a reply: the events up to here are in `blocks`. */
+  cursor: number | null;
+  /** Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`. */
+  usage: Record<string, unknown> | null;
+};
+
+/** A chat with its messages. */
+export type ChatResponse = {
+  chat_id: string;
+  title: string;
+  created_at: string;
+  updated_at: string;
+  flow_id: string | null;
+  version: string | null;
+  node_id: string | null;
+  config: Record<string, unknown> | null;
+  /** The last message of the branch that is shown. */
+  head: string | null;
+  /** Counts the changes of the chat and of the status of its messages. */
+  revision: number;
+  /** Of the newest reply. */
+  status: ExecutionStatus | null;
+  /** In the order of creation. */
+  messages: MessageResponse[];
+};
+
+/** A chat without its messages. */
+export type ChatSummary = {
+  chat_id: string;
+  title: string;
+  created_at: string;
+  updated_at: string;
+  flow_id: string | null;
+  version: string | null;
+  node_id: string | null;
+  config: Record<string, unknown> | null;
+  /** The last message of the branch that is shown. */
+  head: string | null;
+  /** Counts the changes of the chat and of the status of its messages. */
+  revision: number;
+  /** Of the newest reply. */
+  status: ExecutionStatus | null;
+};
+
+/** One page of chats, newest first. */
+export type ChatsResponse = {
+  chats: ChatSummary[];
+  next_cursor: string | null;
+};
+
 /** Changes fields of a node, but not its id. */
 export type UpdateNodeOperation = {
   op: "update_node";
@@ -574,6 +650,8 @@ export type FlowResponse = {
   /** When the revision was saved, UTC. */
   updated_at: string;
   graph: GraphDocument;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
 };
 
 /** A flow as lists show it. */
@@ -589,6 +667,8 @@ export type FlowSummary = {
   created_at: string;
   updated_at: string;
   node_count: number;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
 };
 
 /** One content of a flow. */
@@ -705,6 +785,20 @@ export type ModelDownload = {
   model: string;
   done_bytes: number;
   size_bytes: number;
+};
+
+/** A model: a flow that is published as one, or `planwave/planner`. */
+export type ModelResponse = {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: string;
+};
+
+/** The models that the token may use. */
+export type ModelsResponse = {
+  object: "list";
+  data: ModelResponse[];
 };
 
 /** One node type. */
@@ -888,6 +982,50 @@ export type ProvidersResponse = {
   details: ProviderDetails[];
 };
 
+/** A webhook of a flow. */
+export type PublishedHook = {
+  trigger_id: string;
+  /** Where it receives requests. */
+  path: string;
+  enabled: boolean;
+};
+
+/** What a flow is published as. */
+export type PublicationResponse = {
+  flow_id: string;
+  name: string;
+  model: boolean;
+  tool: boolean;
+  /** The triggers of its `webhook` nodes; those that are not enabled start nothing. */
+  hooks: PublishedHook[];
+};
+
+/** A new reply, which may not have started. */
+export type ReplyResponse = {
+  chat_id: string;
+  message: MessageResponse;
+};
+
+/** An answer as a response. */
+export type ResponsesResponse = {
+  id: string;
+  object: "response";
+  created_at: number;
+  status: "completed" | "failed" | "in_progress";
+  model: string;
+  /** Items: `reasoning`, `message`, `function_call`. */
+  output: Record<string, unknown>[];
+  parallel_tool_calls: boolean;
+  tool_choice: string;
+  tools: Record<string, unknown>[];
+  error: Record<string, unknown> | null;
+  incomplete_details: Record<string, unknown> | null;
+  instructions: string | null;
+  metadata: Record<string, unknown>;
+  /** The tokens of the whole execution. */
+  usage: Record<string, unknown> | null;
+};
+
 /** The results of an execution, so far or at its end. */
 export type ResultResponse = {
   execution_id: string;
@@ -990,6 +1128,39 @@ export type TargetsResponse = {
   targets: TargetResponse[];
 };
 
+/** A new access token. */
+export type TokenCreatedResponse = {
+  token_id: string;
+  name: string;
+  scopes: ("chat" | "run" | "read")[];
+  flows: string[];
+  created_at: string;
+  requests_per_minute: number | null;
+  executions_per_minute: number | null;
+  /** From when on it is worth nothing, UTC; null for never. */
+  expires_at: string | null;
+  /** The text to send as `Authorization: Bearer …`; it is not stored, and never shown again. */
+  token: string;
+};
+
+/** An access token, without its text. */
+export type TokenResponse = {
+  token_id: string;
+  name: string;
+  scopes: ("chat" | "run" | "read")[];
+  flows: string[];
+  created_at: string;
+  requests_per_minute: number | null;
+  executions_per_minute: number | null;
+  /** From when on it is worth nothing, UTC; null for never. */
+  expires_at: string | null;
+};
+
+/** All access tokens, newest first. */
+export type TokensResponse = {
+  tokens: TokenResponse[];
+};
+
 /** Where a tool comes from. */
 export type ToolOriginResponse = {
   kind: "module" | "package";
@@ -1044,6 +1215,13 @@ export type TriggersResponse = {
   triggers: TriggerResponse[];
   /** For the next page; null on the last one. */
   next_cursor: string | null;
+};
+
+/** A new message of the user, and the reply to it. */
+export type TurnResponse = {
+  chat_id: string;
+  message: MessageResponse;
+  user_message: MessageResponse;
 };
 
 /** One error, warning or note. */
@@ -2023,6 +2201,79 @@ export type FlowEditRequest = {
   operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
 };
 
+/** What a flow is to be published as; what is omitted stays as it is. */
+export type PublicationRequest = {
+  /** As a model of `/v1/models`. */
+  model?: boolean | null;
+  /** As a tool of the MCP server. */
+  tool?: boolean | null;
+  /** At the address of its `webhook` node: true creates or enables its trigger, false disables it. */
+  hook?: boolean | null;
+};
+
+/** What replies without a flow: an agent, made of these fields. */
+export type ChatConfig = {
+  provider?: string | null;
+  model?: string | null;
+  /** Who the model is. */
+  system_prompt?: string | null;
+  /** What else it is told, after a blank line. */
+  instructions?: string | null;
+  /** Names of registered tools that it may call. */
+  tools?: string[] | null;
+  temperature?: number | null;
+  reasoning_effort?: string | null;
+  max_tokens?: number | null;
+  /** When a person approves calls of its tools. */
+  approval?: "never" | "write" | "always" | null;
+  /** What becomes of a reply when the last client leaves that follows it. */
+  on_disconnect?: "continue" | "cancel" | null;
+};
+
+/** What replies: a flow, or a model. */
+export type ChatCreateRequest = {
+  /** By default the beginning of the first message. */
+  title?: string;
+  /** The flow. */
+  flow_id?: string | null;
+  /** Its version; without one the newest, whatever it is then. */
+  version?: string | null;
+  /** Its `chat_start` node; not needed where there is only one. */
+  node_id?: string | null;
+  /** In place of a flow. */
+  config?: ChatConfig | null;
+};
+
+/** What changes of a chat. */
+export type ChatUpdateRequest = {
+  /** Its new title. */
+  title?: string | null;
+  /** The last message of the branch that is shown. */
+  head?: string | null;
+};
+
+/** What a person says, and after which reply. */
+export type SendMessageRequest = {
+  /** The text. */
+  message?: string;
+  /** URLs (`https:` or `data:`) or files. */
+  images?: (string | Record<string, unknown>)[];
+  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
+  files?: Record<string, unknown>[];
+  /** The reply that it follows; null: the beginning; left out: the head of the chat. */
+  parent_id?: string | null;
+};
+
+/** What a person says. */
+export type UserMessageRequest = {
+  /** The text. */
+  message?: string;
+  /** URLs (`https:` or `data:`) or files. */
+  images?: (string | Record<string, unknown>)[];
+  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
+  files?: Record<string, unknown>[];
+};
+
 /** What to listen for. */
 export type TriggerCreateRequest = {
   /** The flow. */
@@ -2051,14 +2302,201 @@ export type TargetCreateRequest = {
   events?: ("completed" | "failed" | "cancelled" | "waiting")[];
 };
 
+/** What failed. */
+export type OpenAIErrorDetails = {
+  message: string;
+  type: string;
+  /** The field of the body, such as `messages[0].content`. */
+  param: string | null;
+  /** Stable; the codes of planwave, and `model_not_found`. */
+  code: string | null;
+};
+
+/** A failure in the form of OpenAI. */
+export type OpenAIError = {
+  error: OpenAIErrorDetails;
+};
+
+export type _Part = {
+  type: string;
+  text?: string | null;
+  image_url?: string | null;
+};
+
+export type _Function = {
+  name: string;
+  arguments?: string;
+};
+
+export type _Call = {
+  id: string;
+  type?: "function";
+  function: _Function;
+};
+
+export type _Message = {
+  role: "system" | "developer" | "user" | "assistant" | "tool";
+  content?: string | _Part[] | null;
+  tool_calls?: _Call[] | null;
+  tool_call_id?: string | null;
+};
+
+export type _StreamOptions = {
+  include_usage?: boolean;
+};
+
+export type _Tool = {
+  name: string;
+  description?: string | null;
+  parameters?: Record<string, unknown> | null;
+  type: "function";
+};
+
+export type _Schema = {
+  name?: string;
+  schema?: Record<string, unknown> | null;
+};
+
+export type _ResponseFormat = {
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: _Schema | null;
+};
+
+/** A conversation for a model: a published flow, or `planwave/planner`. */
+export type ChatCompletionRequest = {
+  /** A model of `GET /v1/models`. */
+  model: string;
+  /** The conversation. */
+  messages: _Message[];
+  /** Send the answer as it comes. */
+  stream?: boolean | null;
+  /** `include_usage`: send the tokens in a last chunk. */
+  stream_options?: _StreamOptions | null;
+  /** Functions that the client calls itself. */
+  tools?: _Tool[] | null;
+  /** `auto` or `none`. */
+  tool_choice?: unknown;
+  /** The form of the answer. */
+  response_format?: _ResponseFormat | null;
+  /** Texts before which the answer ends. */
+  stop?: string | string[] | null;
+  temperature?: number | null;
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  reasoning_effort?: string | null;
+  n?: number | null;
+};
+
+/** A function of the client. */
+export type FunctionTool = {
+  name: string;
+  description?: string | null;
+  parameters?: Record<string, unknown> | null;
+};
+
+export type _ImageUrl = {
+  url: string;
+};
+
+export type _Item = {
+  type?: string;
+  role?: "system" | "developer" | "user" | "assistant" | null;
+  content?: string | _Part[] | null;
+  call_id?: string | null;
+  name?: string | null;
+  arguments?: string | null;
+  output?: string | _Part[] | null;
+};
+
+export type _TextFormat = {
+  type: "text" | "json_object" | "json_schema";
+  schema?: Record<string, unknown> | null;
+};
+
+export type _Text = {
+  format?: _TextFormat | null;
+};
+
+export type _Reasoning = {
+  effort?: string | null;
+};
+
+/** A conversation for a model: a published flow, or `planwave/planner`. Nothing of it is kept. */
+export type ResponsesRequest = {
+  /** A model of `GET /v1/models`. */
+  model: string;
+  /** A text, or the conversation. */
+  input: string | _Item[];
+  /** A system message before the conversation. */
+  instructions?: string | null;
+  /** Send the answer as it comes. */
+  stream?: boolean | null;
+  /** Functions that the client calls itself. */
+  tools?: _Tool[] | null;
+  /** `auto` or `none`. */
+  tool_choice?: unknown;
+  /** The form of the answer. */
+  text?: _Text | null;
+  reasoning?: _Reasoning | null;
+  temperature?: number | null;
+  max_output_tokens?: number | null;
+  metadata?: Record<string, unknown> | null;
+  /** Not supported: send the conversation. */
+  previous_response_id?: string | null;
+};
+
 /** The token that opens a session. */
 export type SessionRequest = {
   /** What the service was started with. */
   token: string;
 };
 
+/** A token for some flows. */
+export type TokenCreateRequest = {
+  /** Who gets it. */
+  name: string;
+  /** `chat`: talk to the flows as models. `run`: start and cancel their executions. `read`: read these. */
+  scopes: ("chat" | "run" | "read")[];
+  /** The ids of the flows. */
+  flows: string[];
+  /** Its requests; the limits of the service hold in any case. */
+  requests_per_minute?: number | null;
+  /** Its executions. */
+  executions_per_minute?: number | null;
+  /** Seconds for which it is valid. */
+  expires_in_s?: number | null;
+};
+
 /** The parameters, the body and the response of each operation. */
 export type Operations = {
+  /** The events of a reply, as they happen: `GET /api/chats/{chat_id}/messages/{message_id}/events`. */
+  streamReply: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: {
+      /** What is already known. */
+      after?: number | null;
+    };
+    body: undefined;
+    answer: undefined;
+  };
+  /** The changes of a chat, as they happen: `GET /api/chats/{chat_id}/events`. */
+  streamChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: {
+      /** What is already known. */
+      after?: number | null;
+    };
+    body: undefined;
+    answer: undefined;
+  };
   /** Plan a goal: `POST /api/plan`. */
   createPlan: {
     path: Record<string, never>;
@@ -2294,7 +2732,10 @@ export type Operations = {
       /** A node's id, or the path of a nested one. */
       path: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** The number of a call whose request and result are whole. */
+      call?: number | null;
+    };
     body: undefined;
     answer: DocumentNode;
   };
@@ -2487,6 +2928,147 @@ export type Operations = {
     body: undefined;
     answer: FlowVersionsResponse;
   };
+  /** Look at what a flow is published as: `GET /api/flows/{flow_id}/publication`. */
+  getPublication: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: PublicationResponse;
+  };
+  /** Publish a flow: `PUT /api/flows/{flow_id}/publication`. */
+  publishFlow: {
+    path: {
+      /** A flow's id. */
+      flow_id: string;
+    };
+    query: Record<string, never>;
+    body: PublicationRequest;
+    answer: PublicationResponse;
+  };
+  /** Begin a chat: `POST /api/chats`. */
+  createChat: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ChatCreateRequest | undefined;
+    answer: ChatResponse;
+  };
+  /** List chats: `GET /api/chats`. */
+  listChats: {
+    path: Record<string, never>;
+    query: {
+      /** Only those with this in the title. */
+      q?: string | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: ChatsResponse;
+  };
+  /** Look at a chat: `GET /api/chats/{chat_id}`. */
+  getChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ChatResponse;
+  };
+  /** Rename a chat, or show another branch: `PATCH /api/chats/{chat_id}`. */
+  updateChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: ChatUpdateRequest;
+    answer: ChatResponse;
+  };
+  /** Delete a chat: `DELETE /api/chats/{chat_id}`. */
+  deleteChat: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Say something: `POST /api/chats/{chat_id}/messages`. */
+  sendMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+    };
+    query: Record<string, never>;
+    body: SendMessageRequest;
+    answer: TurnResponse;
+  };
+  /** Look at a message: `GET /api/chats/{chat_id}/messages/{message_id}`. */
+  getMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: MessageResponse;
+  };
+  /** Say something else: `POST /api/chats/{chat_id}/messages/{message_id}/edit`. */
+  editMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: UserMessageRequest;
+    answer: TurnResponse;
+  };
+  /** Have a reply given again: `POST /api/chats/{chat_id}/messages/{message_id}/retry`. */
+  retryMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ReplyResponse;
+  };
+  /** Have a reply continued: `POST /api/chats/{chat_id}/messages/{message_id}/continue`. */
+  continueMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ReplyResponse;
+  };
+  /** Cancel a reply: `POST /api/chats/{chat_id}/messages/{message_id}/cancel`. */
+  cancelMessage: {
+    path: {
+      /** A chat's id. */
+      chat_id: string;
+      /** A message's id. */
+      message_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: MessageResponse;
+  };
   /** Listen for an entry node of a flow: `POST /api/triggers`. */
   createTrigger: {
     path: Record<string, never>;
@@ -2633,6 +3215,37 @@ export type Operations = {
     body: undefined;
     answer: NotificationResponse;
   };
+  /** List models: `GET /v1/models`. */
+  listModels: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: ModelsResponse;
+  };
+  /** Look at a model: `GET /v1/models/{model_id}`. */
+  getModel: {
+    path: {
+      /** The id of a model. */
+      model_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ModelResponse;
+  };
+  /** Have a flow answer a conversation: `POST /v1/chat/completions`. */
+  createChatCompletion: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ChatCompletionRequest;
+    answer: ChatCompletionResponse;
+  };
+  /** Have a flow answer, by the responses API: `POST /v1/responses`. */
+  createResponse: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ResponsesRequest;
+    answer: ResponsesResponse;
+  };
   /** The state of an execution, in a compact shape: `GET /api/execution/{execution_id}/status`. */
   getFirstStatus: {
     path: {
@@ -2727,6 +3340,30 @@ export type Operations = {
     body: undefined;
     answer: undefined;
   };
+  /** List access tokens: `GET /api/tokens`. */
+  listTokens: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: TokensResponse;
+  };
+  /** Create an access token: `POST /api/tokens`. */
+  createToken: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: TokenCreateRequest;
+    answer: TokenCreatedResponse;
+  };
+  /** Revoke an access token: `DELETE /api/tokens/{token_id}`. */
+  revokeToken: {
+    path: {
+      /** An access token's id. */
+      token_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Whether the process is alive: `GET /healthz`. */
   getHealth: {
     path: Record<string, never>;
@@ -2752,6 +3389,8 @@ export type Operations = {
 
 /** The method and the path of each operation. */
 export const ADDRESSES = {
+  streamReply: ["GET", "/api/chats/{chat_id}/messages/{message_id}/events"],
+  streamChat: ["GET", "/api/chats/{chat_id}/events"],
   createPlan: ["POST", "/api/plan"],
   listPlans: ["GET", "/api/plans"],
   getPlan: ["GET", "/api/plans/{plan_id}"],
@@ -2790,6 +3429,19 @@ export const ADDRESSES = {
   editFlow: ["PATCH", "/api/flows/{flow_id}"],
   deleteFlow: ["DELETE", "/api/flows/{flow_id}"],
   listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
+  getPublication: ["GET", "/api/flows/{flow_id}/publication"],
+  publishFlow: ["PUT", "/api/flows/{flow_id}/publication"],
+  createChat: ["POST", "/api/chats"],
+  listChats: ["GET", "/api/chats"],
+  getChat: ["GET", "/api/chats/{chat_id}"],
+  updateChat: ["PATCH", "/api/chats/{chat_id}"],
+  deleteChat: ["DELETE", "/api/chats/{chat_id}"],
+  sendMessage: ["POST", "/api/chats/{chat_id}/messages"],
+  getMessage: ["GET", "/api/chats/{chat_id}/messages/{message_id}"],
+  editMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/edit"],
+  retryMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/retry"],
+  continueMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/continue"],
+  cancelMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/cancel"],
   createTrigger: ["POST", "/api/triggers"],
   listTriggers: ["GET", "/api/triggers"],
   getTrigger: ["GET", "/api/triggers/{trigger_id}"],
@@ -2804,6 +3456,10 @@ export const ADDRESSES = {
   listNotifications: ["GET", "/api/notifications"],
   getNotification: ["GET", "/api/notifications/{notification_id}"],
   resendNotification: ["POST", "/api/notifications/{notification_id}/resend"],
+  listModels: ["GET", "/v1/models"],
+  getModel: ["GET", "/v1/models/{model_id}"],
+  createChatCompletion: ["POST", "/v1/chat/completions"],
+  createResponse: ["POST", "/v1/responses"],
   getFirstStatus: ["GET", "/api/execution/{execution_id}/status"],
   getFirstResult: ["GET", "/api/execution/{execution_id}/result"],
   loadExecution: ["GET", "/api/execution/{execution_id}/load"],
@@ -2815,6 +3471,9 @@ export const ADDRESSES = {
   streamEvents: ["GET", "/api/executions/{execution_id}/events"],
   openSession: ["POST", "/api/session"],
   closeSession: ["DELETE", "/api/session"],
+  listTokens: ["GET", "/api/tokens"],
+  createToken: ["POST", "/api/tokens"],
+  revokeToken: ["DELETE", "/api/tokens/{token_id}"],
   getHealth: ["GET", "/healthz"],
   getReadiness: ["GET", "/readyz"],
   getMetrics: ["GET", "/metrics"],

@@ -2,7 +2,7 @@ import { Panel } from "@xyflow/react";
 import styles from "./EdgeLegend.module.css";
 import type { EdgeStatus } from "./WaveEdge";
 
-export type LegendLine = readonly [status: EdgeStatus, words: string];
+export type LegendLine = readonly [status: EdgeStatus | "link", words: string];
 
 /** The lines of a run. */
 export const RUN_LINES: readonly LegendLine[] = [
@@ -11,6 +11,9 @@ export const RUN_LINES: readonly LegendLine[] = [
   ["skipped", "skipped"],
   ["failed", "failed"],
 ];
+
+/** The line of what a step uses, such as the tools of an agent. */
+export const LINK_LINE: LegendLine = ["link", "link"];
 
 /** What the lines between the cards mean. */
 export function EdgeLegend({ lines }: { lines: readonly LegendLine[] }) {

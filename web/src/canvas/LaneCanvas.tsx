@@ -22,7 +22,7 @@ import {
   useState,
 } from "react";
 import { useShortcuts } from "@/ui/shortcuts";
-import { EdgeLegend, type LegendLine, RUN_LINES } from "./EdgeLegend";
+import { EdgeLegend, type LegendLine, LINK_LINE, RUN_LINES } from "./EdgeLegend";
 import { stepAfterKey } from "./keyboard";
 import styles from "./LaneCanvas.module.css";
 import { LaneOverlay } from "./LaneOverlay";
@@ -105,7 +105,7 @@ function useParts({ renderStep, useEdgeStatus }: CanvasParts): CanvasParts {
 }
 
 function Canvas(props: LaneCanvasProps) {
-  const { steps, edges, onSelect } = props;
+  const { steps, edges, onSelect, legend = RUN_LINES } = props;
   const layout = useMemo(() => layoutLanes(steps, edges, LANE_SIZES), [steps, edges]);
   const nodes = useMemo(() => toNodes(steps, layout), [steps, layout]);
   const lines = useMemo(() => toLines(edges), [edges]);
@@ -150,7 +150,7 @@ function Canvas(props: LaneCanvasProps) {
           activeWave={props.activeWave}
           header={props.laneHeader}
         />
-        <EdgeLegend lines={props.legend ?? RUN_LINES} />
+        <EdgeLegend lines={edges.some(({ isLink }) => isLink) ? [...legend, LINK_LINE] : legend} />
         <ZoomTools isFollowing={props.isFollowing} onFollow={props.onFollow} />
       </ReactFlow>
     </div>

@@ -5,13 +5,14 @@ import { argumentsText } from "@/stream/log";
 import { useRun } from "@/stream/RunProvider";
 import type { NodeState, RunState, ToolCall } from "@/stream/runState";
 import { Button } from "@/ui/Button";
-import { formatAmount, formatCount, formatDuration } from "@/ui/format";
+import { formatAmount, formatDuration } from "@/ui/format";
 import { Note } from "@/ui/Note";
 import { plainLine } from "@/ui/plainLine";
 import { StatusIcon } from "@/ui/Status";
 import { Tag } from "@/ui/Tag";
 import { useNow } from "@/ui/useNow";
 import styles from "./CallList.module.css";
+import { CallResult } from "./CallResult";
 import { CALL_LOOKS } from "./callLooks";
 import { Text } from "./Text";
 import { TOOL_KINDS } from "./ToolAbout";
@@ -101,7 +102,7 @@ function CallRow(props: CallRowProps) {
   );
 }
 
-function CallBody({ run, call, caller, onSelect }: CallRowProps) {
+function CallBody({ run, call, path, caller, onSelect }: CallRowProps) {
   const inside = innerNodes(run, call);
   return (
     <div className={styles.body}>
@@ -118,11 +119,11 @@ function CallBody({ run, call, caller, onSelect }: CallRowProps) {
       {call.error && (
         <Note kind={call.status === "rejected" ? "warning" : "error"}>{call.error.message}</Note>
       )}
-      <Part title="Result" value={call.result} />
-      {call.wholeChars !== null && (
-        <p className={styles.quiet}>
-          This is its beginning; the model got all {formatCount(call.wholeChars)} characters.
-        </p>
+      {call.result !== undefined && (
+        <section aria-label="Result">
+          <h4>Result</h4>
+          <CallResult executionId={run.executionId} {...{ path, call }} />
+        </section>
       )}
       {caller && (
         <div className={styles.inside}>

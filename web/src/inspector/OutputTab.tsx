@@ -72,7 +72,11 @@ function Stored({ executionId, node }: PartProps) {
       <Loaded query={step} label="Loading what came out">
         {({ outputs }) => {
           const handles = Object.entries(outputs ?? {});
-          if (handles.length === 0) return <p className={styles.quiet}>It gave nothing.</p>;
+          if (handles.length === 0) {
+            return node.status === "failed" ? null : (
+              <p className={styles.quiet}>It gave nothing.</p>
+            );
+          }
           return handles.map(([handle, output]) => (
             <Output
               key={handle}

@@ -158,6 +158,7 @@ function newCall(node: NodeDraft, id: string, attempt: number | undefined): Tool
     requested: undefined,
     result: undefined,
     wholeChars: null,
+    ordinal: null,
     error: null,
     progress: "",
     askedAt: null,
@@ -193,8 +194,14 @@ function started(call: ToolCall, data: Record<string, unknown>, event: NodeEvent
 function ended(call: ToolCall, data: Record<string, unknown>, at: string): ToolCall {
   const over = { ...call, endedAt: at, requestId: null };
   if (!isObject(data.error)) {
-    const wholeChars = data.truncated && typeof data.chars === "number" ? data.chars : null;
-    return { ...over, status: "completed", result: data.result, wholeChars };
+    const wholeChars = data.truncated ? numberOf(data.chars) : null;
+    return {
+      ...over,
+      status: "completed",
+      result: data.result,
+      wholeChars,
+      ordinal: numberOf(data.ordinal),
+    };
   }
   const code = toText(data.error.code);
   const message = toText(data.error.message) || code;
@@ -203,6 +210,10 @@ function ended(call: ToolCall, data: Record<string, unknown>, at: string): ToolC
     status: code === "rejected" ? "rejected" : "failed",
     error: { code, message, hint: null, node: null },
   };
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
 }
 
 /** "3 of 10, reading the pages" */

@@ -114,7 +114,9 @@ it("says as of which event it shows a run while it connects again", async () => 
   const state = { ...NESTED.state, last_seq: 2 };
   await finalState({ ...NESTED, state }, { cuts: [4], batch: 1 });
   const live = { kind: "live", transport: "websocket" };
-  expect(states).toEqual([
+  // An attempt that fails on a busy machine is said again.
+  const changes = states.filter((each, index) => each.kind !== states[index - 1]?.kind);
+  expect(changes).toEqual([
     { kind: "connecting" },
     live,
     { kind: "reconnecting", seq: 4 },

@@ -78,6 +78,8 @@ export type ToolCall = {
   readonly result: unknown;
   /** The length of a result that is longer than what is shown of it. */
   readonly wholeChars: number | null;
+  /** Its number in the record, which has such a result whole; null in runs of older versions. */
+  readonly ordinal: number | null;
   readonly error: RunError | null;
   /** What it says about how far it is. */
   readonly progress: string;

@@ -1,5 +1,5 @@
 import { Tabs as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import type { MouseEvent, ReactNode } from "react";
 import { Count } from "@/ui/Count";
 import { classes } from "@/ui/classes";
 import styles from "@/ui/Tabs.module.css";
@@ -25,7 +25,12 @@ export function Tabs<Value extends string>(props: TabsProps<Value>) {
     >
       <Radix.List className={styles.list} aria-label={props.label}>
         {props.tabs.map((tab) => (
-          <Radix.Trigger key={tab.value} value={tab.value} className={styles.tab}>
+          <Radix.Trigger
+            key={tab.value}
+            value={tab.value}
+            className={styles.tab}
+            onMouseDown={focusWithoutRing}
+          >
             {tab.label}
             {tab.count !== undefined && <Count value={tab.count} plain />}
           </Radix.Trigger>
@@ -34,6 +39,11 @@ export function Tabs<Value extends string>(props: TabsProps<Value>) {
       {props.children}
     </Radix.Root>
   );
+}
+
+/** Radix gives the focus by script, for which a browser draws the ring, after a click too. */
+function focusWithoutRing({ currentTarget }: MouseEvent<HTMLElement>): void {
+  currentTarget.focus({ focusVisible: false } as FocusOptions);
 }
 
 /** What a tab shows; built only while the tab is chosen. */

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.storage.event_codec import encode_document, search_key, storable_text
@@ -26,6 +26,7 @@ FLOWS: Final = ListQuery(
         flows.c.created_at,
         flows.c.updated_at,
         flow_versions.c.node_count,
+        flows.c.published,
     ],
     flows.join(
         flow_versions,
@@ -33,7 +34,10 @@ FLOWS: Final = ListQuery(
     ),
     flows.c.created_at,
     flows.c.flow_id,
-    {"text": contains(flows.c.search)},
+    {
+        "text": contains(flows.c.search),
+        "published": func.instr(flows.c.published, query_parameter("published")) > 0,
+    },
 )
 _VERSION: Final = (
     flow_versions.c.flow_id,
@@ -75,7 +79,7 @@ class SqliteFlows:
 
     async def get(self, flow_id: str) -> FlowRecord | None:
         found = await self._read(lambda connection: FLOWS.one(connection, flow_id))
-        return None if found is None else FlowRecord(*found)
+        return None if found is None else _flow_from_row(found)
 
     async def version(self, flow_id: str, version: str) -> FlowVersion | None:
         columns = flow_versions.c
@@ -88,12 +92,28 @@ class SqliteFlows:
         *facts, graph = row
         return FlowVersion(*facts, graph=json.loads(graph))
 
+    async def publish(self, flow_id: str, published: Sequence[str]) -> bool:
+        statement = (
+            update(flows)
+            .where(flows.c.flow_id == storable_text(flow_id))
+            .values(published="".join(f" {each} " for each in published))
+        )
+        return await self._write(lambda connection: connection.execute(statement).rowcount > 0)
+
     async def page(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        published: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> Sequence[FlowRecord]:
-        chosen = {"text": search_text(text)}
+        chosen = {
+            "text": search_text(text),
+            "published": None if published is None else f" {published} ",
+        }
         rows = await self._read(lambda connection: FLOWS.page(connection, chosen, before, limit))
-        return [FlowRecord(*row) for row in rows]
+        return [_flow_from_row(row) for row in rows]
 
     async def versions(
         self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
@@ -104,6 +124,11 @@ class SqliteFlows:
 
     async def delete(self, flow_id: str) -> None:
         await self._write(lambda connection: delete_flow(connection, flow_id))
+
+
+def _flow_from_row(row: Sequence[Any]) -> FlowRecord:
+    *fields, published = row
+    return FlowRecord(*fields, published=tuple(published.split()))
 
 
 def _save(connection: Connection, flow: FlowRecord, graph: str | None, after: int) -> bool:

@@ -112,6 +112,10 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await fill_revisions(store)
     if hasattr(store, "triggers"):
         await fill_triggers(store)
+    if hasattr(store, "access_tokens"):
+        await fill_access_tokens(store)
+    if hasattr(store, "chats"):
+        await fill_chats(store)
     if hasattr(store, "notifications"):
         await fill_notifications(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
@@ -128,6 +132,8 @@ async def fill_flows(store: SqliteStore) -> None:
     await store.flows.save(first, COMPLETES.to_document())
     second = replace(first, version="newer", revision=2, updated_at=LATER)
     await store.flows.save(second, FAILS.to_document(), after=1)
+    if hasattr(store.flows, "publish"):
+        await store.flows.publish(FLOW_ID, ("model", "tool"))
     of = {"flow_id": FLOW_ID, "flow_version": "older"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
 
@@ -168,6 +174,47 @@ async def fill_triggers(store: SqliteStore) -> None:
     await store.triggers.settle(
         TRIGGER_ID, "settled", "answered", note="Grüße", reply='{"status":202}'
     )
+
+
+async def fill_access_tokens(store: SqliteStore) -> None:
+    """Keep a token with all fields, and one with the required ones."""
+    from planwave.storage.access_tokens import AccessTokenRecord
+
+    whole = AccessTokenRecord("t1", "Grüße", "d1", ("chat",), (FLOW_ID,), AT, 1, 2, LATER)
+    await store.access_tokens.create(whole)
+    await store.access_tokens.create(AccessTokenRecord("t2", "n", "d2", ("run",), ("f",), LATER))
+
+
+async def fill_chats(store: SqliteStore) -> None:
+    """Keep a chat with a flow and one with a configuration, their messages, and a remembered turn."""
+    from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
+
+    text = [{"type": "text", "text": "Grüße \U0001f30a"}]
+    await store.chats.create(ChatRecord("of flow", AT, AT, "", FLOW_ID, "older", "a"))
+    asked = MessageRecord("asked", "of flow", "user", "send", AT, None, text)
+    reply = MessageRecord(
+        "reply", "of flow", "assistant", "send", AT, "asked", (), "x1", "starting"
+    )
+    await store.chats.add([asked, reply], title="Grüße")
+    usage = {"totalTokens": 3, "costUsd": None}
+    await store.chats.project("reply", Projected(text, "completed", 9, usage), LATER)
+    again = replace(
+        reply, message_id="again", origin="continue", execution_id="x2", created_at=LATER, seed=text
+    )
+    await store.chats.add([again])
+    await store.chats.request_cancel("again")
+    await store.chats.create(ChatRecord("plain", LATER, LATER, "t", config={"model": "m"}))
+    await store.chats.remember(Turn("k", "x1", "chat", AT, [{"role": "user", "content": "Grüße"}]))
+
+
+async def read_chats(store: SqliteStore) -> dict[str, Any]:
+    """Give all chats, with their messages, and the remembered turn."""
+    found = [asdict(each) for each in await store.chats.page()]
+    for each in found:
+        own = await store.chats.messages(each["chat_id"])
+        each["messages"] = [asdict(message) for message in own]
+    turns = await store.chats.turns("k", limit=9)
+    return {"chats": found, "turns": [asdict(each) for each in turns]}
 
 
 async def fill_notifications(store: SqliteStore) -> None:
@@ -242,6 +289,10 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         found |= await read_revisions(store)
     if hasattr(store, "triggers"):
         found |= await read_triggers(store)
+    if hasattr(store, "access_tokens"):
+        found["access_tokens"] = [asdict(each) for each in await store.access_tokens.all()]
+    if hasattr(store, "chats"):
+        found |= await read_chats(store)
     if hasattr(store, "notifications"):
         found |= await read_notifications(store)
     for record in await store.executions():

@@ -13,7 +13,7 @@ from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
 CATALOGUE = Registry(LIBRARY)
 TWICE = Policy(retry=Retry(2))
 FIXED_TYPES = [
-    "approval", "boolean", "conditional", "end", "if", "json", "merge", "number", "parser",
+    "approval", "boolean", "chat_start", "conditional", "end", "if", "json", "merge", "number", "parser",
     "schedule", "send_message", "sse", "start", "switch", "text", "tool_approval", "transform", "user_input",
     "void", "wait", "webhook", "webhook_reply",
 ]  # fmt: skip

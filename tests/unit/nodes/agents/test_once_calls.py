@@ -10,13 +10,15 @@ import pytest
 
 import planwave
 from planwave.errors import ProviderError
-from planwave.graph.model import Json
+from planwave.graph.model import Json, Node
+from planwave.nodes.agents.delegation import Delegation
+from planwave.nodes.agents.once_calls import OnceCalls
 from planwave.nodes.agents.tool import Tool, ToolCallContext
-from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.providers.protocols import CONTINUES, ModelReply, ModelRequest
 from planwave.storage.memory.store import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls
 from tests.support.nodes.nested_graphs import node_document, registry_with
-from tests.support.nodes.node_context import services_with
+from tests.support.nodes.node_context import context_for, services_with
 
 Script = Callable[[ModelRequest], ModelReply | str]
 MAIL = ("mail", {"to": "Ada"})
@@ -219,3 +221,66 @@ async def test_a_fork_is_served_the_call_unless_it_is_to_run_the_agent_again() -
     again = await same.run.fork(rerun=["a"])
     question(again)
     assert office.sent == ["Ada"]
+
+
+def team(clerk: Script, **clerk_options: Any) -> Office:
+    """Return an office in which ``lead`` lets ``Clerk`` write."""
+    lead = node_document("lead", "agent", userPrompt="Lead")
+    called = {**node_document("clerk", "agent", userPrompt="{{ input }}"), "name": "Clerk"}
+
+    def reply(request: ModelRequest) -> ModelReply | str:
+        if "Lead" not in request.texts:
+            return clerk(request)
+        return "; ".join(told(request)) or calls(("delegate_Clerk", {"task": "Write to Ada."}))
+
+    return Office(reply, lead, {**called, **clerk_options}, edges=[("clerk", "lead")])
+
+
+async def test_another_attempt_of_an_agent_that_was_called_asks_too() -> None:
+    retried = {"policy": {"retry": {"attempts": 2, "backoffS": 0}}}
+    office = team(FailsAfterwards(), **retried)
+    waiting = await office.run
+    request_id, _ = question(waiting)
+    assert office.sent == ["Ada"]
+    ended = await waiting.run.answer(request_id, {"decision": "approve"})
+    assert (ended.text, office.sent) == ("sent to Ada", ["Ada", "Ada"])
+
+
+async def test_a_fork_that_changes_the_agent_that_was_called_asks_too() -> None:
+    model = FailsAfterwards(0)
+    office = team(model)
+    done = await office.run
+    assert (done.text, office.sent) == ("sent to Ada", ["Ada"])
+    model.wanted = (("mail", {"to": "Bob"}),)
+    waiting = await done.run.fork(set={"clerk.systemPrompt": "You write to Bob."})
+    _, arguments = question(waiting)
+    assert (arguments, office.sent) == ({"to": "Bob"}, ["Ada"])
+
+
+async def test_a_call_that_a_person_rejected_is_not_made_by_a_fork_of_that_execution() -> None:
+    office = Office(FailsAfterwards(0, MAIL, ("mail", {"to": "Bob"})), AGENT)
+    again = await (await office.run).run.fork(rerun=["a"])
+    assert sorted(office.sent) == ["Ada", "Bob"]
+    for request in again.requests:
+        asked: Any = request.request
+        decision = "approve" if asked["value"]["to"] == "Bob" else "reject"
+        answered = await again.run.answer(request.request_id, {"decision": decision})
+    assert (answered.status, office.sent[2:]) == ("completed", ["Bob"])
+    same = await answered.run.fork(set={"a.maxSteps": 9})
+    assert (same.status, office.sent[2:]) == ("completed", ["Bob"])
+    assert same.text == answered.text
+
+
+@pytest.mark.parametrize(("attempt", "may_repeat"), [(1, False), (2, True)])
+async def test_only_the_first_attempt_of_a_fork_continues_that_of_its_parent(
+    attempt: int, may_repeat: bool
+) -> None:
+    class Notes(MemoryStore):
+        async def recorded(self, key: Any) -> dict[str, Any]:
+            return {"execution_id": "parent", "attempt": 1, CONTINUES: True}
+
+    services, _ = services_with(lambda request: [], recorder=Notes())
+    context = context_for(Node("a", "agent", "A"), services=services)
+    context.attempt = attempt
+    calls_of_fork = OnceCalls(context, Delegation())
+    assert await calls_of_fork.may_repeat("mail", is_approved=False) == may_repeat

@@ -141,6 +141,31 @@ async def test_on_a_small_model_the_last_step_gets_twice_the_tokens() -> None:
     assert [request.max_tokens for request in models.requests] == [220, 440]
 
 
+@pytest.mark.parametrize(
+    ("goal", "data", "next_node", "grammars", "held"),
+    [
+        ("Give me two sheds", {}, False, True, True),
+        ("Give me a shed", {}, False, True, False),
+        ("Give me two sheds", {"userPrompt": "Hi"}, False, True, False),
+        ("Give me two sheds", {"outputSchema": {"type": "object"}}, False, True, False),
+        ("Give me two sheds", {}, True, True, False),
+        ("Give me two sheds", {}, False, False, False),
+    ],
+)
+async def test_a_planned_last_step_is_held_to_the_number_that_the_goal_asks_for(
+    goal: str, data: dict[str, Any], next_node: bool, grammars: bool, held: bool
+) -> None:
+    profile = ModelProfile(small=True, grammars=grammars)
+    providers = ListedProviders({"local": ["tiny"]}, profiles={"tiny": profile})
+    services, models = services_with(
+        lambda _: [ModelReply("{}", "local", "tiny", "stop")], providers=providers, goal=goal
+    )
+    edges = (make_edge("a", "z"),) if next_node else ()
+    context = context_for(PLANNED, edges=edges, services=services)
+    await result_and_events(Agent().execute(data, Inputs(), context))
+    assert (models.requests[0].grammar is not None) is held
+
+
 @pytest.mark.parametrize("searches", [True, False])
 async def test_the_provider_searches_the_web_only_where_the_agent_says_so(searches: bool) -> None:
     page = Source("https://tides.test/", "Tides")

@@ -107,7 +107,7 @@ async def test_a_tool_that_is_allowed_and_not_there_is_an_error(marks: Marks) ->
 
 
 async def test_names_are_made_for_models_and_never_two_the_same(marks: Marks) -> None:
-    table = scripted_program(marks, "names")
+    table = hostile_program(marks, "names")
     async with opened(servers_of(box=table), allow=["a.b", "n" * 80, "n" * 79 + "m"]) as tools:
         dotted, first, second = tools
         assert dotted == "box_a_b"

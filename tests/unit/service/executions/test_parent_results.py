@@ -51,6 +51,35 @@ class GoesOn(Reuse):
         return self._recorded
 
 
+class RecordedRuns:
+    """Runs of one node, which makes calls; ``x1`` is a fork of ``x0``.
+
+    Attributes:
+        made: The calls that were made, in order.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self._recorder, self._reuse = ParentCallRecorder(MemoryStore()), GoesOn("n")
+        self._recorder.share("x1", self._reuse)
+
+    async def __call__(self, execution_id: str, attempt: int, *names: str) -> list[str]:
+        """Make calls in a process of its own; return their results."""
+        services = NodeServices(
+            FunctionModels(lambda _: ""), ListedProviders({}), recorder=self._recorder
+        )
+        context = context_for(Node("n", "step", "N"), services=services)
+        context.run_id, context.attempt = execution_id, attempt
+
+        async def make(name: str) -> str:
+            self.made.append(f"{execution_id} {name}")
+            return f"{execution_id} did {name}"
+
+        return [
+            await record_call(context, "tool", name, name, partial(make, name)) for name in names
+        ]
+
+
 @pytest.fixture
 async def store() -> MemoryStore:
     created = MemoryStore()
@@ -120,27 +149,21 @@ async def test_ended_execution_finds_no_parent_calls(store: MemoryStore) -> None
 
 async def test_calls_are_lent_up_to_the_first_other_one() -> None:
     """A node that runs again because of a change is served its calls before the change."""
-    store, made = MemoryStore(), list[str]()
-    lending, reuse = ParentCallRecorder(store), GoesOn("n")
-    lending.share("x1", reuse)
-
-    async def run(execution_id: str, attempt: int, *names: str) -> list[str]:
-        services = NodeServices(FunctionModels(lambda _: ""), ListedProviders({}), recorder=lending)
-        context = context_for(Node("n", "step", "N"), services=services)
-        context.run_id, context.attempt = execution_id, attempt
-
-        async def make(name: str) -> str:
-            made.append(f"{execution_id} {name}")
-            return f"{execution_id} did {name}"
-
-        return [
-            await record_call(context, "tool", name, name, partial(make, name)) for name in names
-        ]
-
+    run = RecordedRuns()
     await run("x0", 2, "look", "think", "act")
     results = await run("x1", 1, "look", "think again", "act")
     assert results == ["x0 did look", "x1 did think again", "x1 did act"]
-    assert made == ["x0 look", "x0 think", "x0 act", "x1 think again", "x1 act"]
+    assert run.made == ["x0 look", "x0 think", "x0 act", "x1 think again", "x1 act"]
+
+
+async def test_nothing_is_lent_after_another_call_than_one_that_was_lent_before() -> None:
+    """A process that goes on may call something else than the one before it, which had not."""
+    run = RecordedRuns()
+    await run("x0", 2, "look", "think", "act")
+    assert await run("x1", 1, "look", "think") == ["x0 did look", "x0 did think"]
+    assert await run("x1", 1, "look", "think again") == ["x0 did look", "x1 did think again"]
+    results = await run("x1", 1, "look", "think again", "act")
+    assert results == ["x0 did look", "x1 did think again", "x1 did act"]
 
 
 @virtual_time

@@ -248,6 +248,7 @@ def test_a_failed_run_raises_with_its_result(registry: planwave.Registry) -> Non
     with pytest.raises(planwave.ExecutionFailed, match="u: ValueError: no connection") as caught:
         planwave.run_sync(graph)
     result = caught.value.result
+    assert caught.value.failures == result.failures
     (failure,) = result.failures
     assert (failure.path, failure.code, failure.attempt) == ("u", "node-failed", 1)
     assert result.text == "failed: node 'u' failed: ValueError: no connection"

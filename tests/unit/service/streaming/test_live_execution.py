@@ -113,6 +113,22 @@ async def test_last_event_is_sent_at_once() -> None:
 
 
 @virtual_time
+async def test_first_text_of_an_execution_is_sent_at_once() -> None:
+    created, loop = LiveExecution("e"), asyncio.get_running_loop()
+    created.publish(BEGUN[:1])
+    subscriber, _ = await created.subscribe(FREE)
+    created.publish(BEGUN[1:])
+    await subscriber.next()
+    began = loop.time()
+    created.publish([delta(0, "x")])
+    await subscriber.next()
+    assert loop.time() == began
+    created.publish([delta(1, "y")])
+    await subscriber.next()
+    assert loop.time() - began >= BATCH_INTERVAL_S - 1e-6
+
+
+@virtual_time
 async def test_events_before_subscription_are_not_batched() -> None:
     created = live()
     created.publish([delta(0, "x")])

@@ -116,6 +116,20 @@ test("an answer that came too late shows what somebody else said", async () => {
   expect(shown.queryByRole("button", { name: /Approve/ })).toBeNull();
 });
 
+test("a request that somebody else answers meanwhile stays, with what was said", async () => {
+  const at = "2026-01-31T12:01:00Z";
+  api.routes["GET /api/executions/e1/nodes/check"] = {
+    answers: [{ request_id: "r9", by: "person", decision: "approve", note: "", at }],
+  };
+  show();
+  await screen.findByRole("heading", { name: "First" });
+  api.routes["GET /api/requests"] = listOf(request("e2", "Second"));
+  const note = await screen.findByText(/“Approve” was given/);
+  expect(note.closest("[role=alert]")).toBeTruthy();
+  expect(screen.queryByRole("link", { name: /First/ })).toBeNull();
+  expect(screen.getByRole("heading", { name: "First" })).toBeTruthy();
+});
+
 test("a form that does not fit is marked at its field, and stays", async () => {
   const form = { type: "object", properties: { audience: { type: "string" } } };
   api.routes["GET /api/requests"] = listOf(request("e1", "First", { form }));

@@ -35,6 +35,8 @@ const DONE: Record<string, string> = {
   approve: "Approved",
   reject: "Rejected",
   edit: "Changed the plan",
+  raise: "Raised",
+  stop: "Stopped",
 };
 
 /** "Approved", "Ask again", "Answered" */

@@ -1,6 +1,6 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { json, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { EditorScreen } from "./EditorScreen";
 import { FIRST_GRAPH } from "./graphEdits";
 
@@ -77,6 +77,14 @@ function show() {
     .router;
 }
 
+/** Gives the plan another title. */
+function rename(to: string): void {
+  fireEvent.click(screen.getByRole("button", { name: "Rename the plan" }));
+  const title = screen.getByRole("textbox", { name: "Title of the plan" });
+  fireEvent.change(title, { target: { value: to } });
+  fireEvent.blur(title);
+}
+
 const asked = (start: string) => api.requests.filter(({ route }) => route.startsWith(start));
 
 test("the forecast is that of the graph on the page, whatever others have stored", async () => {
@@ -88,11 +96,8 @@ test("the forecast is that of the graph on the page, whatever others have stored
   };
   show();
   expect(await screen.findByText("2 waves")).toBeTruthy();
-  fireEvent.click(screen.getByRole("button", { name: "Rename the plan" }));
-  const title = screen.getByRole("textbox", { name: "Title of the plan" });
-  fireEvent.change(title, { target: { value: "Another title" } });
-  fireEvent.blur(title);
-  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1), { timeout: 3_000 });
+  rename("Another title");
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1));
   await waitFor(() => expect(asked("GET /api/plans/p1/revisions/1/diff")).toHaveLength(1));
   expect(screen.getByText("2 waves")).toBeTruthy();
   expect(api.requests.filter(({ url }) => url.includes("forecast"))).toEqual([]);
@@ -118,12 +123,12 @@ test("a problem with one way out is corrected by a button, and that is undone", 
   show();
   fireEvent.click(await screen.findByRole("button", { name: "Use type agent" }));
   await screen.findByText("None");
-  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1), { timeout: 3_000 });
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1));
   expect(JSON.parse(asked("PATCH ")[0]?.body ?? "").operations).toEqual(suggestion.operations);
   await waitFor(() => expect(asked("GET /api/plans/p1/revisions/1/diff")).toHaveLength(1));
   fireEvent.click(screen.getByRole("button", { name: "Undo" }));
   expect(await screen.findByRole("button", { name: "Use type agent" })).toBeTruthy();
-  await waitFor(() => expect(asked("PATCH ")).toHaveLength(2), { timeout: 3_000 });
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(2));
   await screen.findByText("Saved");
 });
 
@@ -148,12 +153,9 @@ test("a run that waits for the approval of the plan takes the plan as it was cha
   const note = await screen.findByText(/A run waits for the approval of this plan\./);
   expect(note.querySelector("a")?.getAttribute("href")).toBe("/runs/e1");
   expect(note.querySelector("button")).toBeNull();
-  fireEvent.click(screen.getByRole("button", { name: "Rename the plan" }));
-  const title = screen.getByRole("textbox", { name: "Title of the plan" });
-  fireEvent.change(title, { target: { value: "Another title" } });
-  fireEvent.blur(title);
+  rename("Another title");
   const take = { name: "Take revision 2 instead" };
-  fireEvent.click(await screen.findByRole("button", take, { timeout: 3_000 }));
+  fireEvent.click(await screen.findByRole("button", take));
   await screen.findByText("The run");
   expect(router.state.location.pathname).toBe("/runs/e2");
   expect(JSON.parse(asked("POST /api/executions")[0]?.body ?? "")).toEqual({
@@ -161,4 +163,58 @@ test("a run that waits for the approval of the plan takes the plan as it was cha
     note: "",
     value: { plan_hash: "h2" },
   });
+});
+
+test("a plan without steps begins with a start and an agent", async () => {
+  api.routes["GET /api/plans/p1"] = { ...PLAN, nodes: [], edges: [] };
+  api.routes["PATCH /api/plans/p1"] = { ...PLAN, revision: 2, hash: "h2" };
+  show();
+  fireEvent.click(await screen.findByRole("button", { name: /^Begin with/ }));
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1));
+  const { operations } = JSON.parse(asked("PATCH ")[0]?.body ?? "");
+  expect(operations.map(({ op }: { op: string }) => op)).toEqual([
+    "add_node",
+    "add_node",
+    "add_edge",
+  ]);
+  expect(operations[0].node.type).toBe("start");
+  expect(operations[1].node.type).toBe("agent");
+  expect(operations[2].edge).toMatchObject({ source: "start", target: "agent" });
+});
+
+test("a change that cannot be saved stays, and is saved with the next one", async () => {
+  api.routes["PATCH /api/plans/p1"] = problem(503, "overloaded", "the service is busy");
+  show();
+  await screen.findByText("2 waves");
+  rename("Another title");
+  await screen.findByText(/Not saved: The service is busy/i);
+  expect(screen.getByText("Another title")).toBeTruthy();
+  api.routes["PATCH /api/plans/p1"] = (response, body) => {
+    const [operation] = JSON.parse(body).operations;
+    json(200, { ...PLAN, title: operation.title, revision: 2, hash: "h2" })(response, body);
+  };
+  rename("A third title");
+  await screen.findByText("Saved");
+  expect(JSON.parse(asked("PATCH ").at(-1)?.body ?? "").operations).toEqual([
+    { op: "set_title", title: "A third title" },
+  ]);
+});
+
+test("a change is saved at once when the editor is left", async () => {
+  api.routes["PATCH /api/plans/p1"] = { ...PLAN, title: "Another title", revision: 2, hash: "h2" };
+  const router = show();
+  await screen.findByText("2 waves");
+  rename("Another title");
+  expect(asked("PATCH ")).toEqual([]);
+  await router.navigate("/runs/e1");
+  await screen.findByText("The run");
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1));
+});
+
+test("an unknown plan says so, with a heading and a way on", async () => {
+  api.routes["GET /api/plans/p1"] = problem(404, "not-found", "there is no plan 'p1'");
+  show();
+  expect((await screen.findByRole("alert")).textContent).toBe("There is no plan 'p1'.");
+  expect(screen.getByRole("heading", { level: 1 }).textContent).toBe("Plan");
+  expect(screen.getByRole("link", { name: "New goal" }).getAttribute("href")).toBe("/");
 });

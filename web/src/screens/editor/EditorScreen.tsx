@@ -1,7 +1,6 @@
-import { useParams } from "react-router";
-import { errorText } from "@/api/errorText";
+import { Link, useParams } from "react-router";
 import { usePlan } from "@/api/queries";
-import { Note } from "@/ui/Note";
+import { ErrorNote } from "@/screens/ErrorNote";
 import { Skeleton } from "@/ui/Skeleton";
 import styles from "./EditorScreen.module.css";
 import { PlanEditor } from "./PlanEditor";
@@ -14,7 +13,11 @@ export function EditorScreen() {
   return (
     <div className={styles.message}>
       {plan.error ? (
-        <Note kind="error">{errorText(plan.error)}</Note>
+        <>
+          <h1>Plan</h1>
+          <ErrorNote error={plan.error} />
+          <Link to="/">New goal</Link>
+        </>
       ) : (
         <Skeleton label="Loading the plan" lines={6} />
       )}

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { errorText } from "@/api/errorText";
 import { useRevisions } from "@/api/queries";
 import type { RevisionDiffResponse, RevisionSummary } from "@/api/types";
@@ -30,9 +31,10 @@ export function RevisionBar(props: RevisionBarProps) {
   const { since, choose, diff, isShown, show, opener } = comparison;
   const revisions = useRevisions(planId);
   const all = revisions.data?.revisions ?? [];
+  const course = useEndInView(all.length);
   return (
     <div className={styles.bar}>
-      <div className={styles.course}>
+      <div ref={course} className={styles.course}>
         {all.length > SHOWN && <EarlierRevisions revisions={all.slice(SHOWN)} onChoose={choose} />}
         <ol aria-label="Revisions">
           {all
@@ -75,6 +77,22 @@ export function RevisionBar(props: RevisionBarProps) {
       )}
     </div>
   );
+}
+
+/** Scrolls to the newest revision, and to whether it is saved, where there is no room for all. */
+function useEndInView(count: number) {
+  const course = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it scrolls when there is a revision more
+  useEffect(() => {
+    const place = course.current;
+    if (place === null) return;
+    const scroll = () => void place.scrollTo({ left: place.scrollWidth });
+    const observer = new ResizeObserver(scroll);
+    scroll();
+    observer.observe(place);
+    return () => observer.disconnect();
+  }, [count]);
+  return course;
 }
 
 type EarlierProps = { revisions: readonly RevisionSummary[]; onChoose: (revision: number) => void };

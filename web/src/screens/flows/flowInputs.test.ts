@@ -64,6 +64,7 @@ test("a flow comes back from its file; a plan alone is taken too", () => {
     revision: 3,
     created_at: "",
     updated_at: "",
+    published: [],
     graph: FIRST_GRAPH,
   };
   const { name, description, graph } = flow;

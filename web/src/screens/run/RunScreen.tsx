@@ -7,7 +7,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { useNavigate, useParams, useSearchParams } from "react-router";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
@@ -58,7 +58,8 @@ function FollowedRun() {
   if (connection.kind !== "refused" && connection.kind !== "lost") return <Loading />;
   return (
     <div className={styles.message}>
-      <Note kind="error">
+      <h1>Run</h1>
+      <Note kind="error" alert>
         {connection.kind === "refused"
           ? errorText(connection.error)
           : "The service does not answer."}{" "}
@@ -66,6 +67,7 @@ function FollowedRun() {
           Try again
         </Button>
       </Note>
+      <Link to="/runs">All runs</Link>
     </div>
   );
 }

@@ -20,7 +20,7 @@ const COLUMNS = [
   { label: "Model", width: "176px" },
   { label: "Attempts", width: "84px", numeric: true },
   { label: "Tokens", width: "84px", numeric: true },
-  { label: "Cost", width: "84px", numeric: true },
+  { label: "Cost", width: "104px", numeric: true },
   { label: "Time", width: "84px", numeric: true },
 ] as const;
 

@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { RunsScreen } from "@/screens/runs/RunsScreen";
-import { problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { listenToKeys } from "@/ui/shortcuts";
 
 const USAGE = {
@@ -161,4 +161,21 @@ test("a run that cannot be deleted keeps the question open with the reason", asy
   const dialog = await screen.findByRole("dialog");
   fireEvent.click(within(dialog).getByRole("button", { name: "Delete" }));
   expect(await within(dialog).findByText("It is retried.")).toBeTruthy();
+});
+
+test("older runs are read when they are asked for", async () => {
+  api.routes["GET /api/executions"] = (response, body) => {
+    const isOlder = api.requests.at(-1)?.url.includes("cursor=c2");
+    const page = isOlder
+      ? { executions: [execution("4")], next_cursor: null }
+      : { executions: [execution("1")], next_cursor: "c2" };
+    json(200, page)(response, body);
+  };
+  renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  expect(screen.queryByRole("link", { name: "Run 4" })).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Show more" }));
+  await screen.findByRole("link", { name: "Run 4" });
+  expect(screen.getByRole("link", { name: "Run 1" })).toBeTruthy();
+  await waitFor(() => expect(screen.queryByRole("button", { name: "Show more" })).toBeNull());
 });

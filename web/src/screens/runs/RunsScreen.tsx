@@ -70,11 +70,13 @@ export function RunsScreen() {
           />
         )}
         {runs.data && executions.length === 0 && (
-          <RunsEmpty
-            isFiltered={hasFilters(filters)}
-            others={counts?.total ?? 0}
-            onClear={() => setParams((now) => withoutFilters(now), { replace: true })}
-          />
+          <div className={styles.empty}>
+            <RunsEmpty
+              isFiltered={hasFilters(filters)}
+              others={counts?.total ?? 0}
+              onClear={() => setParams((now) => withoutFilters(now), { replace: true })}
+            />
+          </div>
         )}
         {runs.hasNextPage && (
           <ShowMore isLoading={runs.isFetchingNextPage} onMore={runs.fetchNextPage} />

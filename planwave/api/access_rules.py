@@ -1,0 +1,129 @@
+"""What an access token may do: one table, from each route to the scope and the flow that it needs.
+
+A route that is not in the table is the operator's (403). What belongs to another flow does not exist
+for a token (404). So does what belongs to none, such as executions of plans.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from starlette.requests import HTTPConnection
+
+from planwave.errors import Forbidden, NotFound
+from planwave.service.access_tokens import Scope
+from planwave.service.service import Service
+from planwave.storage.access_tokens import AccessTokenRecord
+
+ACCESS_TOKEN: Final = "planwave.access-token"  # noqa: S105
+"""Key of the access token in a connection's scope."""
+
+
+class Rule(NamedTuple):
+    """What a route needs of a token.
+
+    Attributes:
+        scope: The scope that the token must have.
+        owner: The parameter of the path that leads to a flow; None where the route itself calls
+            looks at the token (:func:`access_token`, :func:`require_flow`, :func:`listed_flow`).
+    """
+
+    scope: Scope
+    owner: Literal["execution_id", "flow_id"] | None
+
+
+RULES: Final[dict[str, Rule]] = {
+    "createExecution": Rule("run", None),
+    "startExecution": Rule("run", "execution_id"),
+    "cancelExecution": Rule("run", "execution_id"),
+    "listExecutions": Rule("read", None),
+    "getExecution": Rule("read", "execution_id"),
+    "getResult": Rule("read", "execution_id"),
+    "getDocument": Rule("read", "execution_id"),
+    "getNode": Rule("read", "execution_id"),
+    "explainNode": Rule("read", "execution_id"),
+    "streamEvents": Rule("read", "execution_id"),
+    "listRequests": Rule("read", "execution_id"),
+    "getFirstStatus": Rule("read", "execution_id"),
+    "getFirstResult": Rule("read", "execution_id"),
+    "loadExecution": Rule("read", "execution_id"),
+    "watch": Rule("read", "execution_id"),
+    "getFlow": Rule("read", "flow_id"),
+    "listModels": Rule("chat", None),
+    "getModel": Rule("chat", None),
+    "createChatCompletion": Rule("chat", None),
+    "createResponse": Rule("chat", None),
+    "listFlowVersions": Rule("read", "flow_id"),
+}
+"""By the ``operation_id`` of a route; of a WebSocket, by the name of its function."""
+
+
+async def check_access(connection: HTTPConnection, service: Service) -> None:
+    """Check that the token of a request, if it has one, may use the route.
+
+    Raises:
+        Forbidden: The route is not for tokens, or the token has not its scope.
+        NotFound: The execution or the flow is not one of the token's.
+    """
+    token = access_token(connection)
+    if token is None:
+        return
+    route = connection.scope.get("route")
+    rule = RULES.get(getattr(route, "operation_id", None) or getattr(route, "name", ""))
+    if rule is None:
+        raise Forbidden(
+            "an access token is not enough for this route", hint="use the token of the service"
+        )
+    if rule.scope not in token.scopes:
+        raise Forbidden(
+            f"the access token has not the scope {rule.scope!r}",
+            hint="create a token with this scope",
+        )
+    if rule.owner is not None:
+        await _require_owner(service, token, rule.owner, connection.path_params[rule.owner])
+
+
+def access_token(connection: HTTPConnection) -> AccessTokenRecord | None:
+    """Return the access token of an authenticated request; None for the operator."""
+    return connection.scope.get(ACCESS_TOKEN)
+
+
+def require_flow(connection: HTTPConnection, flow_id: str | None) -> None:
+    """Check that a request may use a flow, or with None what belongs to no flow.
+
+    Raises:
+        Forbidden: It belongs to no flow, and the request has an access token.
+        NotFound: The flow is not one of the token's.
+    """
+    token = access_token(connection)
+    if token is None:
+        return
+    if flow_id is None:
+        raise Forbidden("an access token is for flows only", hint="name one of its flows: flow_id")
+    if flow_id not in token.flows:
+        raise NotFound(f"there is no flow {flow_id!r}")
+
+
+def listed_flow(connection: HTTPConnection, flow_id: str | None) -> str | None:
+    """Return the flow to which a list is limited: the one that is named, or the token's only one.
+
+    Raises:
+        Forbidden: None is named, and the token has several.
+        NotFound: The flow is not one of the token's.
+    """
+    token = access_token(connection)
+    if token is not None and flow_id is None and len(token.flows) == 1:
+        return token.flows[0]
+    require_flow(connection, flow_id)
+    return flow_id
+
+
+async def _require_owner(
+    service: Service, token: AccessTokenRecord, owner: str, own_id: str
+) -> None:
+    if owner == "flow_id":
+        flow_id: str | None = own_id
+    else:
+        flow_id = (await service.execution(own_id)).flow_id
+    if flow_id not in token.flows:
+        raise NotFound(f"no {owner.removesuffix('_id')} {own_id!r} is stored")

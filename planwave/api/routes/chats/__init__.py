@@ -1,0 +1,1 @@
+"""Routes of chats: the chats themselves, their messages, and the streams of both."""

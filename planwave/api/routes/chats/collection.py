@@ -1,0 +1,125 @@
+"""Routes: chats."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
+from planwave.api.json_body import json_body
+from planwave.api.pagination import (
+    ChatId,
+    Cursor,
+    PageSize,
+    SearchChats,
+    decode_cursor,
+    page_size,
+    paginate,
+    validate_id,
+)
+from planwave.api.problems import problems
+from planwave.api.responses import json_response, json_response_in_thread
+from planwave.api.schemas.chat_examples import CHAT, CHATS
+from planwave.api.schemas.chats import (
+    ChatCreateRequest,
+    ChatResponse,
+    ChatsResponse,
+    ChatUpdateRequest,
+)
+from planwave.api.schemas.examples import example_response
+
+router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
+
+
+@router.post(
+    "/api/chats",
+    operation_id="createChat",
+    summary="Begin a chat",
+    status_code=201,
+    response_model=ChatResponse,
+    responses={**example_response("The chat.", CHAT, 201), **problems(404, 409)},
+)
+async def create_chat(
+    service: ServiceDep,
+    preassigned_id: PreassignedIdDep,
+    body: Annotated[ChatCreateRequest, json_body(ChatCreateRequest, may_be_empty=True)],
+) -> Response:
+    """Create a chat with a flow, or with a model and its tools."""
+    flow_id = None if body.flow_id is None else validate_id(body.flow_id, "flow")
+    made = await service.create_chat(
+        title=body.title,
+        flow_id=flow_id,
+        version=body.version,
+        node_id=body.node_id,
+        config=None if body.config is None else body.config.model_dump(exclude_none=True),
+        chat_id=preassigned_id,
+    )
+    location = f"/api/chats/{made.record.chat_id}"
+    return json_response(made.as_json(), 201, location=location)
+
+
+@router.get(
+    "/api/chats",
+    operation_id="listChats",
+    summary="List chats",
+    response_model=ChatsResponse,
+    responses={**example_response("One page.", CHATS), **problems(422)},
+)
+async def list_chats(
+    service: ServiceDep,
+    text: SearchChats = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
+) -> Response:
+    """Return chats without their messages, newest first."""
+    size = page_size(limit, service.limits)
+    found = await service.chats(text=text, before=decode_cursor(cursor), limit=size + 1)
+    _, next_cursor = paginate([each.record for each in found], size)
+    shown = [each.as_json() for each in found[:size]]
+    return json_response({"chats": shown, "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/chats/{chat_id}",
+    operation_id="getChat",
+    summary="Look at a chat",
+    response_model=ChatResponse,
+    responses={**example_response("The chat.", CHAT), **problems(404)},
+)
+async def get_chat(service: ServiceDep, chat_id: ChatId) -> Response:
+    """Return a chat with all its messages."""
+    return await json_response_in_thread((await service.chat(chat_id)).as_json())
+
+
+@router.patch(
+    "/api/chats/{chat_id}",
+    operation_id="updateChat",
+    summary="Rename a chat, or show another branch",
+    response_model=ChatResponse,
+    responses={**example_response("The chat.", CHAT), **problems(404)},
+)
+async def update_chat(
+    service: ServiceDep,
+    chat_id: ChatId,
+    body: Annotated[ChatUpdateRequest, json_body(ChatUpdateRequest)],
+) -> Response:
+    """Change the title of a chat, or the branch of it that is shown."""
+    head = None if body.head is None else validate_id(body.head, "message")
+    changed = await service.update_chat(chat_id, title=body.title, head=head)
+    return await json_response_in_thread(changed.as_json())
+
+
+@router.delete(
+    "/api/chats/{chat_id}",
+    operation_id="deleteChat",
+    summary="Delete a chat",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404),
+)
+async def delete_chat(service: ServiceDep, chat_id: ChatId) -> Response:
+    """Cancel what runs and delete a chat with its messages; its executions stay."""
+    await service.delete_chat(chat_id)
+    return Response(status_code=204)

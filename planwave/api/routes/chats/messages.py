@@ -1,0 +1,165 @@
+"""Routes: the messages of a chat, and what is done with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, PreassignedExecutionIdDep, ServiceDep
+from planwave.api.json_body import json_body
+from planwave.api.pagination import ChatId, MessageId, validate_id
+from planwave.api.problems import problems
+from planwave.api.responses import json_response
+from planwave.api.schemas.chat_examples import NEW_REPLY, REPLY, TURN
+from planwave.api.schemas.chats import (
+    MessageResponse,
+    ReplyResponse,
+    SendMessageRequest,
+    TurnResponse,
+    UserMessageRequest,
+)
+from planwave.api.schemas.examples import example_response
+from planwave.service.chats.chat_documents import Turn, UserContent, message_json
+from planwave.service.service import Service
+
+router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
+_TURN_RESPONSES = {**example_response("The messages.", TURN, 202), **problems(404, 409)}
+_REPLY_RESPONSES = {**example_response("The reply.", NEW_REPLY, 202), **problems(404, 409)}
+_MESSAGE = "/api/chats/{chat_id}/messages/{message_id}"
+
+
+@router.post(
+    "/api/chats/{chat_id}/messages",
+    operation_id="sendMessage",
+    summary="Say something",
+    status_code=202,
+    response_model=TurnResponse,
+    responses=_TURN_RESPONSES,
+)
+async def send_message(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    chat_id: ChatId,
+    body: Annotated[SendMessageRequest, json_body(SendMessageRequest)],
+) -> Response:
+    """Add a message of the user and start the reply; both are stored when this answers."""
+    parent_id = None if body.parent_id is None else validate_id(body.parent_id, "message")
+    turn = await service.send(
+        chat_id,
+        _content(body),
+        parent_id=parent_id,
+        at_head="parent_id" not in body.model_fields_set,
+        message_id=preassigned_id,
+    )
+    return await _turn_response(service, turn)
+
+
+@router.get(
+    _MESSAGE,
+    operation_id="getMessage",
+    summary="Look at a message",
+    response_model=MessageResponse,
+    responses={**example_response("The message.", REPLY), **problems(404)},
+)
+async def get_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
+    """Return one message, a reply as far as it has come."""
+    found = await service.message(chat_id, message_id)
+    return json_response(await _shown(service, found.chat_id, message_id))
+
+
+@router.post(
+    f"{_MESSAGE}/edit",
+    operation_id="editMessage",
+    summary="Say something else",
+    status_code=202,
+    response_model=TurnResponse,
+    responses=_TURN_RESPONSES,
+)
+async def edit_message(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    chat_id: ChatId,
+    message_id: MessageId,
+    body: Annotated[UserMessageRequest, json_body(UserMessageRequest)],
+) -> Response:
+    """Add a sibling of a message of the user, and start its reply."""
+    turn = await service.edit_message(chat_id, message_id, _content(body), new_id=preassigned_id)
+    return await _turn_response(service, turn)
+
+
+@router.post(
+    f"{_MESSAGE}/retry",
+    operation_id="retryMessage",
+    summary="Have a reply given again",
+    status_code=202,
+    response_model=ReplyResponse,
+    responses=_REPLY_RESPONSES,
+)
+async def retry_message(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    chat_id: ChatId,
+    message_id: MessageId,
+) -> Response:
+    """Start another reply beside a reply."""
+    turn = await service.retry_reply(chat_id, message_id, new_id=preassigned_id)
+    return await _turn_response(service, turn)
+
+
+@router.post(
+    f"{_MESSAGE}/continue",
+    operation_id="continueMessage",
+    summary="Have a reply continued",
+    status_code=202,
+    response_model=ReplyResponse,
+    responses=_REPLY_RESPONSES,
+)
+async def continue_message(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    chat_id: ChatId,
+    message_id: MessageId,
+) -> Response:
+    """Start another reply beside a reply, which begins with its blocks."""
+    turn = await service.continue_reply(chat_id, message_id, new_id=preassigned_id)
+    return await _turn_response(service, turn)
+
+
+@router.post(
+    f"{_MESSAGE}/cancel",
+    operation_id="cancelMessage",
+    summary="Cancel a reply",
+    response_model=MessageResponse,
+    responses={**example_response("The reply.", REPLY), **problems(404, 409)},
+)
+async def cancel_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
+    """Cancel a reply, also one that has not started."""
+    await service.cancel_reply(chat_id, message_id)
+    return json_response(await _shown(service, chat_id, message_id))
+
+
+def _content(body: UserMessageRequest) -> UserContent:
+    return UserContent(body.message, body.images, body.files)
+
+
+async def _turn_response(service: Service, turn: Turn) -> Response:
+    """Return the response to a request that began a reply."""
+    chat_id, reply_id = turn.reply.chat_id, turn.reply.message_id
+    shown: dict[str, Any] = {
+        "chat_id": chat_id,
+        "message": await _shown(service, chat_id, reply_id),
+    }
+    if turn.user is not None:
+        shown["user_message"] = await _shown(service, chat_id, turn.user.message_id)
+    return json_response(shown, 202, location=f"/api/chats/{chat_id}/messages/{reply_id}")
+
+
+async def _shown(service: Service, chat_id: str, message_id: str) -> dict[str, Any]:
+    tree = (await service.chat(chat_id)).tree
+    found = None if tree is None else tree.get(message_id)
+    if tree is None or found is None:  # deleted meanwhile
+        await service.message(chat_id, message_id)
+        raise AssertionError(message_id)
+    return message_json(found, tree)

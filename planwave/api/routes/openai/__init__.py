@@ -1,0 +1,1 @@
+"""Routes of the OpenAI API: published flows as models."""

@@ -1,0 +1,165 @@
+"""Routes: an answer of a model, by chat completions and by responses, whole or as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from planwave.api.access_rules import access_token
+from planwave.api.dependencies import (
+    AUTHENTICATED,
+    PreassignedExecutionIdDep,
+    app_state,
+)
+from planwave.api.json_body import json_body
+from planwave.api.problems import problems
+from planwave.api.responses import json_response
+from planwave.api.routes.openai.models import models_of
+from planwave.api.routes.openai.streams import AnswerStream
+from planwave.api.schemas.examples import EXECUTION_ID, example_response
+from planwave.api.schemas.openai import ChatCompletionResponse, ResponsesResponse
+from planwave.ids import new_id
+from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
+from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion
+from planwave.interop.openai.chat_request import ChatCompletionRequest
+from planwave.interop.openai.errors import failure_body
+from planwave.interop.openai.published_models import PublishedModel, PublishedModels
+from planwave.interop.openai.responses_format import ResponseEvents, ResponseObject
+from planwave.interop.openai.responses_request import ResponsesRequest
+
+router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)
+
+EXECUTION_HEADER: Final = "x-planwave-execution-id"
+_NO_RETRY: Final = {"x-should-retry": "false"}
+"""OpenAI's clients repeat requests after a 500; this one has run, and another would run again."""
+_FAILED: Final = "the execution failed"
+_EXAMPLE_HEAD: Final = AnswerHead(EXECUTION_ID, 1_769_860_800, "triage")
+_EXAMPLE: Final = Answer("Unplug it.", "", AnswerEnd())
+_ERRORS: Final = problems(404, 409, 422, 502)
+
+
+class AnswerRun:
+    """The execution that answers one request.
+
+    Args:
+        request: The request.
+        models: Those of the client.
+        model: The one that it named.
+        execution_id: The id for the execution.
+    """
+
+    def __init__(
+        self, request: Request, models: PublishedModels, model: PublishedModel, execution_id: str
+    ) -> None:
+        self._request = request
+        self._models = models
+        self._model = model
+        self.execution_id = execution_id
+        service = app_state(request).service
+        self.head = AnswerHead(execution_id, int(service.now().timestamp()), model.id)
+        self.headers = {EXECUTION_HEADER: execution_id}
+
+    async def parts(self, stops: list[str]) -> AsyncGenerator[AnswerPart]:
+        """Yield the parts of the answer; what failed in the flow is for those who may read it."""
+        service = app_state(self._request).service
+        token = access_token(self._request)
+        shows_failure = token is None or "read" in token.scopes
+        async for part in answer_parts(service.watch(self.execution_id), stops):
+            if isinstance(part, AnswerEnd) and part.failure is not None and not shows_failure:
+                code = part.failure["code"]
+                yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})
+            else:
+                yield part
+
+    async def leave(self) -> None:
+        """Do what the flow wants where the client has left before the end."""
+        if await self._models.cancels_on_disconnect(self._model):
+            await self._models.cancel(self.execution_id)
+
+    def stream(self, encoder: ChatChunks | ResponseEvents, stops: list[str]) -> Response:
+        """Return the answer as a stream."""
+        return AnswerStream(self._request, self.parts(stops), encoder, self.leave, self.headers)
+
+    def failure(self, end: AnswerEnd) -> Response | None:
+        """Return the response where the execution failed."""
+        if end.failure is None:
+            return None
+        failed = json_response(failure_body(end.failure), 500)
+        failed.headers.update({**self.headers, **_NO_RETRY})
+        return failed
+
+    def whole(self, content: dict[str, Any]) -> Response:
+        """Return the whole answer."""
+        answered = json_response(content)
+        answered.headers.update(self.headers)
+        return answered
+
+
+async def _start(
+    request: Request, body: ChatCompletionRequest | ResponsesRequest, preassigned_id: str | None
+) -> AnswerRun:
+    models = models_of(request)
+    model = await models.get(body.model)
+    run = AnswerRun(request, models, model, preassigned_id or new_id())
+    await models.start(model, body.turn(), run.execution_id)
+    return run
+
+
+@router.post(
+    "/v1/chat/completions",
+    operation_id="createChatCompletion",
+    summary="Have a flow answer a conversation",
+    response_model=ChatCompletionResponse,
+    responses={
+        **example_response("The answer.", chat_completion(_EXAMPLE_HEAD, _EXAMPLE)),
+        **_ERRORS,
+    },
+)
+async def create_chat_completion(
+    request: Request,
+    preassigned_id: PreassignedExecutionIdDep,
+    body: Annotated[ChatCompletionRequest, json_body(ChatCompletionRequest)],
+) -> Response:
+    """Run a flow that is published as a model, and return its answer as a chat completion.
+
+    `x-planwave-execution-id` is the id of its execution. `planwave/planner` plans the last message as a
+    goal, and answers with the result of the plan.
+    """
+    stops = body.settings().stop
+    run = await _start(request, body, preassigned_id)
+    if body.stream:
+        return run.stream(ChatChunks(run.head, includes_usage=body.includes_usage), stops)
+    answer = await whole_answer(run.parts(stops))
+    return run.failure(answer.end) or run.whole(chat_completion(run.head, answer))
+
+
+@router.post(
+    "/v1/responses",
+    operation_id="createResponse",
+    summary="Have a flow answer, by the responses API",
+    response_model=ResponsesResponse,
+    responses={
+        **example_response(
+            "The answer.", ResponseObject(_EXAMPLE_HEAD, None, None).whole(_EXAMPLE)
+        ),
+        **_ERRORS,
+    },
+)
+async def create_response(
+    request: Request,
+    preassigned_id: PreassignedExecutionIdDep,
+    body: Annotated[ResponsesRequest, json_body(ResponsesRequest)],
+) -> Response:
+    """Run a flow that is published as a model, and return its answer as a response.
+
+    Responses are not kept: each request has the whole conversation.
+    """
+    run = await _start(request, body, preassigned_id)
+    response = ResponseObject(run.head, body.instructions, body.metadata)
+    if body.stream:
+        return run.stream(ResponseEvents(response), [])
+    answer = await whole_answer(run.parts([]))
+    return run.failure(answer.end) or run.whole(response.whole(answer))

@@ -1,0 +1,223 @@
+"""``planwave chat``: talk to a flow or a model in the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from planwave.cli.lookup import find_flow
+from planwave.cli.options import (
+    ImportOption,
+    ModelOption,
+    ProviderOption,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.prompts import ask, terminal_prompter
+from planwave.cli.views.chat import ReplyView
+from planwave.errors import Conflict, InputError, PlanwaveError
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.cli.console import CommandConsole
+    from planwave.cli.prompts import Prompter
+
+_PROMPT: Final = "> "
+_HELP: Final = (
+    "Commands: /retry another reply, /continue the last one, /edit TEXT instead of your last "
+    "message, /cancel a reply while it comes, /quit."
+)
+_ENDS: Final = frozenset({"/quit", "/exit"})
+
+
+def chat(
+    typer_ctx: typer.Context,
+    flow: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FLOW]",
+            help="A flow with a chat_start node, by its name or its id. [default: a model]",
+            show_default=False,
+        ),
+    ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option("--system", metavar="TEXT", help="Who the model is, without a flow."),
+    ] = None,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option("--tool", metavar="NAME", help="A tool that it may call; may be repeated."),
+    ] = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Talk to a flow, or to a model.
+
+    Replies are streamed; what a reply asks is asked here. /retry, /continue and /edit add branches,
+    nothing is lost. Without a terminal each line of the input is a message. For example:
+
+    * `planwave chat`
+    * `planwave chat "Support" `
+    * `planwave chat --model gpt-5.6-luna --system "You are brief."`
+    """
+    ctx = command_context(typer_ctx, False, storage, node_modules)
+    chosen = {"provider": provider, "model": model, "system_prompt": system, "tools": tool}
+    config = {name: value for name, value in chosen.items() if value is not None}
+    if flow is not None and config:
+        raise InputError(
+            "a flow says itself which model replies",
+            code="usage",
+            hint="leave out the flow, or --provider, --model, --system and --tool",
+        )
+
+    async def talk() -> None:
+        console = ctx.console()
+        async with ctx.backend(ctx.settings()) as backend:
+            found = None if flow is None else await find_flow(backend.queries, flow)
+            flow_id = None if found is None else found.flow_id
+            chat_id = await backend.chats().create(
+                flow_id, None, None if flow_id is not None else config
+            )
+            session = ChatSession(backend, console, terminal_prompter(console), chat_id)
+            await session.run()
+
+    asyncio.run(talk())
+
+
+class ChatSession:
+    """One conversation at the terminal.
+
+    Args:
+        backend: Has the chat.
+        console: Shows it.
+        prompter: Reads what the person says; None reads lines of the input.
+        chat_id: The chat.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        console: CommandConsole,
+        prompter: Prompter | None,
+        chat_id: str,
+    ) -> None:
+        self._backend = backend
+        self._chats = backend.chats()
+        self._console = console
+        self._prompter = prompter
+        self._chat_id = chat_id
+        self._user_id = self._reply_id = ""
+        self._reading: asyncio.Task[str | None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Talk until the person leaves."""
+        if self._prompter is not None:
+            self._console.hint(_HELP)
+        while (line := await self._read()) is not None and line.strip() not in _ENDS:
+            if line.strip():
+                try:
+                    await self._turn(line.strip())
+                except (InputError, Conflict) as error:
+                    self._console.note(error.message + (f" ({error.hint})" if error.hint else ""))
+        self._stop_reading()
+
+    async def _turn(self, line: str) -> None:
+        """Begin the reply that a line asks for, and follow it."""
+        command, _, rest = line.partition(" ")
+        own = self._chat_id
+        if command in ("/retry", "/continue", "/edit") and not self._reply_id:
+            raise InputError("nothing was said yet", code="usage")
+        match command:
+            case "/retry":
+                self._reply_id = await self._chats.retry(own, self._reply_id)
+            case "/continue":
+                self._reply_id = await self._chats.continue_(own, self._reply_id)
+            case "/edit":
+                ids = await self._chats.edit(own, self._user_id, rest)
+                self._user_id, self._reply_id = ids
+            case "/cancel":
+                raise InputError("no reply is under way", code="usage")
+            case _ if command.startswith("/"):
+                raise InputError(f"there is no command {command!r}", code="usage", hint=_HELP)
+            case _:
+                self._user_id, self._reply_id = await self._chats.send(own, line)
+        await self._follow()
+
+    async def _follow(self) -> None:
+        view = ReplyView(self._console, shows_reasoning=self._prompter is not None)
+        self._start_watching()
+        try:
+            async with aclosing(self._chats.events(self._chat_id, self._reply_id)) as events:
+                async for event in events:
+                    view.show(event)
+                    if event["event"] == "ApprovalRequired":
+                        view.close()
+                        await self._ask(event["tool"])
+        finally:
+            view.close()
+            await self._stop_watching()
+
+    async def _ask(self, asked: dict[str, Any]) -> None:
+        """Ask the person what the reply asks; without a terminal the question stays open."""
+        execution_id, request_id = asked["runId"], asked["requestId"]
+        if self._prompter is None:
+            hint = f"planwave answer {execution_id} --request {request_id}"
+            self._console.note(f"{asked['summary']} Answer with: {hint}")
+            return
+        await self._stop_watching()
+        self._stop_reading()
+        found = {each.request_id: each for each in await self._backend.requests(execution_id)}
+        if request_id in found:  # else somebody else has answered it
+            name = asked["toolName"] or "The reply"
+            answer = await ask(self._console, self._prompter, found[request_id], name)
+            if answer is not None:
+                with suppress(Conflict):
+                    await self._backend.answer(execution_id, request_id, answer.answer)
+        self._start_watching()
+
+    def _start_watching(self) -> None:
+        if self._prompter is not None:
+            loop = asyncio.get_running_loop()
+            self._watching = loop.create_task(self._watch_for_cancel())
+
+    async def _stop_watching(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    async def _watch_for_cancel(self) -> None:
+        """Cancel the reply when the person types that; keep any other line for later."""
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(self._next_line(""))
+        line = await asyncio.shield(self._reading)
+        if line is None or line.strip() == "/cancel":
+            self._reading = None
+            with suppress(PlanwaveError):
+                await self._chats.cancel(self._chat_id, self._reply_id)
+
+    async def _read(self) -> str | None:
+        """Return the next line, perhaps one that was typed during a reply."""
+        reading, self._reading = self._reading, None
+        if reading is not None and reading.done():
+            return reading.result()
+        if reading is not None:
+            reading.cancel()  # the prompter keeps what is typed of a line
+        return await self._next_line(_PROMPT)
+
+    async def _next_line(self, prompt: str) -> str | None:
+        if self._prompter is not None:
+            return await self._prompter.read_line(prompt)
+        return await asyncio.to_thread(sys.stdin.readline) or None
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None

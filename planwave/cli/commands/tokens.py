@@ -1,0 +1,204 @@
+"""``planwave tokens``: access tokens for programs that may use some flows only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+from rich.text import Text
+
+from planwave.cli.formatting import local_time, truncate
+from planwave.cli.lookup import find_flow
+from planwave.cli.options import (
+    CommandContext,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
+from planwave.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.service.access_tokens import Scope
+
+_Result = TypeVar("_Result")
+_DAY_S: Final = 86_400
+_NAME_CHARS: Final = 60
+
+token_app = typer.Typer(
+    help="Give other programs access to some flows.",
+    invoke_without_command=True,
+    add_completion=False,
+)
+
+
+class ScopeName(StrEnum):
+    """What a token is for."""
+
+    CHAT = "chat"
+    RUN = "run"
+    READ = "read"
+
+
+FlowsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--flow", metavar="FLOW", help="A flow it is for, by name or id; may be repeated."
+    ),
+]
+ScopesOption = Annotated[
+    list[ScopeName],
+    typer.Option(
+        "--scope",
+        help="chat: talk to the flows as models; run: start and cancel their executions; "
+        "read: read these; may be repeated.",
+    ),
+]
+
+
+@token_app.callback()
+def tokens(
+    typer_ctx: typer.Context,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """List the access tokens. Their texts are not stored.
+
+    For example:
+
+    * `planwave tokens`
+    * `planwave tokens create Shop --flow triage --scope chat`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    if typer_ctx.invoked_subcommand is not None:
+        return
+    console = ctx.console()
+    found = _run(ctx, lambda backend: backend.tokens().all())
+    if console.json:
+        console.result({"tokens": found})
+    elif found:
+        ids = console.short_ids(each["token_id"] for each in found)
+        console.lines(_line(each, ids[each["token_id"]]) for each in found)
+    else:
+        console.text(f"No access tokens yet. Create one with: {ctx.command_hint('tokens create')}")
+
+
+@token_app.command()
+def create(
+    typer_ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Who gets the token.", show_default=False)
+    ],
+    flows: FlowsOption,
+    scopes: ScopesOption,
+    requests: Annotated[
+        int | None, typer.Option("--requests-per-minute", min=1, help="Its requests.")
+    ] = None,
+    executions: Annotated[
+        int | None, typer.Option("--executions-per-minute", min=1, help="Its executions.")
+    ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option("--days", min=0.001, help="How long it is valid. [default: for ever]"),
+    ] = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Create an access token, and show it once.
+
+    For example:
+
+    * `planwave tokens create Shop --flow triage --scope chat --executions-per-minute 10`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+
+    async def make(backend: Backend) -> dict[str, Any]:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.service.access_tokens import TokenLimits
+
+        found = [(await find_flow(backend.queries, each)).flow_id for each in flows]
+        limits = TokenLimits(requests, executions, None if days is None else days * _DAY_S)
+        wanted: Sequence[Scope] = [each.value for each in scopes]
+        return await backend.tokens().create(name, wanted, found, limits)
+
+    made = _run(ctx, make)
+    console = ctx.console()
+    if console.json:
+        console.result(made)
+        return
+    console.verbatim(f"{console.glyph('completed')} Created a token for {made['name']}:")
+    console.verbatim(made["token"])
+    console.text("It is not stored: copy it now.")
+
+
+@token_app.command()
+def revoke(
+    typer_ctx: typer.Context,
+    token: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="A token, by its id or a unique part of it.", show_default=False
+        ),
+    ],
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Revoke an access token; the next request with it is refused."""
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+
+    async def remove(backend: Backend) -> dict[str, Any]:
+        found = _find(await backend.tokens().all(), token)
+        await backend.tokens().revoke(found["token_id"])
+        return found
+
+    revoked = _run(ctx, remove)
+    console = ctx.console()
+    if console.json:
+        console.result({"revoked": revoked["token_id"], "name": revoked["name"]})
+        return
+    shown = f"{revoked['name']} ({revoked['token_id']})"
+    console.verbatim(f"{console.glyph('completed')} Revoked the token of {shown}")
+
+
+def _line(token: dict[str, Any], shown_id: str) -> Text:
+    expires = f"  until {local_time(token['expires_at'])}" if token["expires_at"] else ""
+    flows = len(token["flows"])
+    return Text.assemble(
+        (shown_id, "cyan"),
+        f"  {local_time(token['created_at'])}  ",
+        (f"{' '.join(token['scopes']):<14} {flows} flow{'s' if flows > 1 else ''}  ", "dim"),
+        truncate(token["name"], _NAME_CHARS),
+        (expires, "dim"),
+    )
+
+
+def _find(tokens: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:
+    """Return the token of an id, or of a unique part of one.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: ``ambiguous-id``.
+    """
+    found = [each for each in tokens if part and part in each["token_id"]]
+    if not found:
+        hint = "`planwave tokens` lists them"
+        raise NotFound(f"no token has an id that contains {part!r}", hint=hint)
+    if len(found) > 1:
+        ids = ", ".join(each["token_id"] for each in found[:4])
+        raise InputError(f"several tokens have {part!r} in their id", code="ambiguous-id", hint=ids)
+    return found[0]
+
+
+def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _Result:
+    async def in_loop() -> _Result:
+        async with ctx.backend(ctx.settings()) as backend:
+            return await use(backend)
+
+    return asyncio.run(in_loop())

@@ -1,0 +1,1 @@
+"""Flows in the protocols of other programs: adapters over the service."""

@@ -1,0 +1,181 @@
+"""The body of ``POST /v1/chat/completions``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from planwave.interop.openai.errors import InvalidParameter
+from planwave.interop.openai.requests import (
+    ClientModel,
+    Format,
+    FunctionTool,
+    ModelSettings,
+    called,
+    chosen_tools,
+    stop_texts,
+    turn_of,
+)
+from planwave.service.flows.chat_entries import ChatTurn
+
+
+class _ImageUrl(ClientModel):
+    url: str
+
+
+class _Part(ClientModel):
+    type: Literal["text", "image_url", "refusal"]
+    text: str | None = None
+    image_url: _ImageUrl | None = None
+
+
+class _Function(ClientModel):
+    name: str
+    arguments: str = "{}"
+
+
+class _Call(ClientModel):
+    id: str
+    type: Literal["function"] = "function"
+    function: _Function
+
+
+class _Message(ClientModel):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Part] | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+
+
+class _Tool(ClientModel):
+    type: Literal["function"]
+    function: FunctionTool
+
+
+class _Schema(ClientModel):
+    name: str = "reply"
+    json_schema: dict[str, Any] | None = Field(None, alias="schema")
+
+
+class _ResponseFormat(ClientModel):
+    type: Format
+    json_schema: _Schema | None = None
+
+
+class _StreamOptions(ClientModel):
+    include_usage: bool = False
+
+
+class ChatCompletionRequest(ClientModel):
+    """A conversation for a model: a published flow, or `planwave/planner`."""
+
+    model: str = Field(description="A model of `GET /v1/models`.", examples=["triage"])
+    messages: Annotated[
+        list[_Message],
+        Field(
+            min_length=1,
+            description="The conversation.",
+            examples=[[{"role": "user", "content": "My printer burns."}]],
+        ),
+    ]
+    stream: bool | None = Field(None, description="Send the answer as it comes.")
+    stream_options: _StreamOptions | None = Field(
+        None, description="`include_usage`: send the tokens in a last chunk."
+    )
+    tools: list[_Tool] | None = Field(None, description="Functions that the client calls itself.")
+    tool_choice: Any = Field(None, description="`auto` or `none`.")
+    response_format: _ResponseFormat | None = Field(None, description="The form of the answer.")
+    stop: str | list[str] | None = Field(None, description="Texts before which the answer ends.")
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    reasoning_effort: str | None = None
+    n: int | None = None
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the tokens."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    def settings(self) -> ModelSettings:
+        """Return the settings of the answer.
+
+        Raises:
+            InvalidParameter: One cannot be satisfied.
+        """
+        if self.n not in (None, 1):
+            raise InvalidParameter("n", "a flow gives one answer: n is 1")
+        tools = chosen_tools([each.function for each in self.tools or ()], self.tool_choice)
+        return ModelSettings(
+            tools=tools,
+            output_schema=self._schema(),
+            temperature=self.temperature,
+            max_tokens=self.max_completion_tokens or self.max_tokens,
+            effort=self.reasoning_effort,
+            stop=stop_texts(self.stop),
+        )
+
+    def turn(self) -> ChatTurn:
+        """Return the conversation.
+
+        Raises:
+            InvalidParameter: It cannot be used.
+        """
+        found = [_as_message(each, index) for index, each in enumerate(self.messages)]
+        return turn_of(found, self.settings())
+
+    def _schema(self) -> dict[str, Any] | None:
+        form = self.response_format
+        if form is None or form.type == "text":
+            return None
+        if form.type == "json_object":
+            return {"type": "object"}
+        if form.json_schema is None or form.json_schema.json_schema is None:
+            raise InvalidParameter("response_format", "response_format.json_schema has a schema")
+        return form.json_schema.json_schema
+
+
+def _as_message(message: _Message, index: int) -> dict[str, Any]:
+    role = "system" if message.role == "developer" else message.role
+    where = f"messages[{index}]"
+    if role == "tool" and message.tool_call_id is None:
+        raise InvalidParameter(f"{where}.tool_call_id", "a tool message has a tool_call_id")
+    content = _content(message.content, role, where)
+    found: dict[str, Any] = {"role": role, "content": content}
+    if role == "tool":
+        found["tool_call_id"] = message.tool_call_id
+    if role == "assistant" and message.tool_calls:
+        found["tool_calls"] = [
+            called(each.id, each.function.name, each.function.arguments)
+            for each in message.tool_calls
+        ]
+    elif content is None:
+        raise InvalidParameter(f"{where}.content", "a message has a content")
+    return found
+
+
+def _content(
+    content: str | Sequence[_Part] | None, role: str, where: str
+) -> str | list[dict[str, Any]] | None:
+    """Return the content of a message; that of the user may have images.
+
+    Raises:
+        InvalidParameter: A part cannot be used.
+    """
+    if content is None or isinstance(content, str):
+        return content
+    parts: list[dict[str, Any]] = []
+    for index, part in enumerate(content):
+        if part.type == "image_url" and part.image_url is not None and role == "user":
+            parts.append({"type": "image_url", "image_url": {"url": part.image_url.url}})
+        elif part.type == "text" and part.text is not None:
+            parts.append({"type": "text", "text": part.text})
+        else:
+            raise InvalidParameter(
+                f"{where}.content[{index}]", f"a part {part.type!r} cannot be used here"
+            )
+    if role == "user":
+        return parts
+    return "\n".join(part["text"] for part in parts)

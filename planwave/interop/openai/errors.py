@@ -1,0 +1,82 @@
+"""Errors in the form of the OpenAI API: ``{"error": {"message", "type", "param", "code"}}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
+
+PREFIX: Final = "/v1/"
+"""The beginning of the paths whose errors have this form."""
+MODEL_NOT_FOUND: Final = "model_not_found"
+_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+_UNPROCESSABLE: Final = 422
+_INVALID: Final = 400
+_FIRST_SERVER_ERROR: Final = 500
+_INDEX: Final = re.compile(r"/(\d+)(?=/|$)")
+
+
+class InvalidParameter(InputError):
+    """A parameter of a request has a value that cannot be used; ``param`` is its name."""
+
+    code = "invalid-parameter"
+    status_hint = _INVALID
+
+    def __init__(self, param: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.param = param
+
+
+class ModelNotFound(NotFound):
+    """No published flow has the name of the model."""
+
+    code = "model-not-found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the model {name!r} does not exist, or is not for this token",
+            hint="GET /v1/models lists the models",
+        )
+
+
+def openai_error(error: PlanwaveError) -> tuple[int, dict[str, Any]]:
+    """Return the status and the body of the response to a request that failed.
+
+    OpenAI answers 400 to whatever is wrong with the fields of a body.
+    """
+    status = _INVALID if error.status_hint == _UNPROCESSABLE else error.status_hint
+    default = "server_error" if status >= _FIRST_SERVER_ERROR else "invalid_request_error"
+    message, param = error.message, None
+    if isinstance(error, InvalidParameter):
+        param = error.param
+    elif isinstance(error, GraphInvalid) and error.diagnostics:
+        message, param = error.diagnostics[0].message, _param(error.diagnostics[0].pointer)
+    elif isinstance(error, ModelNotFound):
+        param = "model"
+    if error.hint:
+        message = f"{message}; {error.hint}"
+    code = MODEL_NOT_FOUND if isinstance(error, ModelNotFound) else error.code
+    return status, error_body(message, _TYPES.get(status, default), code, param)
+
+
+def error_body(message: str, kind: str, code: str | None, param: str | None) -> dict[str, Any]:
+    """Return ``{"error": …}``."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def failure_body(failure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``{"error": …}`` for an execution that failed or was cancelled."""
+    return error_body(str(failure["message"]), "server_error", failure["code"], None)
+
+
+def _param(pointer: str) -> str | None:
+    """Return a JSON pointer as OpenAI writes it: ``messages[0].content``."""
+    return _INDEX.sub(r"[\1]", pointer).removeprefix("/").replace("/", ".") or None

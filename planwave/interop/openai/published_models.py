@@ -1,0 +1,121 @@
+"""The models that a client sees, and the executions that its requests start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.events.types import TERMINAL
+from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
+from planwave.service.flows.chat_entries import ChatTurn, chat_entry, chat_inputs
+from planwave.service.flows.flow_queries import Flow, FlowRef
+from planwave.service.service import Service
+
+PLANNER: Final = "planwave/planner"
+"""The model that plans a goal and runs the plan."""
+_OWNER: Final = "planwave"
+
+
+class PublishedModel(NamedTuple):
+    """A model; ``flow_id`` is None for the planner."""
+
+    id: str
+    created: int
+    flow_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the model in the form of the OpenAI API."""
+        return {"id": self.id, "object": "model", "created": self.created, "owned_by": _OWNER}
+
+
+class PublishedModels:
+    """The flows that are published as models, of which a client sees some.
+
+    Args:
+        service: Where the flows are.
+        is_visible: Whether the client may use a flow, by its id; with None, the planner.
+    """
+
+    def __init__(self, service: Service, is_visible: Callable[[str | None], bool]) -> None:
+        self._service = service
+        self._is_visible = is_visible
+
+    async def all(self) -> Sequence[PublishedModel]:
+        """Return the models, sorted by name; flows that share a name are named by their ids."""
+        flows = await self._service.published_flows("model")
+        names = Counter(flow.name for flow in flows)
+        found = [
+            PublishedModel(
+                flow.name if names[flow.name] == 1 and flow.name != PLANNER else flow.flow_id,
+                _seconds(flow.created_at),
+                flow.flow_id,
+            )
+            for flow in flows
+            if self._is_visible(flow.flow_id)
+        ]
+        planner = [PublishedModel(PLANNER, 0)] if self._is_visible(None) else []
+        return [*planner, *sorted(found)]
+
+    async def get(self, name: str) -> PublishedModel:
+        """Return a model by its name, or by the id of its flow.
+
+        Raises:
+            ModelNotFound: The client has none of this name.
+        """
+        for model in await self.all():
+            if name in (model.id, model.flow_id):
+                return model
+        raise ModelNotFound(name)
+
+    async def start(self, model: PublishedModel, turn: ChatTurn, execution_id: str) -> None:
+        """Start the execution that answers; the planner plans before.
+
+        Raises:
+            InputError: The flow cannot take the message, or cannot run here.
+            QueueFull, ShuttingDown, StoreError: Nothing was started.
+            ProviderError, PlanInvalid: The goal could not be planned.
+        """
+        if model.flow_id is None:
+            goal = _goal_of(turn)
+            plan = await self._service.create_plan(goal)
+            await self._service.execute(plan.plan_id, execution_id=execution_id)
+            return
+        flow = await self._service.flow(model.flow_id)
+        inputs = chat_inputs(flow.graph, flow.name, turn)
+        await self._service.execute(
+            FlowRef(flow.flow_id, flow.version), inputs=inputs, execution_id=execution_id
+        )
+
+    async def cancels_on_disconnect(self, model: PublishedModel) -> bool:
+        """Return whether the execution ends when its client leaves, as the entry node says."""
+        if model.flow_id is None:
+            return False
+        flow: Flow = await self._service.flow(model.flow_id)
+        entry = cast("dict[str, Any]", chat_entry(flow.graph, flow.name))
+        data: dict[str, Any] = entry.get("data") or {}
+        return data.get("onDisconnect") == "cancel"
+
+    async def cancel(self, execution_id: str) -> None:
+        """Cancel an execution, unless it has ended."""
+        state = await self._service.state(execution_id)
+        if f"execution.{state.status}" not in TERMINAL:
+            await self._service.cancel(execution_id, "the client left")
+
+
+def _goal_of(turn: ChatTurn) -> str:
+    """Return the goal in a message.
+
+    Raises:
+        InvalidParameter: There is none.
+    """
+    if turn.images or not turn.message:
+        raise InvalidParameter("messages", "the planner takes a goal: end with a text")
+    if {"tools", "outputSchema"} & set(turn.options):
+        raise InvalidParameter("tools", "the planner takes a goal, and no tools or schema")
+    return turn.message
+
+
+def _seconds(at: str) -> int:
+    return int(datetime.fromisoformat(at).timestamp())

@@ -1,0 +1,88 @@
+"""What the caller of a flow asks of the agent that answers it: tools of its own, and a form of the answer.
+
+A call of such a tool is not made here. It ends the agent; the caller makes the call, and comes back with
+its result in the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from planwave.errors import PermanentError
+from planwave.graph.model import Json
+from planwave.nodes.authoring.node_type import NodeData
+from planwave.nodes.conversation import Conversation
+from planwave.providers.protocols import ModelRequest, ToolCall, ToolSpec
+
+CALLER_TOOL_CALLS: Final = "caller_tool_calls"
+"""``event_type`` of the ``node.event`` with the calls that the caller is to make; its data are
+``{"calls": [{"id", "name", "arguments"}]}``, the arguments as the model wrote them."""
+
+
+class CallerTool(NodeData):
+    """A tool that the caller has."""
+
+    name: str = Field(pattern="^[A-Za-z0-9_-]{1,64}$")
+    description: str = ""
+    parameters: dict[str, Json] = Field(default={"type": "object", "properties": {}})
+
+
+class CallerOptions(NodeData):
+    """What the caller asks; the agent's own data come first. Other fields are not for the agent."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+    messages: Conversation | None = None
+    tools: list[CallerTool] = Field([], max_length=128)
+    output_schema: dict[str, Json] | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
+        None
+    )
+    max_tokens: int | None = Field(None, ge=1)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a model is offered them."""
+        return tuple(ToolSpec(each.name, each.description, each.parameters) for each in self.tools)
+
+    def applied_to(self, request: ModelRequest) -> ModelRequest:
+        """Return a request with the settings that it leaves open."""
+        return replace(
+            request,
+            temperature=self.temperature if request.temperature is None else request.temperature,
+            max_tokens=request.max_tokens or self.max_tokens,
+            reasoning_effort=request.reasoning_effort or self.reasoning_effort,
+        )
+
+
+NO_OPTIONS: Final = CallerOptions.model_validate({})
+
+
+def check_names(own: Iterable[ToolSpec], of_caller: Iterable[ToolSpec]) -> None:
+    """Check that no tool of the caller has the name of one of the agent's.
+
+    Raises:
+        PermanentError: ``duplicate-tool``.
+    """
+    names = {each.name for each in own}
+    for each in of_caller:
+        if each.name in names:
+            raise PermanentError(
+                f"the caller brings a tool {each.name!r}, and the agent has one of this name",
+                code="duplicate-tool",
+                hint="rename one of them",
+            )
+
+
+def calls_of_caller(
+    calls: Sequence[ToolCall], of_caller: Iterable[ToolSpec]
+) -> tuple[ToolCall, ...]:
+    """Return those calls that the caller is to make."""
+    names = {each.name for each in of_caller}
+    return tuple(call for call in calls if call.name in names)

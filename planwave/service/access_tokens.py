@@ -1,0 +1,134 @@
+"""Access tokens: for programs that may use some flows only, and nothing that is the operator's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Final, Literal, NamedTuple
+
+from planwave.errors import InputError, NotFound
+from planwave.graph.diagnostics import short_repr
+from planwave.ids import new_id
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.flows.flow_queries import FlowQueries
+from planwave.storage.access_tokens import AccessTokenRecord
+
+Scope = Literal["chat", "run", "read"]
+SCOPES: Final[tuple[Scope, ...]] = ("chat", "run", "read")
+"""Talk to the flows as models; start and cancel their executions; read these."""
+NAME_CHARS: Final = 200
+TOKEN_PREFIX: Final = "pw_"  # noqa: S105
+"""Shows people, and scanners of source code, what the text is."""
+_BYTES: Final = 32
+
+
+class TokenLimits(NamedTuple):
+    """The limits of one token; None leaves those of every principal.
+
+    Attributes:
+        expires_in_s: Seconds from now on; None for ever.
+    """
+
+    requests_per_minute: int | None = None
+    executions_per_minute: int | None = None
+    expires_in_s: float | None = None
+
+
+class CreatedToken(NamedTuple):
+    """A new token, and its text, which only this has."""
+
+    record: AccessTokenRecord
+    secret: str
+
+
+class AccessTokens:
+    """The access tokens of a service. Requests look them up in memory; :meth:`load` fills it."""
+
+    def __init__(self, dependencies: ServiceDependencies, flows: FlowQueries) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store.access_tokens
+        self._flows = flows
+        self._by_digest: dict[str, AccessTokenRecord] = {}
+
+    async def load(self) -> None:
+        """Read the stored tokens."""
+        self._by_digest = {each.digest: each for each in await self._store.all()}
+
+    async def create_access_token(
+        self,
+        name: str,
+        scopes: Collection[Scope],
+        flows: Collection[str],
+        limits: TokenLimits | None = None,
+    ) -> CreatedToken:
+        """Create a token; durable when this returns.
+
+        Args:
+            name: A note on who gets the token.
+            scopes: At least one of :data:`SCOPES`.
+            flows: The ids of the flows for which it is, at least one.
+            limits: Those of this token.
+
+        Raises:
+            InputError: ``invalid-access-token``: the name, or there is no scope or no flow.
+            NotFound: There is no such flow.
+        """
+        name = name.strip()
+        if not name or len(name) > NAME_CHARS or not name.isprintable() or not scopes or not flows:
+            raise InputError(
+                "a token has a name, a scope and a flow",
+                code="invalid-access-token",
+                hint=f"give a name of one line, scopes of {', '.join(SCOPES)}, and flows",
+            )
+        for flow_id in flows:
+            await self._flows.flow_record(flow_id)
+        limits = limits or TokenLimits()
+        now = self._dependencies.now()
+        lifetime = limits.expires_in_s
+        secret = f"{TOKEN_PREFIX}{token_urlsafe(_BYTES)}"
+        record = AccessTokenRecord(
+            new_id(),
+            name,
+            _digest(secret),
+            tuple(each for each in SCOPES if each in scopes),
+            tuple(dict.fromkeys(flows)),
+            _timestamp(now),
+            limits.requests_per_minute,
+            limits.executions_per_minute,
+            None if lifetime is None else _timestamp(now + timedelta(seconds=lifetime)),
+        )
+        await self._store.create(record)
+        self._by_digest[record.digest] = record
+        return CreatedToken(record, secret)
+
+    async def access_tokens(self) -> Sequence[AccessTokenRecord]:
+        """Return all tokens, newest first."""
+        return await self._store.all()
+
+    async def revoke_access_token(self, token_id: str) -> None:
+        """Revoke a token: the next request with it is refused.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        if not await self._store.delete(token_id):
+            raise NotFound(f"there is no token {short_repr(token_id)}", hint="list the tokens")
+        kept = self._by_digest.items()
+        self._by_digest = {key: each for key, each in kept if each.token_id != token_id}
+
+    def find_access_token(self, secret: str) -> AccessTokenRecord | None:
+        """Return the token of a text, unless it was revoked or has expired."""
+        found = self._by_digest.get(_digest(secret)) if secret.startswith(TOKEN_PREFIX) else None
+        if found is None or found.expires_at is None:
+            return found
+        return found if _timestamp(self._dependencies.now()) < found.expires_at else None
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,1 @@
+"""Chats: conversations with flows and models, above executions; docs/chat.md has the contract."""

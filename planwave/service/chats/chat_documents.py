@@ -1,0 +1,78 @@
+"""Chats and their messages as the API shows them, and what a person sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from planwave.service.chats.message_tree import MessageTree
+from planwave.storage.chats import Block, ChatRecord, MessageRecord
+
+
+class UserContent(NamedTuple):
+    """What a person sends.
+
+    Attributes:
+        images: URLs, or ``{"name", "mime", "url" | "data"}``.
+        files: ``{"name", "mime", "url" | "data"}``.
+    """
+
+    message: str
+    images: Sequence[Any] = ()
+    files: Sequence[Mapping[str, Any]] = ()
+
+    def blocks(self) -> list[Block]:
+        """Return the content as blocks."""
+        text = [{"type": "text", "text": self.message}] if self.message else []
+        images = [{"type": "image", "image": each} for each in self.images]
+        return [*text, *images, *({"type": "file", "file": dict(each)} for each in self.files)]
+
+
+class Turn(NamedTuple):
+    """A new reply, and the new message of the user before it, if there is one."""
+
+    reply: MessageRecord
+    user: MessageRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat with its messages.
+
+    Attributes:
+        status: Of the newest reply; None without one.
+        tree: Its messages; None in lists of chats.
+    """
+
+    record: ChatRecord
+    status: str | None = None
+    tree: MessageTree | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the chat in the JSON form of the API."""
+        record = self.record
+        shown: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
+        shown["status"] = self.status
+        if self.tree is not None:
+            shown["messages"] = [message_json(each, self.tree) for each in self.tree.messages]
+        return shown
+
+
+def message_json(message: MessageRecord, tree: MessageTree) -> dict[str, Any]:
+    """Return a message in the JSON form of the API."""
+    is_reply = message.role == "assistant"
+    return {
+        "message_id": message.message_id,
+        "chat_id": message.chat_id,
+        "parent_id": message.parent_id,
+        "role": message.role,
+        "origin": message.origin,
+        "created_at": message.created_at,
+        "siblings": list(tree.siblings(message)),
+        "blocks": list(message.blocks),
+        "execution_id": message.execution_id,
+        "status": message.status,
+        "cursor": message.cursor if is_reply else None,
+        "usage": message.usage,
+    }

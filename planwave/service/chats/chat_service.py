@@ -1,0 +1,489 @@
+"""Chats: conversations whose replies are executions.
+
+Send, edit, retry and continue take one path: the new messages and the id of the execution are stored in
+one commit, then the execution is started, and its events become the blocks of the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, ShuttingDown
+from planwave.graph.diagnostics import short_repr
+from planwave.ids import new_id as make_id
+from planwave.service.chats.chat_documents import Chat, Turn, UserContent
+from planwave.service.chats.message_tree import MessageTree, entry_values, seed_of, text_of, turn_of
+from planwave.service.chats.replies import ReplySubscription
+from planwave.service.chats.reply_runs import TITLE_CHARS, ReplyRuns
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.executions.commands import ExecutionCommands
+from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.flows.flow_queries import FlowQueries
+from planwave.service.plans.planner_service import PlannerService
+from planwave.service.streaming.subscriber_queue import BacklogLimits
+from planwave.service.streaming.subscriptions import StreamingService
+from planwave.storage.chats import Block, ChatRecord, MessageRecord, Origin
+from planwave.storage.records import PageCursor
+
+MOST_TITLE_CHARS: Final = 200
+_CODE: Final = "invalid-chat"
+
+
+class ChatService:
+    """The use cases of chats."""
+
+    def __init__(
+        self,
+        dependencies: ServiceDependencies,
+        plans: PlannerService,
+        flows: FlowQueries,
+        executions: ExecutionService,
+        streaming: StreamingService,
+        commands: ExecutionCommands,
+    ) -> None:
+        self._dependencies = dependencies
+        self._store = dependencies.store
+        self._commands = commands
+        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self._runs = ReplyRuns(
+            dependencies, plans, flows, executions, streaming, commands, self._notify
+        )
+        self.recover_chats = self._runs.recover
+        self.close = self._runs.close
+
+    # -- chats ---------------------------------------------------------------------------------
+
+    async def create_chat(
+        self,
+        *,
+        title: str = "",
+        flow_id: str | None = None,
+        version: str | None = None,
+        node_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        chat_id: str | None = None,
+    ) -> Chat:
+        """Create a chat with a flow or a configuration; durable when this returns.
+
+        Args:
+            title: What people call it; "" takes the beginning of the first message.
+            flow_id: The flow that replies.
+            version: Its version; None for the newest, whatever it is then.
+            node_id: Its entry node; None for the only one.
+            config: What replies without a flow; see ``configurations.FIELDS``.
+            chat_id: The id, chosen by a caller that may repeat the request; a chat that exists is
+                returned.
+
+        Raises:
+            NotFound: There is no such flow or version.
+            InputError: ``invalid-chat``: the flow has no such entry node, or the configuration is none.
+            GraphInvalid, UnavailableProvider, UnknownProvider, UnknownModel: It cannot run here.
+            LimitExceeded: ``chats``.
+        """
+        if chat_id is not None and await self._store.chats.get(chat_id) is not None:
+            return await self.chat(chat_id)
+        if flow_id is not None and config is not None:
+            raise InputError(
+                "a chat has either a flow or a configuration", code=_CODE, hint="leave one out"
+            )
+        if flow_id is None and (version or node_id):
+            raise InputError("version and node_id belong to a flow", code=_CODE, hint="add flow_id")
+        now = self._dependencies.timestamp()
+        record = ChatRecord(
+            chat_id or make_id(),
+            now,
+            now,
+            _valid_title(title),
+            flow_id,
+            version,
+            node_id,
+            None if flow_id is not None else dict(config or {}),
+        )
+        await self._runs.source_of(record, "")
+        most, present = self._dependencies.limits.chats, await self._store.chats.count()
+        if present >= most:
+            hint = "delete some, or raise the limit chats"
+            raise LimitExceeded("chats", most, present + 1, hint=hint)
+        await self._store.chats.create(record)
+        return await self.chat(record.chat_id)
+
+    async def chat(self, chat_id: str) -> Chat:
+        """Return a chat with all its messages.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        record = await self._record(chat_id)
+        messages = [
+            each if each.has_ended else await self._runs.present(each)
+            for each in await self._store.chats.messages(chat_id)
+        ]
+        replies = [each.status for each in messages if each.status is not None]
+        return Chat(record, replies[-1] if replies else None, MessageTree(messages))
+
+    async def chats(
+        self, *, text: str | None = None, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[Chat]:
+        """Return chats without their messages, newest first; ``text`` is searched in the title."""
+        found = await self._store.chats.page(text=text, before=before, limit=limit)
+        statuses = await self._store.chats.statuses([each.chat_id for each in found])
+        return [Chat(each, statuses.get(each.chat_id)) for each in found]
+
+    async def update_chat(
+        self, chat_id: str, *, title: str | None = None, head: str | None = None
+    ) -> Chat:
+        """Rename a chat, or show another branch of it.
+
+        Raises:
+            NotFound: There is no such chat, or no such message in it.
+            InputError: ``invalid-chat``: the title is empty or too long.
+        """
+        if head is not None:
+            await self.message(chat_id, head)
+        if title is not None and not (title := _valid_title(title)):
+            raise InputError("a title has a character at least", code=_CODE)
+        at = self._dependencies.timestamp()
+        if await self._store.chats.update(chat_id, at, title=title, head=head) is None:
+            raise _chat_not_found(chat_id)
+        self._notify(chat_id)
+        return await self.chat(chat_id)
+
+    async def delete_chat(self, chat_id: str) -> None:
+        """Cancel what runs and delete a chat with its messages; its executions stay.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        for each in await self._store.chats.messages(chat_id):
+            if not each.has_ended:
+                with suppress(Conflict, NotFound):
+                    await self.cancel_reply(chat_id, each.message_id)
+        if not await self._store.chats.delete(chat_id):
+            raise _chat_not_found(chat_id)
+        self._notify(chat_id)
+
+    async def message(self, chat_id: str, message_id: str) -> MessageRecord:
+        """Return a message, a reply as far as it has come.
+
+        Raises:
+            NotFound: There is no such chat, or no such message in it.
+        """
+        found = await self._store.chats.message(message_id)
+        if found is None or found.chat_id != chat_id:
+            await self._record(chat_id)
+            raise NotFound(
+                f"chat {chat_id} has no message {short_repr(message_id)}",
+                hint="look at the chat for its messages",
+            )
+        return found if found.has_ended else await self._runs.present(found)
+
+    # -- turns ---------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        chat_id: str,
+        content: UserContent,
+        *,
+        parent_id: str | None = None,
+        at_head: bool = True,
+        message_id: str | None = None,
+    ) -> Turn:
+        """Add a message of the user and start the reply; both are durable when this returns.
+
+        Args:
+            chat_id: The chat.
+            content: The message.
+            parent_id: The reply that it follows; None for the beginning of the chat.
+            at_head: Follow the head of the chat instead.
+            message_id: The id of the reply, chosen by a caller that may repeat the request.
+
+        Raises:
+            NotFound: There is no such chat or message.
+            Conflict: ``message-running``, ``wrong-role``.
+            InputError: ``invalid-message``; the flow or the model cannot be used.
+            QueueFull, ShuttingDown, LimitExceeded: Nothing was stored.
+        """
+        if (known := await self._repeated(chat_id, message_id)) is not None:
+            return known
+        chat = await self.chat(chat_id)
+        tree = chat.tree or MessageTree(())
+        parent = await self._parent(chat, chat.record.head if at_head else parent_id)
+        if parent is not None and parent.role == "user":
+            raise _wrong_role(parent, "a message of the user follows a reply")
+        if parent is not None and not parent.has_ended:
+            raise _still_running(parent)
+        user = self._user_message(chat.record, content, parent, "send")
+        return await self._begin(chat, tree, user, "send", message_id=message_id)
+
+    async def edit(
+        self,
+        chat_id: str,
+        message_id: str,
+        content: UserContent,
+        *,
+        new_id: str | None = None,
+    ) -> Turn:
+        """Add a sibling of a message of the user, and start its reply.
+
+        Raises:
+            As :meth:`send`.
+        """
+        if (known := await self._repeated(chat_id, new_id)) is not None:
+            return known
+        chat = await self.chat(chat_id)
+        tree = chat.tree or MessageTree(())
+        before = await self.message(chat_id, message_id)
+        if before.role != "user":
+            raise _wrong_role(before, "only messages of the user are edited")
+        user = self._user_message(chat.record, content, tree.get(before.parent_id), "edit")
+        return await self._begin(chat, tree, user, "edit", message_id=new_id)
+
+    async def retry_reply(
+        self, chat_id: str, message_id: str, *, new_id: str | None = None
+    ) -> Turn:
+        """Start another reply beside a reply.
+
+        Raises:
+            As :meth:`send`.
+        """
+        return await self._again(chat_id, message_id, "retry", new_id)
+
+    async def continue_reply(
+        self, chat_id: str, message_id: str, *, new_id: str | None = None
+    ) -> Turn:
+        """Start another reply beside a reply, which begins with its blocks.
+
+        Raises:
+            As :meth:`send`.
+        """
+        return await self._again(chat_id, message_id, "continue", new_id)
+
+    async def cancel_reply(self, chat_id: str, message_id: str) -> MessageRecord:
+        """Cancel a reply, also one whose execution has not started; durable when this returns.
+
+        Raises:
+            NotFound: There is no such chat or message.
+            Conflict: ``wrong-role``; ``already-ended``.
+            ShuttingDown, StoreError: It goes on.
+        """
+        reply = await self.message(chat_id, message_id)
+        if reply.role != "assistant":
+            raise _wrong_role(reply, "only replies are cancelled")
+        if reply.has_ended or not await self._store.chats.request_cancel(message_id):
+            raise Conflict(
+                f"message {message_id} is already {reply.status}",
+                code="already-ended",
+                hint="retry it for another reply",
+            )
+        await self._runs.cancel(reply)
+        return await self.message(chat_id, message_id)
+
+    async def _again(
+        self, chat_id: str, message_id: str, origin: Origin, new_id: str | None
+    ) -> Turn:
+        if (known := await self._repeated(chat_id, new_id, is_new=False)) is not None:
+            return known
+        chat = await self.chat(chat_id)
+        tree = chat.tree or MessageTree(())
+        before = await self.message(chat_id, message_id)
+        if before.role != "assistant":
+            raise _wrong_role(before, f"only replies are {_PAST[origin]}")
+        if not before.has_ended:
+            raise _still_running(before)
+        user = tree.get(before.parent_id)
+        assert user is not None  # noqa: S101 - a reply has the message of the user before it
+        seed = seed_of(before) if origin == "continue" else []
+        return await self._begin(
+            chat, tree, user, origin, is_new=False, seed=seed, message_id=new_id
+        )
+
+    async def _begin(
+        self,
+        chat: Chat,
+        tree: MessageTree,
+        user: MessageRecord,
+        origin: Origin,
+        *,
+        is_new: bool = True,
+        seed: Sequence[Block] = (),
+        message_id: str | None = None,
+    ) -> Turn:
+        """Store the new messages in one commit, then start the execution of the reply."""
+        self._commands.runner.check_capacity()
+        self._check_count(tree, 1 + is_new)
+        branch = [*tree.branch(user.parent_id), user] if is_new else tree.branch(user.message_id)
+        values = entry_values(branch, seed)
+        await self._runs.source_of(chat.record, text_of(user.blocks))
+        reply = MessageRecord(
+            message_id or make_id(),
+            chat.record.chat_id,
+            "assistant",
+            origin,
+            self._dependencies.timestamp(),
+            user.message_id,
+            list(seed),
+            make_id(),
+            "starting",
+            seed=list(seed),
+        )
+        new = [user, reply] if is_new else [reply]
+        async with self._runs.starting(reply.message_id):
+            title = text_of(user.blocks).strip()[:TITLE_CHARS]
+            if not await self._store.chats.add(new, title=title):
+                raise _chat_not_found(chat.record.chat_id)
+            self._notify(chat.record.chat_id)
+            await self._runs.start(chat.record, reply, values, text_of(user.blocks))
+        started = await self.message(chat.record.chat_id, reply.message_id)
+        return Turn(started, user if is_new else None)
+
+    async def _repeated(
+        self, chat_id: str, message_id: str | None, *, is_new: bool = True
+    ) -> Turn | None:
+        """Return the turn that an earlier request with the same key began, or None."""
+        reply = None if message_id is None else await self._store.chats.message(message_id)
+        if reply is None:
+            return None
+        if reply.chat_id != chat_id:
+            raise _chat_not_found(chat_id)
+        user = await self._store.chats.message(reply.parent_id or "") if is_new else None
+        await self._runs.resume(reply)
+        return Turn(await self.message(chat_id, reply.message_id), user)
+
+    @asynccontextmanager
+    async def follow_reply(
+        self,
+        chat_id: str,
+        message_id: str,
+        after: int = 0,
+        limits: BacklogLimits = BacklogLimits(),  # noqa: B008 - immutable
+    ) -> AsyncGenerator[ReplySubscription]:
+        """Follow a reply from an event of its execution on; see ``ReplyRuns.follow``.
+
+        Raises:
+            NotFound: There is no such chat or message.
+            Conflict: ``wrong-role``: it is a message of the user.
+            ShuttingDown: The service is going down; also while following.
+        """
+        found = await self._store.chats.message(message_id)
+        if found is None or found.chat_id != chat_id or found.role != "assistant":
+            found = await self.message(chat_id, message_id)
+            raise _wrong_role(found, "only replies have events")
+        async with self._runs.follow(found, after, limits) as subscription:
+            yield subscription
+
+    async def chat_changes(self, chat_id: str, after: int | None = None) -> AsyncGenerator[Chat]:
+        """Yield a chat without its messages now, unless its revision is known, and after each change.
+
+        It ends when the chat is deleted.
+
+        Raises:
+            NotFound: There is no such chat.
+            ShuttingDown: While iterating.
+        """
+        await self._record(chat_id)
+        changed = asyncio.Event()
+        self._watchers.setdefault(chat_id, set()).add(changed)
+        try:
+            while (record := await self._store.chats.get(chat_id)) is not None:
+                if record.revision != after:
+                    after = record.revision
+                    statuses = await self._store.chats.statuses([chat_id])
+                    yield Chat(record, statuses.get(chat_id))
+                await changed.wait()
+                changed.clear()
+                if self._commands.runner.is_draining:
+                    raise ShuttingDown
+        finally:
+            self._watchers[chat_id].discard(changed)
+            if not self._watchers[chat_id]:
+                del self._watchers[chat_id]
+
+    def close_chat_streams(self) -> None:
+        """End the streams of chats with ``ShuttingDown``; the service is draining."""
+        for chat_id in self._watchers:
+            self._notify(chat_id)
+
+    def _notify(self, chat_id: str) -> None:
+        for each in self._watchers.get(chat_id, ()):
+            each.set()
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    async def _record(self, chat_id: str) -> ChatRecord:
+        found = await self._store.chats.get(chat_id)
+        if found is None:
+            raise _chat_not_found(chat_id)
+        return found
+
+    async def _parent(self, chat: Chat, parent_id: str | None) -> MessageRecord | None:
+        """Return the reply that a message follows; of a message of the user at the head, the newest."""
+        if parent_id is None:
+            return None
+        return await self.message(chat.record.chat_id, parent_id)
+
+    def _user_message(
+        self,
+        chat: ChatRecord,
+        content: UserContent,
+        parent: MessageRecord | None,
+        origin: Origin,
+    ) -> MessageRecord:
+        if not content.message.strip() and not content.images and not content.files:
+            raise InputError(
+                "the message is empty",
+                code="invalid-message",
+                hint="write a text, or attach a file or an image",
+            )
+        message = MessageRecord(
+            make_id(),
+            chat.chat_id,
+            "user",
+            origin,
+            self._dependencies.timestamp(),
+            None if parent is None else parent.message_id,
+            content.blocks(),
+        )
+        turn_of(message)  # raises where it cannot be shown to a model
+        return message
+
+    def _check_count(self, tree: MessageTree, new: int) -> None:
+        most, count = self._dependencies.limits.chat_messages, len(tree.messages) + new
+        if count > most:
+            hint = "begin another chat, or raise the limit chat_messages"
+            raise LimitExceeded("chat_messages", most, count, hint=hint)
+
+
+_PAST: Final[Mapping[Origin, str]] = {"retry": "retried", "continue": "continued"}
+
+
+def _valid_title(title: str) -> str:
+    title = title.strip()
+    if len(title) > MOST_TITLE_CHARS:
+        raise InputError(
+            f"a title has at most {MOST_TITLE_CHARS} characters, this one {len(title)}", code=_CODE
+        )
+    return title
+
+
+def _chat_not_found(chat_id: str) -> NotFound:
+    return NotFound(f"there is no chat {short_repr(chat_id)}", hint="list the chats")
+
+
+def _wrong_role(message: MessageRecord, why: str) -> Conflict:
+    whose = "a reply" if message.role == "assistant" else "of the user"
+    return Conflict(
+        f"message {message.message_id} is {whose}",
+        code="wrong-role",
+        hint=why,
+    )
+
+
+def _still_running(reply: MessageRecord) -> Conflict:
+    return Conflict(
+        f"reply {reply.message_id} is {reply.status}",
+        code="message-running",
+        hint="wait for its end, or cancel it",
+    )

@@ -1,0 +1,114 @@
+"""How a message from outside enters a flow: the entry node that takes it, and what that is given.
+
+A flow that can be talked to has one node of these types; the first type that it has is used:
+
+``chat_start``
+    takes the message with its images, what was said before, and the caller's options (``variables``).
+``user_input``
+    takes the message with its images; ``extras`` are the caller's options, with what was said before as
+    ``messages``.
+``start``
+    takes the text of the last message, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from planwave.errors import InputError
+from planwave.graph.model import Json
+
+NOT_A_MODEL: Final = "not-a-model"
+_CHAT_START, _USER_INPUT, _START = "chat_start", "user_input", "start"
+_ENTRIES: Final = (_CHAT_START, _USER_INPUT, _START)
+_OPTIONS: Final = "caller"
+"""The field of an agent that takes the caller's options."""
+_REQUIRED: Final = frozenset({"tools", "outputSchema"})
+"""Options without which the answer would not be what the caller can read; others are wishes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTurn:
+    """A message from outside, in a conversation.
+
+    Attributes:
+        message: Its text; "" where the conversation ends with the result of a tool.
+        images: The URLs of its images.
+        history: The messages before it, in the form of ``nodes/conversation.py``.
+        options: What the caller asks of the agent that answers; see ``nodes/agents/caller.py``.
+    """
+
+    message: str
+    images: Sequence[str] = ()
+    history: Sequence[Mapping[str, Any]] = ()
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+def chat_entry(graph: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the node of a graph that takes messages.
+
+    Args:
+        graph: The document of the graph.
+        name: The name of the flow.
+
+    Raises:
+        InputError: ``not-a-model``: there is no such node, or there are several.
+    """
+    nodes: Sequence[Mapping[str, Any]] = graph.get("nodes", ())
+    for node_type in _ENTRIES:
+        found = [node for node in nodes if node["type"] == node_type]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(repr(node["id"]) for node in found)
+            raise InputError(
+                f"flow {name!r} has several nodes that take a message: {ids}",
+                code=NOT_A_MODEL,
+                hint="keep one of them",
+            )
+    raise InputError(
+        f"flow {name!r} has no node that takes a message",
+        code=NOT_A_MODEL,
+        hint=f"begin it with a node of the type {' or '.join(_ENTRIES)}",
+    )
+
+
+def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str, dict[str, Json]]:
+    """Return the inputs of an execution that a message starts.
+
+    Raises:
+        InputError: ``not-a-model``; ``unsupported-by-flow``: the flow cannot take what the turn has.
+    """
+    entry = chat_entry(graph, name)
+    node_type = entry["type"]
+    required = sorted(_REQUIRED.intersection(turn.options))
+    if required and (node_type == _START or not _takes_options(graph)):
+        asked = ", ".join(required)
+        raise _unsupported(
+            f"flow {name!r} takes no {asked} of its caller",
+            f"wire its entry node to the socket {_OPTIONS!r} of the agent that answers",
+        )
+    history: list[Json] = [dict(message) for message in turn.history]
+    images: list[Json] = list(turn.images)
+    match node_type:
+        case "chat_start":
+            values: dict[str, Json] = {"history": history, "variables": dict(turn.options)}
+        case "user_input":
+            values = {"extras": {"messages": history, **turn.options}}
+        case _:
+            if images or not turn.message:
+                raise _unsupported(f"flow {name!r} takes a text", "end with a message that has one")
+            return {entry["id"]: {"output": turn.message}}
+    return {entry["id"]: {"message": turn.message, "images": images, **values}}
+
+
+def _takes_options(graph: Mapping[str, Any]) -> bool:
+    wired = any(edge.get("targetHandle") == _OPTIONS for edge in graph.get("edges", ()))
+    written = any(_OPTIONS in (node.get("data") or {}) for node in graph.get("nodes", ()))
+    return wired or written
+
+
+def _unsupported(message: str, hint: str) -> InputError:
+    return InputError(message, code="unsupported-by-flow", hint=hint)

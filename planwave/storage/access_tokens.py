@@ -1,0 +1,51 @@
+"""The records of access tokens, and the port ``AccessTokenStore``.
+
+The contract suite ``tests/contract/stores`` runs over all implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTokenRecord:
+    """What the bearer of a token may do, besides the operator.
+
+    Attributes:
+        name: A person's note on who has the token.
+        digest: SHA-256 of the token in hexadecimal; the token itself is not stored.
+        scopes: What the token is for.
+        flows: The ids of the flows for which it is.
+        requests_per_minute: Its own limit of requests; None for that of every principal.
+        executions_per_minute: Its own limit of executions; None as above.
+        expires_at: From when on it is worth nothing, UTC; None for never.
+    """
+
+    token_id: str
+    name: str
+    digest: str
+    scopes: tuple[str, ...]
+    flows: tuple[str, ...]
+    created_at: str
+    requests_per_minute: int | None = None
+    executions_per_minute: int | None = None
+    expires_at: str | None = None
+
+
+class AccessTokenStore(Protocol):
+    """Access tokens. Writes are durable on return."""
+
+    async def create(self, token: AccessTokenRecord) -> None:
+        """Store a token."""
+        ...
+
+    async def all(self) -> Sequence[AccessTokenRecord]:
+        """Return all tokens, newest first."""
+        ...
+
+    async def delete(self, token_id: str) -> bool:
+        """Delete a token; return whether there was one of this id."""
+        ...

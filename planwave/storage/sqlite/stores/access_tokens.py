@@ -1,0 +1,61 @@
+"""The access tokens of the SQLite store: statements, and the ``AccessTokenStore``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select
+
+from planwave.storage.access_tokens import AccessTokenRecord
+from planwave.storage.event_codec import storable_text
+from planwave.storage.sqlite.readers import Read
+from planwave.storage.sqlite.schema import access_tokens
+
+
+class SqliteAccessTokens:
+    """The ``AccessTokenStore`` port over the table ``access_tokens``.
+
+    Args:
+        read: Runs a query beside the writer.
+        write: Runs a change in the writer's thread; it is durable on return.
+    """
+
+    def __init__(
+        self,
+        read: Read,
+        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+    ) -> None:
+        self._read = read
+        self._write = write
+
+    async def create(self, token: AccessTokenRecord) -> None:
+        row = {
+            **asdict(token),
+            "name": storable_text(token.name),
+            "scopes": json.dumps(token.scopes),
+            "flows": json.dumps(token.flows),
+        }
+        await self._write(lambda connection: connection.execute(insert(access_tokens).values(row)))
+
+    async def all(self) -> Sequence[AccessTokenRecord]:
+        columns = access_tokens.c
+        statement = select(access_tokens).order_by(
+            columns.created_at.desc(), columns.token_id.desc()
+        )
+        rows = await self._read(lambda connection: connection.execute(statement).mappings().all())
+        return [_from_row(row) for row in rows]
+
+    async def delete(self, token_id: str) -> bool:
+        own = access_tokens.c.token_id == storable_text(token_id)
+        statement = delete(access_tokens).where(own)
+        return await self._write(lambda connection: connection.execute(statement).rowcount > 0)
+
+
+def _from_row(row: RowMapping) -> AccessTokenRecord:
+    fields: dict[str, Any] = {str(name): value for name, value in row.items()}
+    for name in ("scopes", "flows"):
+        fields[name] = tuple(json.loads(row[name]))
+    return AccessTokenRecord(**fields)

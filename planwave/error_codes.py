@@ -85,6 +85,8 @@ _REQUESTS: Final[_Rows] = (
      "Copy the token again."),
     ("invalid-schedule", "A schedule has no cron expression of five fields that ever comes, or an unknown zone.",
      "Write it as the hint shows."),
+    ("invalid-target", "A notification cannot be sent to the URL, or not with these secrets.",
+     "Name an http or https address, and secrets of the operator that are for its host."),
     ("invalid-chat", "The flow has no such entry node, or a field of the chat is invalid.",
      "Begin the flow with one chat_start node, or name one; correct the field."),
     ("no-memory", "The run was started without a store that keeps conversations.",

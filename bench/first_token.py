@@ -67,8 +67,9 @@ def process(*command: str, **env: str) -> Iterator[subprocess.Popen[str]]:
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+        env={**os.environ, **env},
     )
     try:
         yield running
@@ -81,6 +82,7 @@ def process(*command: str, **env: str) -> Iterator[subprocess.Popen[str]]:
 def planwave(provider: str, directory: str) -> Iterator[str]:
     """Serve the flow as a model; yield the address of the API."""
     env = {
+        "PYTHONPATH": str(ROOT),
         "OPENAI_API_KEY": "sk-test",
         "OPENAI_BASE_URL": provider,
         "PLANWAVE_STORAGE_DIR": directory,
@@ -117,7 +119,13 @@ def litellm(python: str, provider: str, directory: str, port: int = 18_471) -> I
     config = Path(directory) / "litellm.json"
     config.write_text(json.dumps(settings), "utf-8")
     program = str(Path(python).with_name("litellm"))
-    with process(program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"):
+    # Without a key of its own, and without asking for the prices of models: all is on this machine.
+    env = {
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    command = (program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1")
+    with process(*command, **env):
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
@@ -176,7 +184,7 @@ def main() -> None:
         urls = {"provider": floor, "planwave": opened.enter_context(planwave(floor, directory))}
         if chosen.proxy:
             urls["litellm"] = opened.enter_context(litellm(chosen.proxy, floor, directory))
-        client = opened.enter_context(httpx2.Client(trust_env=False, timeout=60))
+        client = opened.enter_context(httpx2.Client(timeout=60, trust_env=False))
         times: dict[str, list[float]] = {name: [] for name in urls}
         for number in range(chosen.requests + _WARM_UP):
             for name, url in urls.items():

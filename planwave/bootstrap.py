@@ -67,7 +67,8 @@ def open_service(settings: Settings) -> Service:
 def _service_dependencies(settings: Settings) -> ServiceDependencies:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
-    from planwave.service.dependencies import ServiceDependencies
+    from planwave.service.chats.memory import ChatMemory
+    from planwave.service.dependencies import ServiceDependencies, timestamp
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.executions.store_retry import RetryingRecorder
     from planwave.service.flows.flow_service import FlowResolver
@@ -87,7 +88,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
         planner=planner, limits=limits, outbound=outbound, mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
-        recorder=lending, secrets=secrets,
+        recorder=lending, secrets=secrets, memory=ChatMemory(store, timestamp),
     )  # fmt: skip
 
     async def close() -> None:

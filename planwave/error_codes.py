@@ -89,6 +89,8 @@ _REQUESTS: Final[_Rows] = (
      "Name an http or https address, and secrets of the operator that are for its host."),
     ("invalid-chat", "The flow has no such entry node, or a field of the chat is invalid.",
      "Begin the flow with one chat_start node, or name one; correct the field."),
+    ("no-memory", "The run was started without a store that keeps conversations.",
+     "Start it through the service, or leave out `memory`."),
     ("invalid-message", "The message says nothing.", "Write a text, or attach a file or an image."),
     ("message-running", "The reply has not ended.", "Wait for its end, or cancel it."),
     ("wrong-role", "The message is of the user where a reply is meant, or the other way round.",

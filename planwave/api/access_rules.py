@@ -47,7 +47,7 @@ RULES: Final[dict[str, Rule]] = {
     "getFirstStatus": Rule("read", "execution_id"),
     "getFirstResult": Rule("read", "execution_id"),
     "loadExecution": Rule("read", "execution_id"),
-    "watch": Rule("read", "execution_id"),
+    "/ws/{execution_id:path}": Rule("read", "execution_id"),
     "getFlow": Rule("read", "flow_id"),
     "listModels": Rule("chat", None),
     "getModel": Rule("chat", None),
@@ -55,7 +55,7 @@ RULES: Final[dict[str, Rule]] = {
     "createResponse": Rule("chat", None),
     "listFlowVersions": Rule("read", "flow_id"),
 }
-"""By the ``operation_id`` of a route; of a WebSocket, by the name of its function."""
+"""By the ``operation_id`` of a route; of a WebSocket, by its path."""
 
 
 async def check_access(connection: HTTPConnection, service: Service) -> None:
@@ -69,7 +69,7 @@ async def check_access(connection: HTTPConnection, service: Service) -> None:
     if token is None:
         return
     route = connection.scope.get("route")
-    rule = RULES.get(getattr(route, "operation_id", None) or getattr(route, "name", ""))
+    rule = RULES.get(getattr(route, "operation_id", None) or getattr(route, "path", ""))
     if rule is None:
         raise Forbidden(
             "an access token is not enough for this route", hint="use the token of the service"

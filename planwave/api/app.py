@@ -41,9 +41,11 @@ from planwave.api.routes import (
 from planwave.api.routes.chats import collection as chat_collection
 from planwave.api.routes.chats import messages as chat_messages
 from planwave.api.routes.chats import streams as chat_streams
+from planwave.api.routes.mcp.streamable_http import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks, notifications
 from planwave.api.routes.web import WebUI
+from planwave.interop.mcp_server.endpoint import McpEndpoint, is_installed
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
@@ -90,12 +92,9 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         state = attach_service(app, settings, service)
-        async with (
-            service,
-            state.triggers,
-            service.notification_sender(),
-            retention_task(service.prune, settings.retention_days),
-        ):
+        pruning = retention_task(service.prune, settings.retention_days)
+        sender = service.notification_sender()
+        async with service, state.triggers, sender, state.mcp, pruning:
             state.authenticator.sessions.open(service.directory)
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield
@@ -109,7 +108,8 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
     authenticator = Authenticator(settings, find_token=service.find_access_token)
-    state = AppState(settings, service, authenticator, triggers, metrics)
+    endpoint = McpEndpoint(service, McpGate(authenticator))
+    state = AppState(settings, service, authenticator, triggers, endpoint, metrics)
     app.state.planwave = state
     return state
 
@@ -151,6 +151,8 @@ def create_detached_app(
     )
     app.state.metrics = metrics
     problems.register_handlers(app)
+    if is_installed():
+        app.router.routes.append(mcp_route)
     app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

@@ -16,6 +16,7 @@ from planwave.api.problems import InvalidRequest
 from planwave.api.rate_limit import ConnectionLimiter
 from planwave.errors import ShuttingDown
 from planwave.graph.diagnostics import short_repr
+from planwave.interop.mcp_server.endpoint import McpEndpoint
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.triggers.host import TriggerHost
@@ -29,6 +30,7 @@ class AppState:
     service: Service
     authenticator: Authenticator
     triggers: TriggerHost
+    mcp: McpEndpoint
     metrics: PrometheusObserver = field(default_factory=PrometheusObserver)
     connection_limiter: ConnectionLimiter = field(default_factory=ConnectionLimiter)
 

@@ -14,7 +14,7 @@ from planwave.api.auth import require_principal
 from planwave.api.json_body import body_model
 from planwave.api.middleware.idempotency import IDEMPOTENCY_HEADER, takes_key
 from planwave.api.problems import MEDIA_TYPE, Problem, ProblemError, problems
-from planwave.api.schemas.openai import OpenAIError
+from planwave.api.schemas.openai.responses import OpenAIError
 from planwave.api.schemas.streams import stream_schemas
 from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
 from planwave.interop.openai.errors import openai_error

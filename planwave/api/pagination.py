@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 import orjson
 from fastapi import Path, Query
 
-from planwave.api.schemas.chat_examples import CHAT_ID, MESSAGE_ID
+from planwave.api.schemas.chats.examples import CHAT_ID, MESSAGE_ID
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
 from planwave.api.schemas.notifications import NOTIFICATION_ID
 from planwave.api.schemas.tokens import TOKEN_ID

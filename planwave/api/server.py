@@ -254,17 +254,18 @@ class CommandServer:
             InputError: ``cannot-listen``.
         """
         with bind_socket(_LOOPBACK, 0) as listeners:
-            attach_service(self._app, self._settings, service)
+            state = attach_service(self._app, self._settings, service)
             server = Server(self._app, self._settings, listeners)
             await server.open()
             service.publish_address(server.url, self._token, is_service=False)
-            try:
-                yield
-            finally:
-                service.publish_address(None)
-                service.close_streams()
-                await server.wait_for_clients(CLIENTS_GRACE_S)
-                await server.close()
+            async with state.mcp:
+                try:
+                    yield
+                finally:
+                    service.publish_address(None)
+                    service.close_streams()
+                    await server.wait_for_clients(CLIENTS_GRACE_S)
+                    await server.close()
 
 
 async def shutdown(service: Service, server: Server, signals: ShutdownSignals) -> None:

@@ -22,6 +22,7 @@ from planwave.cli.commands.executions.forks import fork, retry
 from planwave.cli.commands.executions.watch import watch
 from planwave.cli.commands.flows import flow_app
 from planwave.cli.commands.maintenance import backup, delete, prune
+from planwave.cli.commands.mcp import mcp
 from planwave.cli.commands.models import doctor, model_app
 from planwave.cli.commands.nodes import nodes
 from planwave.cli.commands.notifications import notification_app
@@ -209,6 +210,7 @@ app.command()(cancel)
 app.command()(retry)
 app.command()(fork)
 app.command()(serve)
+app.command()(mcp)
 app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
 app.add_typer(notification_app, name="notifications")

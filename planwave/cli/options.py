@@ -398,7 +398,7 @@ class CommandContext:
             StoreError: The storage cannot be opened. For ``storage-locked``, the hint says what its
                 owner is.
         """
-        opened = await self._open_backend(settings)
+        opened = await self.open_backend(settings)
         if not isinstance(opened, LocalBackend):
             async with opened:
                 yield opened
@@ -410,8 +410,11 @@ class CommandContext:
         ):
             yield opened
 
-    async def _open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
-        """Return the backend; wait for an owner of the directory that ends or answers in a moment."""
+    async def open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
+        """Return the backend, which the caller enters; see :meth:`backend` for the errors.
+
+        An owner of the directory that ends or answers in a moment is waited for.
+        """
         directory, until = settings.storage_dir, 0.0
         while True:
             probed = lock_owner(directory)

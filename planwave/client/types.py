@@ -22,6 +22,36 @@ NodeStatus = Literal[
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 
+class ChatConfig(TypedDict):
+    """What replies without a flow: an agent, made of these fields."""
+
+    provider: NotRequired[str]
+    model: NotRequired[str]
+    system_prompt: NotRequired[str]
+    """Who the model is."""
+    instructions: NotRequired[str]
+    """What else it is told, after a blank line."""
+    tools: NotRequired[list[str]]
+    """Names of registered tools that it may call."""
+    temperature: NotRequired[float]
+    reasoning_effort: NotRequired[str]
+    max_tokens: NotRequired[int]
+    approval: NotRequired[Literal["never", "write", "always"]]
+    """When a person approves calls of its tools."""
+    on_disconnect: NotRequired[Literal["continue", "cancel"]]
+    """What becomes of a reply when the last client leaves that follows it."""
+
+
+class ReplyUsage(TypedDict):
+    """What a reply has used so far."""
+
+    inputTokens: int
+    outputTokens: int
+    totalTokens: int
+    costUsd: float | None
+    """Null where the price of a model is not known."""
+
+
 class MessageResponse(TypedDict):
     """One message; see docs/chat.md for its blocks."""
 
@@ -39,8 +69,8 @@ class MessageResponse(TypedDict):
     """Of a reply; null in messages of the user."""
     cursor: int | None
     """Of a reply: the events up to here are in `blocks`."""
-    usage: dict[str, Any] | None
-    """Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`."""
+    usage: ReplyUsage | None
+    """Of a reply, what its models used."""
 
 
 class ChatResponse(TypedDict):
@@ -53,7 +83,7 @@ class ChatResponse(TypedDict):
     flow_id: str | None
     version: str | None
     node_id: str | None
-    config: dict[str, Any] | None
+    config: ChatConfig | None
     head: str | None
     """The last message of the branch that is shown."""
     revision: int
@@ -74,7 +104,7 @@ class ChatSummary(TypedDict):
     flow_id: str | None
     version: str | None
     node_id: str | None
-    config: dict[str, Any] | None
+    config: ChatConfig | None
     head: str | None
     """The last message of the branch that is shown."""
     revision: int

@@ -43,6 +43,22 @@ class FlowSource(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """Port: turns of conversations that are kept under a key over executions."""
+
+    async def recall(
+        self, key: str, execution_id: str, *, max_turns: int
+    ) -> list[list[Mapping[str, Json]]]:
+        """Return the messages of the last turns, oldest first, but those of one execution."""
+        ...
+
+    async def remember(
+        self, key: str, execution_id: str, path: str, message: Mapping[str, Json]
+    ) -> None:
+        """Store the message of the user of a turn, once for each node of an execution."""
+        ...
+
+
 class PlanEvent(Protocol):
     """Progress of planning; ``planner.progress.PlanProgress`` satisfies it."""
 
@@ -105,6 +121,7 @@ class NodeServices:
         providers_fetch_images: Whether providers get the URLs of images; else they get the images.
         secrets: The secrets of the operator that nodes may name.
         recorder: Stores the external calls of nodes; None where none is stored.
+        memory: Keeps turns of conversations over executions; None without a store.
     """
 
     models: Models
@@ -120,6 +137,7 @@ class NodeServices:
     providers_fetch_images: bool = False
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
     recorder: Recorder | None = None
+    memory: Memory | None = None
 
     def model_for(self, provider: str | None, model: str | None) -> tuple[str, str]:
         """Return the provider and model for a node's data.
@@ -160,6 +178,22 @@ def outbound_of(context: FlowContext) -> OutboundClient:
         "this run sends no requests to other services",
         code="no-outbound",
         hint="start it through the service, or pass services=NodeServices(…, outbound=…)",
+    )
+
+
+def memory_of(context: FlowContext) -> Memory:
+    """Return what keeps turns of conversations over executions.
+
+    Raises:
+        NodeError: The run was started without it (code ``no-memory``).
+    """
+    services = context.services
+    if isinstance(services, NodeServices) and services.memory is not None:
+        return services.memory
+    raise PermanentError(
+        "this run keeps no conversations",
+        code="no-memory",
+        hint="start it through the service, or leave out data.memory",
     )
 
 

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from planwave.service.executions.parent_results import ParentCallRecorder
 
 
+def timestamp() -> str:
+    """Return the present UTC time in the format of events."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
 class PlannerPort(Protocol):
     """Port: goal → plan. ``planner/`` satisfies it."""
 

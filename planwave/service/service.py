@@ -11,14 +11,15 @@ the same methods::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
 from planwave.errors import PlanwaveError
-from planwave.graph.model import Graph
+from planwave.events import ExecutionState
+from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
 from planwave.providers.protocols import Providers
@@ -31,6 +32,7 @@ from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.flows.flow_service import FlowService
+from planwave.service.flows.flow_tools import FlowTools
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
@@ -40,6 +42,7 @@ from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
+from planwave.service.queries.results import result_value
 from planwave.service.streaming.subscriptions import StreamingService
 from planwave.service.triggers.event_streams import (
     StreamEvent,
@@ -67,6 +70,9 @@ class Service:
 
     An async context manager; leaving it stops every execution that still runs. Each operation is
     the method of the service that implements it: see there for arguments and errors.
+
+    Attributes:
+        closing: Called when the service begins to shut down and ends its streams.
     """
 
     def __init__(self, dependencies: ServiceDependencies) -> None:
@@ -78,6 +84,7 @@ class Service:
         self._flows = FlowQueries(dependencies.store)
         self._streaming = StreamingService(dependencies, self._document_writer.wait_written)
         self._commands = ExecutionCommands(dependencies, self._streaming, self._document_writer)
+        self.closing: list[Callable[[], object]] = []
         self._bind_plans_and_flows()
         self._bind_executions()
         self._bind_queries()
@@ -103,6 +110,9 @@ class Service:
         self.edit_flow = flows.edit_flow
         self.publish_flow = flows.publish_flow
         self.delete_flow = flows.delete_flow
+        self.find_flow = flows.find_flow
+        tools = FlowTools(self._dependencies, self._flows)
+        self.flow_tools, self.flow_inputs = tools.flow_tools, tools.flow_inputs
         self.flow_changes = flows.changes
 
     def _bind_executions(self) -> None:
@@ -319,6 +329,10 @@ class Service:
         """Return the ports of the nodes that have other ports than their type, by node id."""
         return self._dependencies.catalogue.node_ports(graph)
 
+    def result_value(self, state: ExecutionState) -> Json:
+        """Return the result of an execution; see :func:`planwave.service.queries.results.result_value`."""
+        return result_value(state, self._dependencies.catalogue)
+
     def socket_types(self) -> list[dict[str, Any]]:
         """Return how sockets of each type are drawn, and what they accept, as JSON."""
         return self._dependencies.catalogue.socket_types()
@@ -383,6 +397,8 @@ class Service:
         self._commands.runner.close_queue()
         self._streaming.close_streams()
         self._chats.close_chat_streams()
+        for call in self.closing:
+            call()
 
     def abort(self) -> None:
         """End a running :meth:`drain` at once."""

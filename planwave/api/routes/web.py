@@ -26,7 +26,9 @@ NONCE_NAME: Final = "style-nonce"
 """The ``<meta>`` that tells the page which nonce its style elements need."""
 _ASSETS: Final = "assets"
 """The folder of files whose names hold a hash of their content."""
-_SERVICE_PATHS: Final = frozenset({"api", "hooks", "ws", "docs", "healthz", "readyz", "metrics"})
+_SERVICE_PATHS: Final = frozenset(
+    {"api", "hooks", "ws", "docs", "healthz", "mcp", "readyz", "metrics"}
+)
 """First segments of addresses that are never the page."""
 _SCREENS: Final = frozenset({"", PAGE_NAME, "approvals", "flows", "plans", "runs", "settings"})
 """First segments of the page's own addresses, those of ``web/src/app/routes.tsx``.

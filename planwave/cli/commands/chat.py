@@ -11,6 +11,7 @@ import typer
 
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import (
+    CommandContext,
     ImportOption,
     ModelOption,
     ProviderOption,
@@ -76,18 +77,18 @@ def chat(
             hint="leave out the flow, or --provider, --model, --system and --tool",
         )
 
-    async def talk() -> None:
-        console = ctx.console()
-        async with ctx.backend(ctx.settings()) as backend:
-            found = None if flow is None else await find_flow(backend.queries, flow)
-            flow_id = None if found is None else found.flow_id
-            chat_id = await backend.chats().create(
-                flow_id, None, None if flow_id is not None else config
-            )
-            session = ChatSession(backend, console, terminal_prompter(console), chat_id)
-            await session.run()
+    asyncio.run(_talk(ctx, flow, config))
 
-    asyncio.run(talk())
+
+async def _talk(ctx: CommandContext, flow: str | None, config: dict[str, Any]) -> None:
+    """Create a chat and talk in it until the person leaves."""
+    console = ctx.console()
+    async with ctx.backend(ctx.settings()) as backend:
+        found = None if flow is None else await find_flow(backend.queries, flow)
+        flow_id = None if found is None else found.flow_id
+        chosen = None if flow_id is not None else config
+        chat_id = await backend.chats().create(flow_id, None, chosen)
+        await ChatSession(backend, console, terminal_prompter(console), chat_id).run()
 
 
 class ChatSession:

@@ -6,12 +6,13 @@ as the live events did, whose text was streamed. So a reply can be computed agai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final, cast
 
 from planwave.events.chat_chunks.visibility import Visibility
 from planwave.events.chat_events.blocks import Block, BlockList, Change, Place
+from planwave.events.chat_events.calls import call_block, member_block, shown_error
 from planwave.events.chat_events.requests import answer_state, request_tool
 from planwave.events.chat_events.speech import (
     KINDS,
@@ -27,7 +28,6 @@ from planwave.events.types import (
     MESSAGE,
     TEXT_DISCARDED,
     Event,
-    error_message,
     message_text,
     typed_event,
 )
@@ -84,8 +84,11 @@ class ChatEventEncoder:
         self._seq = 0
         self._events: list[ChatEvent] = []
         self._must_seed = False
-        # What each event of an execution is for a chat; others are nothing.
-        self._table = {
+        self._table = self._translations()
+
+    def _translations(self) -> Mapping[str, Callable[[Event], None]]:
+        """Return what each event of an execution is for a chat; others are nothing."""
+        return {
             "execution.created": self._on_created,
             "execution.started": self._on_started,
             "execution.paused": self._on_paused,
@@ -180,7 +183,7 @@ class ChatEventEncoder:
         shown = {}
         if not self._has_failed_node:
             shown = {"blockId": self._add_error(None, error)}
-        self._tell("RunError", error=_shown_error(error), **shown)
+        self._tell("RunError", error=shown_error(error), **shown)
 
     def _end(self, status: str) -> None:
         """End what is open with the execution."""
@@ -240,7 +243,7 @@ class ChatEventEncoder:
             self._has_failed_node = True
             shown = {"blockId": self._add_error(path, error)}
         about = {"nodeId": path, "nodeType": self._types.get(path)}
-        self._tell("FlowNodeError", **about, error=_shown_error(error), **shown)
+        self._tell("FlowNodeError", **about, error=shown_error(error), **shown)
 
     def _on_node_cancelled(self, event: Event) -> None:
         path = event.path or ""
@@ -449,7 +452,7 @@ class ChatEventEncoder:
         block_id = f"{path}#{event.attempt or 1}.call.{data.get('call_id')}"
         block = blocks.get(block_id)
         if block is None:
-            made = _member_block if is_member else _call_block
+            made = member_block if is_member else call_block
             block = made(block_id, path, data)
             if "run_key" in data:
                 prefix = nested_prefix(path, data["run_key"])
@@ -461,7 +464,7 @@ class ChatEventEncoder:
             return
         block["status"] = _CALL_ENDS[phase]
         block["result"] = data.get("result")
-        block["error"] = _shown_error(data["error"]) if "error" in data else None
+        block["error"] = shown_error(data["error"]) if "error" in data else None
         self._tell_call(_NAMES_OF_CALLS[phase], path, block, is_member=is_member)
 
     def _tell_call(self, what: str, path: str, block: Block, *, is_member: bool) -> None:
@@ -516,7 +519,7 @@ class ChatEventEncoder:
 
     def _add_error(self, path: str | None, error: Mapping[str, Any]) -> str:
         block_id = f"error-{self._seq}"
-        block = {"type": "error", "id": block_id, "nodeId": path, "error": _shown_error(error)}
+        block = {"type": "error", "id": block_id, "nodeId": path, "error": shown_error(error)}
         self._place(self._blocks, (self._seq, 1, 0), block)
         return block_id
 
@@ -564,39 +567,3 @@ def _place_of(spoken: Round, kind: str) -> Place:
 
 def _speech_id(path: str, attempt: int, number: int, kind: str) -> str:
     return f"{path}#{attempt}.{number}.{kind}"
-
-
-def _call_block(block_id: str, path: str, data: Mapping[str, Any]) -> Block:
-    return {
-        "type": "tool_call",
-        "id": block_id,
-        "nodeId": path,
-        "toolCallId": data.get("call_id"),
-        "toolName": data.get("name"),
-        "toolArgs": data.get("arguments"),
-        "status": "running",
-        "result": None,
-        "error": None,
-    }
-
-
-def _member_block(block_id: str, path: str, data: Mapping[str, Any]) -> Block:
-    agent: Mapping[str, Any] = data.get("agent") or {}
-    arguments: Mapping[str, Any] = data.get("arguments") or {}
-    return {
-        "type": "member_run",
-        "id": block_id,
-        "nodeId": path,
-        "memberRunId": block_id,
-        "memberName": agent.get("name") or data.get("name"),
-        "task": to_text(arguments.get("task")),
-        "status": "running",
-        "blocks": [],
-        "result": None,
-        "error": None,
-    }
-
-
-def _shown_error(error: Mapping[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = {"code": error.get("code"), "message": error_message(dict(error))}  # pyright: ignore[reportArgumentType]
-    return shown | ({"hint": error["hint"]} if error.get("hint") else {})

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Port
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Json, Port
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template, validate_data
@@ -22,7 +22,10 @@ from planwave.nodes.conversation import (
     user_message,
 )
 from planwave.nodes.library.user_input import UserInputData
+from planwave.nodes.services import memory_of
 
+_MEMORY: Final = "memory"
+"""Name of the once value with the turns before."""
 _TEXT_TYPES: Final = (
     "application/json",
     "application/xml",
@@ -35,6 +38,16 @@ _TEXT_TYPES: Final = (
 _USER_FIELDS: Final = frozenset(field.alias for field in UserInputData.model_fields.values())
 
 Messages = Annotated[list[ChatMessage], Field(json_schema_extra=HIDDEN_FROM_PLANNER)]
+
+
+class ChatMemoryData(NodeData):
+    """Where earlier turns are kept, and how many of them come back."""
+
+    key: str = Field(
+        min_length=1, max_length=500, description="The conversation, such as {{ input.chatId }}."
+    )
+    max_turns: int = Field(20, ge=1, le=1_000, description="The most turns that come back.")
+    max_tokens: int | None = Field(None, ge=1, description="The most tokens that come back.")
 
 
 class ChatData(NodeData):
@@ -50,6 +63,11 @@ class ChatData(NodeData):
         json_schema_extra=HIDDEN_FROM_PLANNER,
     )
     custom_messages: Messages = Field([], description="More messages, after the history.")
+    memory: ChatMemoryData | None = Field(
+        None,
+        description="Keeps the turns under a key over executions, and puts those before first.",
+        json_schema_extra={**HIDDEN_FROM_PLANNER, "template": True},
+    )
     max_input_tokens: int | None = Field(
         None,
         ge=1,
@@ -86,6 +104,10 @@ class Chat(NodeType):
     files are quoted, other files only named. Above ``maxInputTokens`` the oldest turns are left out (a
     turn is a user message with all messages up to the next one); system messages and the last turn
     are always kept.
+
+    With ``memory`` the user message is kept under ``key`` in the store, with what the execution says in
+    the end. Later executions get the turns of that key before the history: the last ``maxTurns`` that
+    fit into ``maxTokens``.
     """
 
     node_type = "chat"
@@ -109,7 +131,8 @@ class Chat(NodeType):
         for file in user.files:
             if not _is_text(file):
                 yield log_event(f"the model gets the name of file {file.name!r}, not its content")
-        window = fit_window(_conversation(data, user), data.max_input_tokens)
+        earlier = [] if data.memory is None else await _recall(data.memory, user, context)
+        window = fit_window(_conversation(data, user, earlier), data.max_input_tokens)
         if window.dropped:
             message = f"{window.dropped} of the oldest messages were left out to fit maxInputTokens"
             yield log_event(message, "info")
@@ -165,11 +188,34 @@ def _user_input(data: ChatData, inputs: Inputs) -> UserInputData:
     return whole.model_copy(update={name: v for name, v in own.items() if v is not None})
 
 
-def _conversation(data: ChatData, user: UserInputData) -> list[ChatMessage]:
+async def _recall(
+    memory: ChatMemoryData, user: UserInputData, context: FlowContext
+) -> list[ChatMessage]:
+    """Return the turns before, and keep this one; the same when the node runs again."""
+    kept = memory_of(context)
+    (asked,) = _conversation(ChatData.model_validate({}), user)[-1:] or (None,)
+
+    async def recall() -> Json:
+        turns = await kept.recall(memory.key, context.run_id, max_turns=memory.max_turns)
+        if asked is not None:
+            await kept.remember(memory.key, context.run_id, context.path, asked.as_json())
+        return cast("Json", [message for turn in turns for message in turn])
+
+    recalled = cast("list[dict[str, Any]]", await context.runtime.once(_MEMORY, recall))
+    messages = [ChatMessage.model_validate(each) for each in recalled]
+    if memory.max_tokens is None:
+        return messages
+    window = fit_window(messages, memory.max_tokens)
+    return window.messages if window.tokens <= memory.max_tokens else []
+
+
+def _conversation(
+    data: ChatData, user: UserInputData, earlier: Iterable[ChatMessage] = ()
+) -> list[ChatMessage]:
     history = data.history_messages
     if data.messages:
         history = [*history, *data.messages] if data.messages_append_mode else data.messages
-    messages = [*history, *data.custom_messages]
+    messages = [*earlier, *history, *data.custom_messages]
     if data.system:
         messages.insert(0, ChatMessage(role="system", content=data.system))
     text = "\n\n".join(filter(None, [user.message, *map(file_text, user.files)]))

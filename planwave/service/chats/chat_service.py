@@ -85,12 +85,7 @@ class ChatService:
         """
         if chat_id is not None and await self._store.chats.get(chat_id) is not None:
             return await self.chat(chat_id)
-        if flow_id is not None and config is not None:
-            raise InputError(
-                "a chat has either a flow or a configuration", code=_CODE, hint="leave one out"
-            )
-        if flow_id is None and (version or node_id):
-            raise InputError("version and node_id belong to a flow", code=_CODE, hint="add flow_id")
+        _check_choice(flow_id, version or node_id, config)
         now = self._dependencies.timestamp()
         record = ChatRecord(
             chat_id or make_id(),
@@ -210,7 +205,8 @@ class ChatService:
             return known
         chat = await self.chat(chat_id)
         tree = chat.tree or MessageTree(())
-        parent = await self._parent(chat, chat.record.head if at_head else parent_id)
+        parent_id = chat.record.head if at_head else parent_id
+        parent = None if parent_id is None else await self.message(chat_id, parent_id)
         if parent is not None and parent.role == "user":
             raise _wrong_role(parent, "a message of the user follows a reply")
         if parent is not None and not parent.has_ended:
@@ -330,14 +326,25 @@ class ChatService:
             seed=list(seed),
         )
         new = [user, reply] if is_new else [reply]
-        async with self._runs.starting(reply.message_id):
-            title = text_of(user.blocks).strip()[:TITLE_CHARS]
-            if not await self._store.chats.add(new, title=title):
-                raise _chat_not_found(chat.record.chat_id)
-            self._notify(chat.record.chat_id)
-            await self._runs.start(chat.record, reply, values, text_of(user.blocks))
+        await self._runs.uninterrupted(self._store_and_start(chat.record, new, values))
         started = await self.message(chat.record.chat_id, reply.message_id)
         return Turn(started, user if is_new else None)
+
+    async def _store_and_start(
+        self, chat: ChatRecord, new: Sequence[MessageRecord], values: Mapping[str, Any]
+    ) -> None:
+        """Store new messages, and start the execution of the last one, which is the reply.
+
+        Raises:
+            NotFound: The chat was deleted meanwhile.
+        """
+        reply, goal = new[-1], str(values["message"])
+        async with self._runs.starting(reply.message_id):
+            title = text_of(new[0].blocks).strip()[:TITLE_CHARS] if len(new) > 1 else ""
+            if not await self._store.chats.add(new, title=title):
+                raise _chat_not_found(chat.chat_id)
+            self._notify(chat.chat_id)
+            await self._runs.start(chat, reply, values, goal)
 
     async def _repeated(
         self, chat_id: str, message_id: str | None, *, is_new: bool = True
@@ -418,12 +425,6 @@ class ChatService:
             raise _chat_not_found(chat_id)
         return found
 
-    async def _parent(self, chat: Chat, parent_id: str | None) -> MessageRecord | None:
-        """Return the reply that a message follows; of a message of the user at the head, the newest."""
-        if parent_id is None:
-            return None
-        return await self.message(chat.record.chat_id, parent_id)
-
     def _user_message(
         self,
         chat: ChatRecord,
@@ -457,6 +458,20 @@ class ChatService:
 
 
 _PAST: Final[Mapping[Origin, str]] = {"retry": "retried", "continue": "continued"}
+
+
+def _check_choice(flow_id: str | None, of_flow: str | None, config: object) -> None:
+    """Check that a chat has a flow or a configuration.
+
+    Raises:
+        InputError: ``invalid-chat``.
+    """
+    if flow_id is not None and config is not None:
+        raise InputError(
+            "a chat has either a flow or a configuration", code=_CODE, hint="leave one out"
+        )
+    if flow_id is None and of_flow:
+        raise InputError("version and node_id belong to a flow", code=_CODE, hint="add flow_id")
 
 
 def _valid_title(title: str) -> str:

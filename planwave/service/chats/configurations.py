@@ -58,8 +58,8 @@ def graph_of(config: Mapping[str, Any]) -> dict[str, Any]:
         data["systemPrompt"] = system
     start = {"onDisconnect": given["on_disconnect"]} if "on_disconnect" in given else {}
     nodes = [
-        {"id": ENTRY_ID, "type": CHAT_START, "data": start},
-        {"id": AGENT_ID, "type": "agent", "data": data},
+        {"id": ENTRY_ID, "type": CHAT_START, "name": "Message", "data": start},
+        {"id": AGENT_ID, "type": "agent", "name": "Answer", "data": data},
     ]
     edges = [_edge(ENTRY_ID, "messages", "messages", "flow")]
     if given.get("tools"):

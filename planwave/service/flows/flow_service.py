@@ -215,6 +215,16 @@ class FlowService:
         await self._store.flows.delete(flow_id)
         self._report_change(flow_id)
 
+    async def find_flow(self, name: str) -> FlowRecord:
+        """Return a flow by its id or its name.
+
+        Raises:
+            NotFound: ``unknown-flow``: there is none; the hint has the nearest name.
+            InputError: ``ambiguous-flow``: several have the name.
+        """
+        found = await self._store.flows.get(name)
+        return found if found is not None else await flow_named(self._queries, name)
+
     async def _save(
         self, flow_id: str, change: Callable[[Flow], Flow], expected: Collection[str] | None
     ) -> Flow:

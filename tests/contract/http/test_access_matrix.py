@@ -6,6 +6,7 @@ row of ``access_rules.RULES`` neither may.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ ROUTES = {
     if route.operation_id
 }
 """The method and the path of each operation."""
+SOCKETS = {
+    route.path for router in ROUTERS for route in router.routes if isinstance(route, WebSocketRoute)
+}
 
 
 @dataclass
@@ -80,12 +84,14 @@ async def two_programs() -> AsyncGenerator[tuple[InProcessClient, Program, Progr
 
 
 def filled(path: str, owner: Program) -> str:
-    """Fill the parameters of a path with what belongs to a program."""
-    own = {**FILLED, "flow_id": owner.flow_id, "execution_id": owner.execution_id}
-    own["model_id"] = owner.flow_id
-    for name in ("plan_id", "trigger_id", "token_id", "other_id", "hook_id"):
-        own[name] = new_id()
-    return path.replace(":path", "").format(**own)
+    """Fill the parameters of a path with what belongs to a program; other ids name nothing."""
+    own: dict[str, str] = defaultdict(new_id, FILLED)
+    own |= {
+        "flow_id": owner.flow_id,
+        "execution_id": owner.execution_id,
+        "model_id": owner.flow_id,
+    }
+    return path.replace(":path", "").format_map(own)
 
 
 async def send(
@@ -116,8 +122,7 @@ async def send(
 
 
 def test_every_rule_is_about_a_route() -> None:
-    sockets = {r.name for router in ROUTERS for r in router.routes if isinstance(r, WebSocketRoute)}
-    assert set(RULES) <= set(ROUTES) | sockets
+    assert set(RULES) <= set(ROUTES) | SOCKETS
     assert set(ROUTES) >= OPEN
 
 
@@ -190,6 +195,11 @@ async def test_sockets_are_of_the_own_flow_too() -> None:
         }
         for (execution_id, token), expected in cases.items():
             assert await opening_message(calls, f"/ws/{execution_id}", token) == expected
+        others = SOCKETS - set(RULES)
+        assert others
+        for path in others:
+            opened = await opening_message(calls, filled(path, ours), ours.all_scopes)
+            assert opened == ("websocket.close", 4403), path
 
 
 async def test_without_a_token_of_the_service_access_tokens_still_hold() -> None:

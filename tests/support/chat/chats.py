@@ -12,7 +12,8 @@ from planwave.bootstrap import open_models, open_providers
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
 from planwave.service.chats.chat_documents import Turn, UserContent
-from planwave.service.dependencies import ServiceDependencies
+from planwave.service.chats.memory import ChatMemory
+from planwave.service.dependencies import ServiceDependencies, timestamp
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.chats import MessageRecord
@@ -158,7 +159,14 @@ async def chat_parts(
         models = open_models(settings, providers, store)
 
         def services(goal: str) -> NodeServices:
-            return NodeServices(models, providers, goal, limits=settings.limits, recorder=store)
+            return NodeServices(
+                models,
+                providers,
+                goal,
+                limits=settings.limits,
+                recorder=store,
+                memory=ChatMemory(store, timestamp),
+            )
 
         yield (
             dependencies(

@@ -32,6 +32,11 @@ export const queryKeys = {
     ["execution", executionId, "explain", path] as const,
   diff: (a: string, b: string) => ["execution", a, "diff", b] as const,
 
+  executionRequests: (executionId: string) => ["execution", executionId, "requests"] as const,
+
+  allChats: ["chats"] as const,
+  chat: (chatId: string) => ["chat", chatId] as const,
+
   requests: ["requests"] as const,
   answeredRequests: ["requests", "answered"] as const,
 

@@ -53,6 +53,34 @@ export type ChatCompletionResponse = {
   usage: Record<string, number>;
 };
 
+/** What replies without a flow: an agent, made of these fields. */
+export type ChatConfig = {
+  provider?: string | null;
+  model?: string | null;
+  /** Who the model is. */
+  system_prompt?: string | null;
+  /** What else it is told, after a blank line. */
+  instructions?: string | null;
+  /** Names of registered tools that it may call. */
+  tools?: string[] | null;
+  temperature?: number | null;
+  reasoning_effort?: string | null;
+  max_tokens?: number | null;
+  /** When a person approves calls of its tools. */
+  approval?: "never" | "write" | "always" | null;
+  /** What becomes of a reply when the last client leaves that follows it. */
+  on_disconnect?: "continue" | "cancel" | null;
+};
+
+/** What a reply has used so far. */
+export type ReplyUsage = {
+  inputTokens: number;
+  outputTokens: number;
+  totalTokens: number;
+  /** Null where the price of a model is not known. */
+  costUsd: number | null;
+};
+
 /** One message; see docs/chat.md for its blocks. */
 export type MessageResponse = {
   message_id: string;
@@ -69,8 +97,8 @@ export type MessageResponse = {
   status: ExecutionStatus | null;
   /** Of a reply: the events up to here are in `blocks`. */
   cursor: number | null;
-  /** Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`. */
-  usage: Record<string, unknown> | null;
+  /** Of a reply, what its models used. */
+  usage: ReplyUsage | null;
 };
 
 /** A chat with its messages. */
@@ -82,7 +110,7 @@ export type ChatResponse = {
   flow_id: string | null;
   version: string | null;
   node_id: string | null;
-  config: Record<string, unknown> | null;
+  config: ChatConfig | null;
   /** The last message of the branch that is shown. */
   head: string | null;
   /** Counts the changes of the chat and of the status of its messages. */
@@ -102,7 +130,7 @@ export type ChatSummary = {
   flow_id: string | null;
   version: string | null;
   node_id: string | null;
-  config: Record<string, unknown> | null;
+  config: ChatConfig | null;
   /** The last message of the branch that is shown. */
   head: string | null;
   /** Counts the changes of the chat and of the status of its messages. */
@@ -2211,25 +2239,6 @@ export type PublicationRequest = {
   hook?: boolean | null;
 };
 
-/** What replies without a flow: an agent, made of these fields. */
-export type ChatConfig = {
-  provider?: string | null;
-  model?: string | null;
-  /** Who the model is. */
-  system_prompt?: string | null;
-  /** What else it is told, after a blank line. */
-  instructions?: string | null;
-  /** Names of registered tools that it may call. */
-  tools?: string[] | null;
-  temperature?: number | null;
-  reasoning_effort?: string | null;
-  max_tokens?: number | null;
-  /** When a person approves calls of its tools. */
-  approval?: "never" | "write" | "always" | null;
-  /** What becomes of a reply when the last client leaves that follows it. */
-  on_disconnect?: "continue" | "cancel" | null;
-};
-
 /** What replies: a flow, or a model. */
 export type ChatCreateRequest = {
   /** By default the beginning of the first message. */
@@ -2383,7 +2392,7 @@ export type ChatCompletionRequest = {
   temperature?: number | null;
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
-  reasoning_effort?: string | null;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   n?: number | null;
 };
 
@@ -2418,7 +2427,7 @@ export type _Text = {
 };
 
 export type _Reasoning = {
-  effort?: string | null;
+  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
 };
 
 /** A conversation for a model: a published flow, or `planwave/planner`. Nothing of it is kept. */

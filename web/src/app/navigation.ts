@@ -18,4 +18,5 @@ export const NAVIGATION: readonly NavigationItem[] = [
   { to: "/runs", label: "Runs", icon: "history", key: "r" },
   { to: "/flows", label: "Flows", icon: "flow", key: "f" },
   { to: "/approvals", label: "Approvals", icon: "approval", key: "a", Badge: RequestCount },
+  { to: "/chat", label: "Chat", icon: "chat", key: "c" },
 ];

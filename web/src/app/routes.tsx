@@ -75,6 +75,12 @@ export const ROUTES: RouteObject[] = [
             }),
           },
           {
+            path: "chat/:chatId?",
+            lazy: async () => ({
+              Component: (await import("@/screens/chats/ChatScreen")).ChatScreen,
+            }),
+          },
+          {
             path: "settings",
             lazy: async () => ({
               Component: (await import("@/screens/settings/SettingsScreen")).SettingsScreen,

@@ -5,6 +5,7 @@ const ICON_OF_TYPE: Readonly<Record<string, IconName>> = {
   agent: "model",
   llm: "model",
   chat: "chat",
+  chat_start: "chat",
   planner: "brain",
   if: "branch",
   conditional: "branch",

@@ -121,7 +121,7 @@ export function followRun(executionId: string, options: ConnectOptions = {}): Fo
 }
 
 /** Call a function at the next animation frame, or a little later where there is none. */
-function onNextFrame(action: () => void): () => void {
+export function onNextFrame(action: () => void): () => void {
   if (typeof requestAnimationFrame === "undefined") {
     const timer = setTimeout(action, 0);
     return () => clearTimeout(timer);

@@ -66,7 +66,8 @@ function deliver(message: SocketMessage, context: TransportContext): boolean {
   return message.type !== "server_draining";
 }
 
-function refusal(code: number, reason: string): ApiError | undefined {
+/** Return the error of a close code with which the service refuses, undefined for others. */
+export function refusal(code: number, reason: string): ApiError | undefined {
   const status = REFUSED[code];
   if (status === undefined) return undefined;
   const [, name = "refused", sentence = reason] = /^([a-z-]+): (.*)$/s.exec(reason) ?? [];

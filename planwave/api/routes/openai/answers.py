@@ -20,7 +20,7 @@ from planwave.api.responses import json_response
 from planwave.api.routes.openai.models import models_of
 from planwave.api.routes.openai.streams import AnswerStream
 from planwave.api.schemas.examples import EXECUTION_ID, example_response
-from planwave.api.schemas.openai import ChatCompletionResponse, ResponsesResponse
+from planwave.api.schemas.openai.responses import ChatCompletionResponse, ResponsesResponse
 from planwave.ids import new_id
 from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
 from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion

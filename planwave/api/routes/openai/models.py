@@ -12,7 +12,7 @@ from planwave.api.dependencies import AUTHENTICATED, app_state
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.schemas.examples import example_response
-from planwave.api.schemas.openai import ModelResponse, ModelsResponse
+from planwave.api.schemas.openai.responses import ModelResponse, ModelsResponse
 from planwave.interop.openai.published_models import PublishedModels
 
 router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)

@@ -160,6 +160,7 @@ def flow(own: str) -> dict[str, Any]:
         "revision": 60,
         "created_at": "t",
         "updated_at": "t",
+        "published": ["model"],
     }
 
 

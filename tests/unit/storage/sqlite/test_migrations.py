@@ -18,6 +18,7 @@ ALTER TABLE plans DROP COLUMN edits;
 ALTER TABLE plans DROP COLUMN author;
 ALTER TABLE plans DROP COLUMN note;
 ALTER TABLE plans DROP COLUMN updated_at;
+DROP TABLE access_tokens;
 DROP TABLE flow_versions;
 DROP TABLE flows;
 DROP INDEX executions_by_flow;

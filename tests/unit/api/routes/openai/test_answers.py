@@ -26,6 +26,7 @@ from tests.support.llm.fake_llm_server import (
     tools_of,
 )
 from tests.support.llm.planner_replies import planner_reply
+from tests.support.polling import until
 from tests.support.server.in_process_client import asgi_client
 
 TOKEN = "the operator's"
@@ -46,6 +47,13 @@ AGENT: dict[str, Any] = {
         {"source": "ask", "target": "a", "sourceHandle": "message", "targetHandle": "userPrompt", "data": FLOW},
         {"source": "ask", "target": "a", "sourceHandle": "images", "targetHandle": "images", "data": FLOW},
         {"source": "ask", "target": "a", "sourceHandle": "extras", "targetHandle": "caller", "data": FLOW},
+    ],
+}  # fmt: skip
+CHAT: dict[str, Any] = {
+    "nodes": [{"id": "ask", "type": "chat_start"}, {"id": "a", "type": "agent"}],
+    "edges": [
+        {"source": "ask", "target": "a", "sourceHandle": "messages", "targetHandle": "messages", "data": FLOW},
+        {"source": "ask", "target": "a", "sourceHandle": "variables", "targetHandle": "caller", "data": FLOW},
     ],
 }  # fmt: skip
 WEATHER = {
@@ -351,6 +359,7 @@ async def test_errors_have_the_form_and_status_of_openai(models: Opens) -> None:
             ({"messages": []}, 400, "invalid-body", "messages"),
             ({"messages": [{"role": "bird", "content": "x"}]}, 400, "invalid-body", "messages[0].role"),
             ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "invalid-parameter", "messages"),
+            ({"reasoning_effort": "huge"}, 400, "invalid-body", "reasoning_effort"),
             ({"n": 2}, 400, "invalid-parameter", "n"),
             ({"tool_choice": "required"}, 400, "invalid-parameter", "tool_choice"),
             ({"tools": [WEATHER]}, 400, "unsupported-by-flow", None),
@@ -452,8 +461,7 @@ async def test_client_that_leaves_does_not_cancel(models: Opens) -> None:
         create = made.client().chat.completions.with_raw_response.create
         async with asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(create(**ask))
-            while not made.llm.requests:  # noqa: ASYNC110 - the request comes over a socket
-                await asyncio.sleep(0.01)
+            await until(lambda: made.llm.requests)
             asking.cancel()
         held.set()
         (run,) = (await made.send("GET", "/api/executions"))["executions"]
@@ -462,3 +470,68 @@ async def test_client_that_leaves_does_not_cancel(models: Opens) -> None:
             headers={"Authorization": f"Bearer {TOKEN}"},
         )
         assert "event: execution.completed" in events.text
+
+
+async def test_chat_start_takes_the_conversation_and_the_tools(models: Opens) -> None:
+    replies = (ToolCallReply([("weather", {"place": "Kiel"})]), TextReply("Rain."))
+    async with models(*replies) as made:
+        await made.publish(CHAT)
+        client = made.client()
+        asked: list[Any] = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello"},
+            *said("Weather?"),
+        ]
+        ask: Any = {"model": "triage", "tools": [WEATHER]}
+        answer = await client.chat.completions.create(messages=asked, **ask)
+        message = answer.choices[0].message
+        assert message.tool_calls is not None
+        (call,) = message.tool_calls
+        first = json.dumps(made.llm.requests[0].body)
+        assert all(text in first for text in ("Be brief.", "Hello", "Weather?"))
+        turn: Any = {"role": "assistant", "content": None, "tool_calls": [call.model_dump()]}
+        result: Any = {"role": "tool", "tool_call_id": call.id, "content": "9 degrees"}
+        last = await client.chat.completions.create(messages=[*asked, turn, result], **ask)
+        assert last.choices[0].message.content == "Rain."
+        assert list(tool_results_of(made.llm.requests[1].body).values()) == ["9 degrees"]
+
+
+@pytest.mark.parametrize("on_disconnect", ["continue", "cancel"])
+async def test_stream_whose_client_leaves_is_cancelled_if_the_flow_says_so(
+    models: Opens, on_disconnect: str
+) -> None:
+    held = asyncio.Event()
+    async with models(TextReply("one two", hold_until=held)) as made:
+        entry = {"id": "ask", "type": "chat_start", "data": {"onDisconnect": on_disconnect}}
+        await made.publish({**CHAT, "nodes": [entry, CHAT["nodes"][1]]})
+        body = json.dumps({"model": "triage", "messages": said("x"), "stream": True}).encode()
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Any:
+            if messages:
+                return messages.pop()
+            await until(lambda: made.llm.requests)
+            return {"type": "http.disconnect"}
+
+        async def send(_: Any) -> None:
+            pass
+
+        headers = {"host": "127.0.0.1", "authorization": f"Bearer {TOKEN}"}
+        headers["content-type"] = "application/json"
+        path = "/v1/chat/completions"
+        scope = {
+            "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": path,
+            "raw_path": path.encode(), "query_string": b"", "server": ("127.0.0.1", 80),
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        assert isinstance(made.http._transport, httpx2.ASGITransport)
+        await made.http._transport.app(scope, receive, send)
+        held.set()
+        (run,) = (await made.send("GET", "/api/executions"))["executions"]
+        shown = f"/api/executions/{run['execution_id']}"
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        await made.http.get(f"{shown}/events", headers=bearer)
+        ended = {"continue": "completed", "cancel": "cancelled"}[on_disconnect]
+        assert (await made.send("GET", shown))["status"] == ended

@@ -90,6 +90,16 @@ class SendMessageRequest(UserMessageRequest):
     )
 
 
+class ReplyUsage(ResponseModel):
+    """What a reply has used so far."""
+
+    inputTokens: int
+    outputTokens: int
+    totalTokens: int
+    costUsd: float | None
+    """Null where the price of a model is not known."""
+
+
 class MessageResponse(ResponseModel):
     """One message; see docs/chat.md for its blocks."""
 
@@ -107,8 +117,8 @@ class MessageResponse(ResponseModel):
     """Of a reply; null in messages of the user."""
     cursor: int | None
     """Of a reply: the events up to here are in `blocks`."""
-    usage: dict[str, Any] | None
-    """Of a reply: `{inputTokens, outputTokens, totalTokens, costUsd}`."""
+    usage: ReplyUsage | None
+    """Of a reply, what its models used."""
 
 
 class ChatSummary(ResponseModel):
@@ -121,7 +131,7 @@ class ChatSummary(ResponseModel):
     flow_id: str | None
     version: str | None
     node_id: str | None
-    config: dict[str, Any] | None
+    config: ChatConfig | None
     head: str | None
     """The last message of the branch that is shown."""
     revision: int

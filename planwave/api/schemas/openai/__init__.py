@@ -1,0 +1,1 @@
+"""Models of the routes of the OpenAI API."""

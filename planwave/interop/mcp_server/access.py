@@ -1,0 +1,108 @@
+"""Who calls the tools, and what they may do: the operator everything, an access token what it is for.
+
+A tool needs a scope of the token, and what it touches has to belong to a flow of the token. The tools
+that are in no row are the operator's. What belongs to another flow does not exist for a token.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol
+
+from planwave.errors import Forbidden, NotFound
+from planwave.graph.diagnostics import short_repr
+from planwave.interop.mcp_server.protocol import Request
+from planwave.service.service import Service
+
+RUN: Final = "run"
+"""The scope that a flow needs which is a tool."""
+READ: Final = "read"
+"""The scope that resources need."""
+TOOL_SCOPES: Final = {"run": RUN, "status": READ, "result": READ}
+
+
+class Caller(NamedTuple):
+    """Who sends a request.
+
+    Attributes:
+        name: Tells callers apart: each has idempotency keys of its own.
+        flows: The ids of the flows that the caller may use; None for the operator.
+        scopes: Those of an access token.
+    """
+
+    name: str = "owner"
+    flows: frozenset[str] | None = None
+    scopes: frozenset[str] = frozenset()
+
+    def has_scope(self, scope: str | None) -> bool:
+        """Return whether the caller may do what needs a scope; with None what is the operator's."""
+        return self.flows is None or scope in self.scopes
+
+    def has_flow(self, flow_id: str | None) -> bool:
+        """Return whether the caller may use a flow, or with None what belongs to no flow."""
+        return self.flows is None or flow_id in self.flows
+
+    def require_scope(self, scope: str | None, what: str) -> None:
+        """Check a scope.
+
+        Raises:
+            Forbidden: The token has not the scope, or is not enough at all.
+        """
+        if self.has_scope(scope):
+            return
+        if scope is None:
+            raise Forbidden(
+                f"an access token is not enough for {what}", hint="use the token of the service"
+            )
+        raise Forbidden(
+            f"the access token has not the scope {scope!r}, which {what} needs",
+            hint="create a token with this scope",
+        )
+
+    async def require_execution(self, service: Service, execution_id: str) -> None:
+        """Check that an execution is one of the caller's.
+
+        Raises:
+            NotFound: It is not, or there is none of this id.
+        """
+        record = await service.execution(execution_id)
+        if not self.has_flow(record.flow_id):
+            raise NotFound(f"there is no execution {short_repr(execution_id)}")
+
+    async def find_flow(self, service: Service, name: str) -> str:
+        """Return the id of a flow of the caller by its id or its name.
+
+        Raises:
+            NotFound: There is none, or it is another's.
+            InputError: ``ambiguous-flow``.
+        """
+        if self.flows is None:
+            return (await service.find_flow(name)).flow_id
+        for flow_id in self.flows:
+            with suppress(NotFound):  # it was deleted
+                if name in (flow_id, (await service.flow(flow_id)).name):
+                    return flow_id
+        raise NotFound(f"there is no flow {short_repr(name)}")
+
+
+class Gate(Protocol):
+    """Knows who sends a request, and counts the executions of each."""
+
+    def caller(self, context: Request) -> Caller: ...
+    def admit(self, context: Request) -> None:
+        """Count an execution that is about to be created.
+
+        Raises:
+            TooManyRequests: The caller created too many.
+        """
+        ...
+
+
+class OpenGate:
+    """The gate of a process whose one client may do everything."""
+
+    def caller(self, context: Request) -> Caller:
+        return Caller()
+
+    def admit(self, context: Request) -> None:
+        """Admit every execution."""

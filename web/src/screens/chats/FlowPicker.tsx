@@ -1,0 +1,38 @@
+import { useFlows } from "@/api/queries";
+import { Chip } from "@/ui/Chip";
+import { Menu } from "@/ui/Menu";
+
+type FlowPickerProps = {
+  /** Null: a model answers. */
+  flowId: string | null;
+  onChange: (flowId: string | null) => void;
+};
+
+/** Who answers: a model, or one of the flows. */
+export function FlowPicker({ flowId, onChange }: FlowPickerProps) {
+  const query = useFlows();
+  const flows = query.data?.pages.flatMap((page) => page.flows) ?? [];
+  const chosen = flows.find((flow) => flow.flow_id === flowId);
+  if (flows.length === 0) return null;
+  return (
+    <Menu
+      align="start"
+      trigger={
+        <Chip opens icon={chosen ? "flow" : "model"}>
+          <span className="visually-hidden">Answers: </span>
+          <b>{chosen ? chosen.name : "A model"}</b>
+        </Chip>
+      }
+      items={[
+        { label: "A model", icon: "model", checked: !chosen, onSelect: () => onChange(null) },
+        "line",
+        ...flows.map((flow) => ({
+          label: flow.name,
+          icon: "flow" as const,
+          checked: flow === chosen,
+          onSelect: () => onChange(flow.flow_id),
+        })),
+      ]}
+    />
+  );
+}

@@ -92,13 +92,9 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         state = attach_service(app, settings, service)
-        async with (
-            service,
-            state.triggers,
-            state.mcp,
-            service.notification_sender(),
-            retention_task(service.prune, settings.retention_days),
-        ):
+        pruning = retention_task(service.prune, settings.retention_days)
+        sender = service.notification_sender()
+        async with service, state.triggers, sender, state.mcp, pruning:
             state.authenticator.sessions.open(service.directory)
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield

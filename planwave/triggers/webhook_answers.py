@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import SlowConsumer
 from planwave.jsonio import dumps_exact
-from planwave.service.queries.results import results_of
+from planwave.service.queries.last_outputs import results_of
 from planwave.service.service import Service
 from planwave.service.triggers.reply_nodes import ReplyFinder
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.request_text import request_text
 from planwave.jsonio import dumps_exact
-from planwave.service.queries.results import results_of
+from planwave.service.queries.last_outputs import results_of
 from planwave.storage.event_codec import WAITING_NOTICE
 
 if TYPE_CHECKING:

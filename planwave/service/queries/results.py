@@ -1,4 +1,4 @@
-"""The results of an execution: the value of its graph, and those of its last nodes."""
+"""The result of an execution: the value that its graph gives, as a nested run of it would."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from planwave.nodes.subgraphs import prepare
 
 
 def result_value(state: ExecutionState, catalogue: Catalogue) -> Json:
-    """Return the value that the graph gives, as a nested run of it would.
+    """Return the value of the ``end`` node, or else of the only last node.
 
-    That is the value of the ``end`` node, or else of the only last node. Several completed ones give an
-    object by node id, none gives null.
+    Several completed ones give an object by node id, none gives null.
 
     Raises:
         GraphInvalid: The stored graph cannot be read.
@@ -30,17 +29,3 @@ def result_value(state: ExecutionState, catalogue: Catalogue) -> Json:
         and own.outputs
     }
     return prepare(graph, catalogue).result(outputs).value
-
-
-def results_of(state: ExecutionState) -> dict[str, Json]:
-    """Return ``{node_id: value}`` of the completed nodes that no edge leaves."""
-    graph = state.graph or {"nodes": [], "edges": []}
-    sources = {edge["source"] for edge in graph["edges"]}
-    found: dict[str, Json] = {}
-    for node in graph["nodes"]:
-        own = state.nodes[node["id"]]
-        if node["id"] in sources or own.status != "completed" or not own.outputs:
-            continue
-        handle = "output" if "output" in own.outputs else next(iter(own.outputs))
-        found[node["id"]] = own.outputs[handle]["value"]
-    return found

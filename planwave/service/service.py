@@ -192,10 +192,12 @@ class Service:
         )
         self.create_chat = chats.create_chat
         self.chat = chats.chat
+        self.chat_record = chats.chat_record
         self.chats = chats.chats
         self.update_chat = chats.update_chat
         self.delete_chat = chats.delete_chat
         self.message = chats.message
+        self.message_siblings = chats.message_siblings
         self.send = chats.send
         self.edit_message = chats.edit
         self.retry_reply = chats.retry_reply

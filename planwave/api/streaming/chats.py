@@ -106,7 +106,7 @@ class ChatChangeStream(_FramedStream):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, service = self._state.settings.limits, self._state.service
-        await service.chat(self._chat_id)
+        await service.chat_record(self._chat_id)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
             changes = service.chat_changes(self._chat_id, self._after)
             async with aclosing(changes) as found:

@@ -55,12 +55,13 @@ class Chat:
         shown: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
         shown["status"] = self.status
         if self.tree is not None:
-            shown["messages"] = [message_json(each, self.tree) for each in self.tree.messages]
+            tree = self.tree
+            shown["messages"] = [message_json(each, tree.siblings(each)) for each in tree.messages]
         return shown
 
 
-def message_json(message: MessageRecord, tree: MessageTree) -> dict[str, Any]:
-    """Return a message in the JSON form of the API."""
+def message_json(message: MessageRecord, siblings: Sequence[str]) -> dict[str, Any]:
+    """Return a message in the JSON form of the API, with the ids of its siblings."""
     is_reply = message.role == "assistant"
     return {
         "message_id": message.message_id,
@@ -69,7 +70,7 @@ def message_json(message: MessageRecord, tree: MessageTree) -> dict[str, Any]:
         "role": message.role,
         "origin": message.origin,
         "created_at": message.created_at,
-        "siblings": list(tree.siblings(message)),
+        "siblings": list(siblings),
         "blocks": list(message.blocks),
         "execution_id": message.execution_id,
         "status": message.status,

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, ShuttingDown
 from planwave.graph.diagnostics import short_repr
@@ -53,6 +54,9 @@ class ChatService:
         )
         self.recover_chats = self._runs.recover
         self.close = self._runs.close
+        self.message_siblings = self._store.chats.siblings
+        # Of two turns that begin at the same time, the later one has to know the earlier one.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # -- chats ---------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ class ChatService:
         Raises:
             NotFound: There is none of that id.
         """
-        record = await self._record(chat_id)
+        record = await self.chat_record(chat_id)
         messages = [
             each if each.has_ended else await self._runs.present(each)
             for each in await self._store.chats.messages(chat_id)
@@ -168,7 +172,7 @@ class ChatService:
         """
         found = await self._store.chats.message(message_id)
         if found is None or found.chat_id != chat_id:
-            await self._record(chat_id)
+            await self.chat_record(chat_id)
             raise NotFound(
                 f"chat {chat_id} has no message {short_repr(message_id)}",
                 hint="look at the chat for its messages",
@@ -201,18 +205,19 @@ class ChatService:
             InputError: ``invalid-message``; the flow or the model cannot be used.
             QueueFull, ShuttingDown, LimitExceeded: Nothing was stored.
         """
-        if (known := await self._repeated(chat_id, message_id)) is not None:
-            return known
-        chat = await self.chat(chat_id)
-        tree = chat.tree or MessageTree(())
-        parent_id = chat.record.head if at_head else parent_id
-        parent = None if parent_id is None else await self.message(chat_id, parent_id)
-        if parent is not None and parent.role == "user":
-            raise _wrong_role(parent, "a message of the user follows a reply")
-        if parent is not None and not parent.has_ended:
-            raise _still_running(parent)
-        user = self._user_message(chat.record, content, parent, "send")
-        return await self._begin(chat, tree, user, "send", message_id=message_id)
+        async with self._lock(chat_id):
+            if (known := await self._repeated(chat_id, message_id)) is not None:
+                return known
+            chat = await self.chat(chat_id)
+            tree = chat.tree or MessageTree(())
+            parent_id = chat.record.head if at_head else parent_id
+            parent = None if parent_id is None else await self.message(chat_id, parent_id)
+            if parent is not None and parent.role == "user":
+                raise _wrong_role(parent, "a message of the user follows a reply")
+            if parent is not None and not parent.has_ended:
+                raise _still_running(parent)
+            user = self._user_message(chat.record, content, parent, "send")
+            return await self._begin(chat, tree, user, "send", message_id=message_id)
 
     async def edit(
         self,
@@ -227,15 +232,16 @@ class ChatService:
         Raises:
             As :meth:`send`.
         """
-        if (known := await self._repeated(chat_id, new_id)) is not None:
-            return known
-        chat = await self.chat(chat_id)
-        tree = chat.tree or MessageTree(())
-        before = await self.message(chat_id, message_id)
-        if before.role != "user":
-            raise _wrong_role(before, "only messages of the user are edited")
-        user = self._user_message(chat.record, content, tree.get(before.parent_id), "edit")
-        return await self._begin(chat, tree, user, "edit", message_id=new_id)
+        async with self._lock(chat_id):
+            if (known := await self._repeated(chat_id, new_id)) is not None:
+                return known
+            chat = await self.chat(chat_id)
+            tree = chat.tree or MessageTree(())
+            before = await self.message(chat_id, message_id)
+            if before.role != "user":
+                raise _wrong_role(before, "only messages of the user are edited")
+            user = self._user_message(chat.record, content, tree.get(before.parent_id), "edit")
+            return await self._begin(chat, tree, user, "edit", message_id=new_id)
 
     async def retry_reply(
         self, chat_id: str, message_id: str, *, new_id: str | None = None
@@ -280,21 +286,22 @@ class ChatService:
     async def _again(
         self, chat_id: str, message_id: str, origin: Origin, new_id: str | None
     ) -> Turn:
-        if (known := await self._repeated(chat_id, new_id, is_new=False)) is not None:
-            return known
-        chat = await self.chat(chat_id)
-        tree = chat.tree or MessageTree(())
-        before = await self.message(chat_id, message_id)
-        if before.role != "assistant":
-            raise _wrong_role(before, f"only replies are {_PAST[origin]}")
-        if not before.has_ended:
-            raise _still_running(before)
-        user = tree.get(before.parent_id)
-        assert user is not None  # noqa: S101 - a reply has the message of the user before it
-        seed = seed_of(before) if origin == "continue" else []
-        return await self._begin(
-            chat, tree, user, origin, is_new=False, seed=seed, message_id=new_id
-        )
+        async with self._lock(chat_id):
+            if (known := await self._repeated(chat_id, new_id, is_new=False)) is not None:
+                return known
+            chat = await self.chat(chat_id)
+            tree = chat.tree or MessageTree(())
+            before = await self.message(chat_id, message_id)
+            if before.role != "assistant":
+                raise _wrong_role(before, f"only replies are {_PAST[origin]}")
+            if not before.has_ended:
+                raise _still_running(before)
+            user = tree.get(before.parent_id)
+            assert user is not None  # noqa: S101 - a reply has the message of the user before it
+            seed = seed_of(before) if origin == "continue" else []
+            return await self._begin(
+                chat, tree, user, origin, is_new=False, seed=seed, message_id=new_id
+            )
 
     async def _begin(
         self,
@@ -312,7 +319,7 @@ class ChatService:
         self._check_count(tree, 1 + is_new)
         branch = [*tree.branch(user.parent_id), user] if is_new else tree.branch(user.message_id)
         values = entry_values(branch, seed)
-        await self._runs.source_of(chat.record, text_of(user.blocks))
+        await self._check_source(chat.record)
         reply = MessageRecord(
             message_id or make_id(),
             chat.record.chat_id,
@@ -390,7 +397,7 @@ class ChatService:
             NotFound: There is no such chat.
             ShuttingDown: While iterating.
         """
-        await self._record(chat_id)
+        await self.chat_record(chat_id)
         changed = asyncio.Event()
         self._watchers.setdefault(chat_id, set()).add(changed)
         try:
@@ -419,7 +426,15 @@ class ChatService:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    async def _record(self, chat_id: str) -> ChatRecord:
+    def _lock(self, chat_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(chat_id, asyncio.Lock())
+
+    async def chat_record(self, chat_id: str) -> ChatRecord:
+        """Return a chat without its messages.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
         found = await self._store.chats.get(chat_id)
         if found is None:
             raise _chat_not_found(chat_id)
@@ -449,6 +464,13 @@ class ChatService:
         )
         turn_of(message)  # raises where it cannot be shown to a model
         return message
+
+    async def _check_source(self, chat: ChatRecord) -> None:
+        try:
+            await self._runs.source_of(chat, "")
+        except NotFound as gone:  # the chat itself is there
+            hint = "begin another chat, with a flow that is there"
+            raise InputError(gone.message, code=_CODE, hint=hint) from gone
 
     def _check_count(self, tree: MessageTree, new: int) -> None:
         most, count = self._dependencies.limits.chat_messages, len(tree.messages) + new

@@ -168,8 +168,10 @@ class ReplyRuns:
         execution_id = reply.execution_id or ""
         if await self._store.execution(execution_id) is not None:
             self._open[execution_id] = reply.message_id
-            await self._commands.cancel(execution_id)
-            await self._project(execution_id)
+            try:
+                await self._commands.cancel(execution_id)
+            finally:
+                await self._project(execution_id)
         elif reply.message_id not in self._starting:
             await self._settle_unstarted(reply, "cancelled")
 

@@ -100,8 +100,10 @@ class MemoryChats:
     async def messages(self, chat_id: str) -> Sequence[MessageRecord]:
         return [_copied(each) for each in self._of(chat_id)]
 
-    async def count_messages(self, chat_id: str) -> int:
-        return sum(1 for _ in self._of(chat_id))
+    async def siblings(self, message: MessageRecord) -> Sequence[str]:
+        own = message.parent_id, message.role
+        found = self._of(message.chat_id)
+        return [each.message_id for each in found if (each.parent_id, each.role) == own]
 
     async def statuses(self, chat_ids: Sequence[str]) -> Mapping[str, str]:
         asked = set(chat_ids)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from planwave.service.chats.message_tree import CONTINUE_PROMPT
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory.store import MemoryStore
+from planwave.storage.sqlite.store import SqliteStore
 from tests.support.chat.chats import ChatBench, agent, chat_bench, chat_flow
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply, ToolCallReply
 from tests.support.service.dependencies import dependencies
@@ -224,6 +227,52 @@ async def test_reply_that_runs_is_neither_followed_nor_retried() -> None:
         cancelled = await bench.service.cancel_reply(bench.chat_id, turn.reply.message_id)
         assert cancelled.status == "cancelled"
         assert [block["status"] for block in cancelled.blocks] == ["closed"]
+
+
+async def test_of_messages_at_the_same_time_one_follows_the_head(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    async def say(bench: ChatBench, text: str) -> None:
+        try:
+            await bench.say(text)
+        except Conflict as error:
+            refused.append(error.code)
+
+    async with chat_bench(store=SqliteStore.open(tmp_path)) as bench:
+        held = asyncio.Event()
+        bench.llm.add(TextReply("One.", gates={0: held}))
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(4):
+                tasks.create_task(say(bench, f"Message {number}"))
+        held.set()
+        assert refused == ["message-running"] * 3
+        assert len(await bench.store.chats.messages(bench.chat_id)) == 2
+
+
+async def test_request_that_is_repeated_at_once_gives_the_same_turn(tmp_path: Path) -> None:
+    async with chat_bench(store=SqliteStore.open(tmp_path)) as bench:
+        name = "01900000-0000-7000-8000-000000000001"
+        async with asyncio.TaskGroup() as tasks:
+            turns = [tasks.create_task(bench.say("Hello", message_id=name)) for _ in range(3)]
+        assert {turn.result().reply.message_id for turn in turns} == {name}
+        assert len(await bench.store.chats.messages(bench.chat_id)) == 2
+
+
+async def test_chat_of_a_deleted_flow_says_so() -> None:
+    async with chat_bench(chat_flow(agent("agent-1"))) as bench:
+        bench.llm.add(TextReply("One."))
+        turn = await bench.say("Hello")
+        await bench.follow(turn.reply)
+        chat = await bench.service.chat(bench.chat_id)
+        await bench.service.delete_flow(chat.record.flow_id or "")
+        for call in (
+            lambda: bench.say("And?"),
+            lambda: bench.service.retry_reply(bench.chat_id, turn.reply.message_id),
+        ):
+            with pytest.raises(InputError, match="no flow") as refused:
+                await call()
+            assert refused.value.code == "invalid-chat"
+        assert len(await bench.store.chats.messages(bench.chat_id)) == 2
 
 
 async def test_repeated_request_gives_the_same_turn() -> None:

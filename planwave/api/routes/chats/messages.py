@@ -23,6 +23,7 @@ from planwave.api.schemas.chats.models import (
 from planwave.api.schemas.examples import example_response
 from planwave.service.chats.chat_documents import Turn, UserContent, message_json
 from planwave.service.service import Service
+from planwave.storage.chats import MessageRecord
 
 router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
 _TURN_RESPONSES = {**example_response("The messages.", TURN, 202), **problems(404, 409)}
@@ -66,7 +67,7 @@ async def send_message(
 async def get_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Return one message, a reply as far as it has come."""
     found = await service.message(chat_id, message_id)
-    return json_response(await _shown(service, found.chat_id, message_id))
+    return json_response(await _shown(service, found))
 
 
 @router.post(
@@ -136,8 +137,8 @@ async def continue_message(
 )
 async def cancel_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Cancel a reply, also one that has not started."""
-    await service.cancel_reply(chat_id, message_id)
-    return json_response(await _shown(service, chat_id, message_id))
+    cancelled = await service.cancel_reply(chat_id, message_id)
+    return json_response(await _shown(service, cancelled))
 
 
 def _content(body: UserMessageRequest) -> UserContent:
@@ -147,19 +148,11 @@ def _content(body: UserMessageRequest) -> UserContent:
 async def _turn_response(service: Service, turn: Turn) -> Response:
     """Return the response to a request that began a reply."""
     chat_id, reply_id = turn.reply.chat_id, turn.reply.message_id
-    shown: dict[str, Any] = {
-        "chat_id": chat_id,
-        "message": await _shown(service, chat_id, reply_id),
-    }
+    shown: dict[str, Any] = {"chat_id": chat_id, "message": await _shown(service, turn.reply)}
     if turn.user is not None:
-        shown["user_message"] = await _shown(service, chat_id, turn.user.message_id)
+        shown["user_message"] = await _shown(service, turn.user)
     return json_response(shown, 202, location=f"/api/chats/{chat_id}/messages/{reply_id}")
 
 
-async def _shown(service: Service, chat_id: str, message_id: str) -> dict[str, Any]:
-    tree = (await service.chat(chat_id)).tree
-    found = None if tree is None else tree.get(message_id)
-    if tree is None or found is None:  # deleted meanwhile
-        await service.message(chat_id, message_id)
-        raise AssertionError(message_id)
-    return message_json(found, tree)
+async def _shown(service: Service, message: MessageRecord) -> dict[str, Any]:
+    return message_json(message, await service.message_siblings(message))

@@ -105,7 +105,7 @@ async def watch_chat(websocket: WebSocket) -> None:
     (chat_id,) = _ids(websocket, "chat_id")
     state, principal = app_state(websocket), authenticate(websocket)
     after = parse_subscription(websocket).after
-    await state.service.chat(chat_id)
+    await state.service.chat_record(chat_id)
     with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
         async with aclosing(chat_frames(state.service, chat_id, after)) as frames:

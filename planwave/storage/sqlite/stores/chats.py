@@ -142,13 +142,18 @@ class SqliteChats:
         own = chat_messages.c.chat_id == storable_text(chat_id)
         return await self._list(select(*_MESSAGE).where(own).order_by(chat_messages.c.id))
 
-    async def count_messages(self, chat_id: str) -> int:
+    async def siblings(self, message: MessageRecord) -> Sequence[str]:
+        columns = chat_messages.c
         statement = (
-            select(func.count())
-            .select_from(chat_messages)
-            .where(chat_messages.c.chat_id == storable_text(chat_id))
+            select(columns.message_id)
+            .where(
+                columns.chat_id == message.chat_id,
+                columns.parent_id.is_not_distinct_from(message.parent_id),
+                columns.role == message.role,
+            )
+            .order_by(columns.id)
         )
-        return await self._read(lambda connection: connection.execute(statement).scalar_one())
+        return await self._read(lambda connection: connection.execute(statement).scalars().all())
 
     async def statuses(self, chat_ids: Sequence[str]) -> Mapping[str, str]:
         newest = (
@@ -169,8 +174,10 @@ class SqliteChats:
         return await self._list(select(*_MESSAGE).where(_OPEN).order_by(chat_messages.c.id))
 
     async def _list(self, statement: Any) -> Sequence[MessageRecord]:
-        rows = await self._read(lambda connection: connection.execute(statement).all())
-        return [_message_of(row) for row in rows]
+        # In the reader's thread: a chat with images is many megabytes of JSON.
+        return await self._read(
+            lambda connection: [_message_of(row) for row in connection.execute(statement)]
+        )
 
     async def project(self, message_id: str, projected: Projected, at: str) -> bool:
         values = {

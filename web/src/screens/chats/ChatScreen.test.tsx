@@ -1,6 +1,6 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { json, renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { ChatScreen } from "./ChatScreen";
 
 const AT = "2026-01-31T12:00:00Z";
@@ -124,6 +124,30 @@ test("an edited message is sent as another branch", async () => {
       { message: "And the pages?", images: [], files: [] },
     ]),
   );
+});
+
+test("pressing twice begins one branch", async () => {
+  const pressTwice = async (press: () => void, route: string, answer: object) => {
+    const held: (() => void)[] = [];
+    api.routes[route] = (response) => void held.push(() => json(200, answer)(response, ""));
+    press();
+    await waitFor(() => expect(held).toHaveLength(1));
+    press();
+    held[0]?.();
+  };
+  show("/chat/c1");
+  fireEvent.click(await screen.findByRole("button", { name: "Edit" }));
+  const [field, retry] = [
+    screen.getByDisplayValue("What should it send?"),
+    screen.getByRole("button", { name: "Retry" }),
+  ];
+  const retried = "POST /api/chats/c1/messages/a2/retry";
+  await pressTwice(() => fireEvent.click(retry), retried, { chat_id: "c1", message: SECOND });
+  const edited = "POST /api/chats/c1/messages/q1/edit";
+  const turn = { chat_id: "c1", user_message: QUESTION, message: FIRST };
+  await pressTwice(() => fireEvent.keyDown(field, { key: "Enter", ctrlKey: true }), edited, turn);
+  await waitFor(() => expect(screen.queryByRole("form", { name: "Edit the message" })).toBeNull());
+  expect([sent(retried).length, sent(edited).length]).toEqual([1, 1]);
 });
 
 test("Enter sends a message, with what is attached; Shift Enter does not", async () => {

@@ -64,8 +64,9 @@ function Foot({ message, reply, onShow }: FootProps) {
   const branch = useBranchOff(message.chat_id);
   const text = replyText(reply.blocks);
   const onError = (error: Error) => showToast({ kind: "error", text: errorText(error) });
-  const again = (how: "retry" | "continue") =>
-    branch.mutate({ messageId: message.message_id, how }, { onError });
+  const again = (how: "retry" | "continue") => {
+    if (!branch.isPending) branch.mutate({ messageId: message.message_id, how }, { onError });
+  };
   return (
     <footer className={styles.foot}>
       <BranchSwitch message={message} of="answer" onShow={onShow} />

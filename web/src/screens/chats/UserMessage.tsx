@@ -56,7 +56,7 @@ function EditMessage({ message, onClose }: { message: MessageResponse; onClose: 
   const edit = useEditMessage(message.chat_id);
   const isEmpty = text.trim() === "";
   const submit = () => {
-    if (isEmpty) return;
+    if (isEmpty || edit.isPending) return;
     const body = { message: text, ...attachments };
     edit.mutate({ messageId: message.message_id, body }, { onSuccess: onClose });
   };

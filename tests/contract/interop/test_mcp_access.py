@@ -66,6 +66,8 @@ async def test_a_program_uses_its_own_flow_only(server: RunningServer, mode: str
         for arguments in ({"flow": ours.name}, {"flow": ours.flow_id}):
             assert (await call(client, "run", **arguments))["result"] == "one"
         assert (await call(client, ours.name))["result"] == "one"
+        inputs = {"a": {"output": "two"}}
+        assert "not to 'a'" in await fail(client, "run", flow=ours.name, inputs=inputs)
         for flow in (theirs.name, theirs.flow_id):
             assert await fail(client, "run", flow=flow) == f"there is no flow '{flow}'"
         with pytest.raises(MCPError, match=f"there is no tool '{theirs.name}'"):

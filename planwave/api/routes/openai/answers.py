@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request
@@ -12,18 +13,20 @@ from starlette.responses import Response
 from planwave.api.access_rules import access_token
 from planwave.api.dependencies import (
     AUTHENTICATED,
+    PREASSIGNED_ID,
     PreassignedExecutionIdDep,
     app_state,
 )
 from planwave.api.json_body import json_body
-from planwave.api.problems import problems
+from planwave.api.problems import ProblemError, problems
 from planwave.api.responses import UNFINISHED, json_response
 from planwave.api.routes.openai.models import models_of
 from planwave.api.routes.openai.streams import AnswerStream
 from planwave.api.schemas.examples import EXECUTION_ID, example_response
 from planwave.api.schemas.openai.responses import ChatCompletionResponse, ResponsesResponse
 from planwave.api.streaming.sse import wait_for_disconnect
-from planwave.errors import PlanwaveError
+from planwave.errors import PlanwaveError, SlowConsumer
+from planwave.events import Event
 from planwave.ids import new_id
 from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
 from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion
@@ -33,12 +36,13 @@ from planwave.interop.openai.published_models import PublishedModel, PublishedMo
 from planwave.interop.openai.responses_format import ResponseEvents, ResponseObject
 from planwave.interop.openai.responses_request import ResponsesRequest
 from planwave.service.flows.chat_entries import ChatTurn
+from planwave.service.service import Service
 
 router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)
 
 EXECUTION_HEADER: Final = "x-planwave-execution-id"
 _NO_RETRY: Final = {"x-should-retry": "false"}
-"""OpenAI's clients repeat requests after a 500; this one has run, and another would run again."""
+"""OpenAI's clients repeat requests after a 5xx; this one has run, and another would run again."""
 _FAILED: Final = "the execution failed"
 _EXAMPLE_HEAD: Final = AnswerHead(EXECUTION_ID, 1_769_860_800, "triage")
 _EXAMPLE: Final = Answer("Unplug it.", "", AnswerEnd())
@@ -90,9 +94,13 @@ class AnswerRun:
         leaving = asyncio.get_running_loop().create_task(self._leave_with_client())
         try:
             return await whole_answer(self.parts(stops))
-        except PlanwaveError:
+        except PlanwaveError as error:
             self._request.scope[UNFINISHED] = True
-            raise
+            is_repeatable = PREASSIGNED_ID in self._request.scope
+            headers = self.headers if is_repeatable else {**self.headers, **_NO_RETRY}
+            raise ProblemError(
+                error.status_hint, error.code, error.message, hint=error.hint, headers=headers
+            ) from error
         finally:
             leaving.cancel()
             await asyncio.wait([leaving])
@@ -106,12 +114,25 @@ class AnswerRun:
         service = app_state(self._request).service
         token = access_token(self._request)
         shows_failure = token is None or "read" in token.scopes
-        async for part in answer_parts(service.watch(self.execution_id), stops):
+        async for part in answer_parts(self._events(service), stops):
             if isinstance(part, AnswerEnd) and part.failure is not None and not shows_failure:
                 code = part.failure["code"]
                 yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})
             else:
                 yield part
+
+    async def _events(self, service: Service) -> AsyncGenerator[Event]:
+        """Yield all events; a client that reads slowly gets them later, and a streamed text with its end."""
+        after = 0
+        while True:
+            try:
+                async with aclosing(service.watch(self.execution_id, after=after)) as events:
+                    async for event in events:
+                        after = event.seq or after
+                        yield event
+                return
+            except SlowConsumer:
+                continue
 
     async def leave(self) -> bool:
         """Do what the flow wants where the client has left; return whether the execution goes on."""

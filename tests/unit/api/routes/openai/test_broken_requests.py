@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import httpx2
 import pytest
 
+from planwave.errors import ShuttingDown, SlowConsumer
 from tests.support.llm.fake_llm_server import TextReply
 from tests.support.polling import until
 from tests.unit.api.routes.openai.test_answers import (
@@ -154,3 +155,58 @@ async def test_stream_beyond_the_limit_starts_nothing(models: Opens) -> None:
             )  # fmt: skip
             state.connection_limiter._open["owner"] = 1
         assert await executions(made) == []
+
+
+async def test_answer_that_is_cut_by_a_shutdown_is_not_repeated_by_clients(
+    models: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with models() as made:
+        await made.publish(ECHO)
+        service = service_of(made)
+
+        async def watch(*_: Any, **__: Any) -> AsyncGenerator[Any]:
+            raise ShuttingDown
+            yield
+
+        body = json.dumps({"model": "triage", "messages": said("x")})
+        with monkeypatch.context() as patched:
+            patched.setattr(service, "watch", watch)
+            answers = [
+                await made.http.post(PATH, content=body, headers={**HEADERS, **key})
+                for key in ({}, {"Idempotency-Key": "k"})
+            ]
+        assert [answer.status_code for answer in answers] == [503, 503]
+        assert [answer.headers.get("x-should-retry") for answer in answers] == ["false", None]
+        again = await made.http.post(
+            PATH, content=body, headers={**HEADERS, "Idempotency-Key": "k"}
+        )
+        assert again.json()["choices"][0]["message"]["content"] == "heard x"
+        assert len(await executions(made)) == 2
+
+
+async def test_client_that_reads_slowly_gets_the_whole_answer(
+    models: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with models(TextReply("one two three", chunks=3)) as made:
+        await made.publish(AGENT)
+        service = service_of(made)
+        watch, cut = service.watch, [True]
+
+        async def watch_slowly(execution_id: str, *, after: int = 0) -> AsyncGenerator[Any]:
+            async for event in watch(execution_id, after=after):
+                if event.type == "node.delta" and cut:
+                    cut.clear()
+                    yield event
+                    raise SlowConsumer(after)
+                yield event
+
+        monkeypatch.setattr(service, "watch", watch_slowly)
+        body = {"model": "triage", "messages": said("x"), "stream": True}
+        answer = await made.http.post(PATH, json=body, headers=HEADERS)
+        assert (_text_of(answer.text), cut) == ("one two three", [])
+        assert answer.text.endswith("data: [DONE]\n\n")
+
+
+def service_of(made: Models) -> Any:
+    app: Any = made.http._transport.app  # type: ignore[attr-defined]
+    return app.state.planwave.service

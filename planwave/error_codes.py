@@ -51,6 +51,9 @@ _REQUESTS: Final[_Rows] = (
      "Begin it with one node of a type that the hint names."),
     ("unsupported-by-flow", "A request asks for something that the flow behind a model cannot take.",
      "Leave it out, or change the flow as the hint says."),
+    ("invalid-conversation", "The conversation or the options that a client of a model sends are ones that no flow "
+     "can take: a result without its call, an image that is none, an empty message.",
+     "Correct what the message names."),
     ("invalid-access-token", "A token was to be created without a name, a scope or a flow.",
      "Give all of them."),
     ("invalid-answer", "The answer does not have the fields that the request needs.",

@@ -178,6 +178,7 @@ class Service:
         self.load_access_tokens = tokens.load
         self.create_access_token = tokens.create_access_token
         self.access_tokens = tokens.access_tokens
+        self.flow_for_token = tokens.flow_for_token
         self.revoke_access_token = tokens.revoke_access_token
         self.find_access_token = tokens.find_access_token
 

@@ -36,7 +36,7 @@ class ChatConfig(TypedDict):
     temperature: NotRequired[float]
     reasoning_effort: NotRequired[str]
     max_tokens: NotRequired[int]
-    approval: NotRequired[Literal["never", "write", "always"]]
+    approval: NotRequired[Literal["never", "always", "write"]]
     """When a person approves calls of its tools."""
     on_disconnect: NotRequired[Literal["continue", "cancel"]]
     """What becomes of a reply when the last client leaves that follows it."""

@@ -30,7 +30,9 @@ _SERVICE_PATHS: Final = frozenset(
     {"api", "hooks", "ws", "docs", "healthz", "mcp", "readyz", "metrics"}
 )
 """First segments of addresses that are never the page."""
-_SCREENS: Final = frozenset({"", PAGE_NAME, "approvals", "flows", "plans", "runs", "settings"})
+_SCREENS: Final = frozenset(
+    {"", PAGE_NAME, "approvals", "chat", "flows", "plans", "runs", "settings", "triggers"}
+)
 """First segments of the page's own addresses, those of ``web/src/app/routes.tsx``.
 
 At other addresses only browsers get the page, which shows "not found"; programs get the API's 404.

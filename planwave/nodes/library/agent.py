@@ -143,6 +143,7 @@ class AgentData(NodeData):
     )
     caller: CallerOptions | None = Field(
         None,
+        title="Caller",
         description="What the caller of the flow asks: tools of its own, a schema of the reply; wire what an "
         "entry node gives.",
         json_schema_extra=HIDDEN_FROM_PLANNER,

@@ -65,6 +65,7 @@ class ChatData(NodeData):
     custom_messages: Messages = Field([], description="More messages, after the history.")
     memory: ChatMemoryData | None = Field(
         None,
+        title="Memory",
         description="Keeps the turns under a key over executions, and puts those before first.",
         json_schema_extra={**HIDDEN_FROM_PLANNER, "template": True},
     )

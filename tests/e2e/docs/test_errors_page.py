@@ -19,8 +19,8 @@ OPENAIS = {"server_error"}
 """Codes of the OpenAI API, which its clients know."""
 INTERNAL = {"already-ended", "at-rest", "duplicate-seq", "not-json", "seq-gap", "wrong-execution"}
 """Codes that are caught inside the package."""
-NOT_ERRORS = {"explain.py", "examples.py"}
-"""Modules whose codes are those of reasons: why a node ran or did not."""
+NOT_ERRORS = {"explain.py", "examples.py", "sender.py"}
+"""Modules whose codes are those of reasons: why a node ran or did not, why a message was not accepted."""
 MADE = {
     "*-in-use": {"flow-in-use", "plan-in-use"},
     "ambiguous-*": {"ambiguous-version"},

@@ -10,6 +10,8 @@ from planwave.api.auth import Authenticator
 from planwave.api.dependencies import AppState
 from planwave.api.json_body import json_body
 from planwave.api.problems import register_handlers
+from planwave.api.routes.mcp.streamable_http import McpGate
+from planwave.interop.mcp_server.endpoint import McpEndpoint
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.triggers.host import TriggerHost
@@ -46,8 +48,10 @@ def echo() -> FastAPI:
     register_handlers(app)
     settings = Settings()
     service = Service(dependencies())
+    authenticator = Authenticator(settings)
+    mcp = McpEndpoint(service, McpGate(authenticator))
     app.state.planwave = AppState(
-        settings, service, Authenticator(settings), TriggerHost(service, settings)
+        settings, service, authenticator, TriggerHost(service, settings), mcp
     )
 
     @app.post("/echo")

@@ -48,7 +48,7 @@ WHILE_RUNNING = {
     "interrupted",
     "invalid-arguments", "invalid-output", "invalid-response", "invalid-result", "invalid-tool", "max-steps",
     "nested-run-failed", "no-flows", "no-models", "no-outbound", "no-planner",
-    "no-mcp", "no-value", "not-a-boolean", "not-a-list", "not-running",
+    "no-mcp", "no-memory", "no-value", "not-a-boolean", "not-a-list", "not-running",
     "provider-error", "rejected", "reserved-event", "result-not-json", "secret-refused",
     "tool-failed", "tool-timeout", "unknown-decision", "unknown-mcp-tool", "value-not-editable",
 }  # fmt: skip

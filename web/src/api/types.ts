@@ -67,7 +67,7 @@ export type ChatConfig = {
   reasoning_effort?: string | null;
   max_tokens?: number | null;
   /** When a person approves calls of its tools. */
-  approval?: "never" | "write" | "always" | null;
+  approval?: "never" | "always" | "write" | null;
   /** What becomes of a reply when the last client leaves that follows it. */
   on_disconnect?: "continue" | "cancel" | null;
 };

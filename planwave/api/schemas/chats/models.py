@@ -27,7 +27,7 @@ class ChatConfig(RequestModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_tokens: int | None = None
-    approval: Literal["never", "write", "always"] | None = Field(
+    approval: Literal["never", "always", "write"] | None = Field(
         default=None, description="When a person approves calls of its tools."
     )
     on_disconnect: Literal["continue", "cancel"] | None = Field(

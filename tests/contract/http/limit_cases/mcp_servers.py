@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+# The SDK has no public transport to a server in the same process.
+from mcp.client._memory import InMemoryTransport
 from mcp.server.mcpserver import MCPServer
 
 from planwave.mcp.connection import Connection, ConnectionLimits
@@ -17,7 +19,8 @@ from tests.support.mcp.servers import no_progress
 
 async def _call(limits: Limits, server: MCPServer, **arguments: int) -> Refusal | None:
     """Connect to a server and call its tool ``act``, if it has one."""
-    async with Connection("box", lambda session: server, ConnectionLimits.of(limits)) as connection:
+    limited = ConnectionLimits.of(limits)
+    async with Connection("box", lambda session: InMemoryTransport(server), limited) as connection:
         tool = connection.listed.tools.get("act")
         if tool is not None:
             await connection.call(tool, arguments, key="k", progress=no_progress)

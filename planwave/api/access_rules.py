@@ -11,10 +11,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 from starlette.requests import HTTPConnection
 
-from planwave.errors import Forbidden, NotFound
+from planwave.errors import Forbidden
 from planwave.service.access_tokens import Scope
-from planwave.service.flows.flow_queries import FlowRef
+from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.service import Service
+from planwave.service.streaming.stored_execution import execution_not_found
 from planwave.storage.access_tokens import AccessTokenRecord
 
 ACCESS_TOKEN: Final = "planwave.access-token"  # noqa: S105
@@ -103,7 +104,7 @@ def require_flow(connection: HTTPConnection, flow_id: str | None) -> None:
     if flow_id is None:
         raise Forbidden("an access token is for flows only", hint="name one of its flows: flow_id")
     if flow_id not in token.flows:
-        raise NotFound(f"there is no flow {flow_id!r}")
+        raise flow_not_found(flow_id)
 
 
 async def flow_to_run(
@@ -156,8 +157,7 @@ async def _require_owner(
     service: Service, token: AccessTokenRecord, owner: str, own_id: str
 ) -> None:
     if owner == "flow_id":
-        flow_id: str | None = own_id
-    else:
-        flow_id = (await service.execution(own_id)).flow_id
-    if flow_id not in token.flows:
-        raise NotFound(f"no {owner.removesuffix('_id')} {own_id!r} is stored")
+        if own_id not in token.flows:
+            raise flow_not_found(own_id)
+    elif (await service.execution(own_id)).flow_id not in token.flows:
+        raise execution_not_found(own_id)

@@ -13,6 +13,7 @@ from planwave.errors import Forbidden, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.interop.mcp_server.protocol import Request
 from planwave.service.service import Service
+from planwave.service.streaming.stored_execution import execution_not_found
 
 RUN: Final = "run"
 """The scope that a flow needs which is a tool."""
@@ -67,7 +68,7 @@ class Caller(NamedTuple):
         """
         record = await service.execution(execution_id)
         if not self.has_flow(record.flow_id):
-            raise NotFound(f"there is no execution {short_repr(execution_id)}")
+            raise execution_not_found(execution_id)
 
     async def find_flow(self, service: Service, name: str) -> str:
         """Return the id of a flow of the caller by its id or its name.

@@ -131,8 +131,13 @@ class FlowQueries:
         """
         record = await self._store.flows.get(flow_id)
         if record is None:
-            raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=LIST_HINT)
+            raise flow_not_found(flow_id)
         return record
+
+
+def flow_not_found(flow_id: str) -> NotFound:
+    """Return the error for an id that no flow has."""
+    return NotFound(f"there is no flow {short_repr(flow_id)}", hint=LIST_HINT)
 
 
 def _version_not_found(flow_id: str, version: str) -> NotFound:

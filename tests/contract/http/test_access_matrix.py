@@ -6,6 +6,7 @@ row of ``access_rules.RULES`` neither may.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -150,6 +151,20 @@ async def test_each_program_uses_its_own_flow_only() -> None:
                 continue
             status, _ = await send(calls, operation, theirs, ours.all_scopes)
             assert status == 404, operation
+
+
+async def test_what_is_anothers_is_told_as_what_is_not_there() -> None:
+    async with two_programs() as (calls, ours, theirs):
+        calls.headers.update(bearing(ours.all_scopes))
+        for path, own_id in (
+            ("/api/executions/{}", theirs.execution_id),
+            ("/api/flows/{}/versions", theirs.flow_id),
+            ("/api/flows/{}", theirs.flow_id),
+        ):
+            missing_id = new_id()
+            found = await calls.expect_problem("GET", path.format(own_id), 404)
+            missing = await calls.expect_problem("GET", path.format(missing_id), 404)
+            assert json.dumps(found).replace(own_id, missing_id) == json.dumps(missing)
 
 
 async def test_each_route_needs_its_scope() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -169,7 +170,8 @@ def test_killed_again_and_again_no_message_is_lost_and_none_is_there_twice(tmp_p
                 wait_for(lambda: call(server, chat)["status"] in (None, "completed"))
                 sent += 1
                 send(server, chat, sent)
-            server.kill()
+            server.signal(signal.SIGKILL)
+            assert server.wait_for_exit() == -signal.SIGKILL
     with crash_server(tmp_path) as server:
         send(server, chat, sent)
         wait_for(lambda: call(server, chat)["status"] == "completed")

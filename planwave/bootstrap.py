@@ -7,11 +7,12 @@ the packages it uses.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
@@ -46,6 +47,10 @@ _SERVER_MODULES: Final = (
     "planwave.api.server",
 )
 """The slow imports of the HTTP server, in steps of about a tenth of a second."""
+
+
+class _Closable(Protocol):
+    async def close(self) -> None: ...
 
 
 def open_service(settings: Settings) -> Service:
@@ -90,10 +95,6 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         recorder=lending, secrets=secrets, memory=ChatMemory(store, timestamp),
     )  # fmt: skip
 
-    async def close() -> None:
-        for part in filter(None, (models, local, renderer, tracer)):
-            await part.close()
-
     return ServiceDependencies(
         store=store,
         catalogue=catalogue,
@@ -105,13 +106,20 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         directory=settings.storage_dir,
         calls=models,
         parent_calls=lending,
-        close=close,
+        close=partial(_close_parts, (models, local, renderer, tracer)),
         require_approval=settings.require_approval,
         tracer=tracer,
         mcp_servers=mcp.kinds,
         outbound=outbound,
+        notifier=open_notifier(settings),
+        notification_tables=settings.notifications,
         secrets=secrets,
     )
+
+
+async def _close_parts(parts: Iterable[_Closable | None]) -> None:
+    for part in filter(None, parts):
+        await part.close()
 
 
 def open_outbound(settings: Settings) -> OutboundClient:
@@ -122,6 +130,17 @@ def open_outbound(settings: Settings) -> OutboundClient:
     return OutboundClient(
         settings.allowed_outbound, outbound_limits(settings.limits), hosts=settings.outbound_hosts
     )
+
+
+def open_notifier(settings: Settings) -> OutboundClient:
+    """Return the client for notifications; a receiver that answers with a redirect refuses them."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.outbound.client import OutboundClient
+
+    limits = replace(
+        outbound_limits(settings.limits), total_s=settings.limits.notification_s, redirects=0
+    )
+    return OutboundClient(settings.allowed_outbound, limits, hosts=settings.outbound_hosts)
 
 
 def open_secrets(settings: Settings) -> dict[str, Secret]:

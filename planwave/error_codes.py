@@ -51,6 +51,9 @@ _REQUESTS: Final[_Rows] = (
      "Begin it with one node of a type that the hint names."),
     ("unsupported-by-flow", "A request asks for something that the flow behind a model cannot take.",
      "Leave it out, or change the flow as the hint says."),
+    ("invalid-conversation", "The conversation or the options that a client of a model sends are ones that no flow "
+     "can take: a result without its call, an image that is none, an empty message.",
+     "Correct what the message names."),
     ("invalid-access-token", "A token was to be created without a name, a scope or a flow.",
      "Give all of them."),
     ("invalid-answer", "The answer does not have the fields that the request needs.",
@@ -85,6 +88,8 @@ _REQUESTS: Final[_Rows] = (
      "Copy the token again."),
     ("invalid-schedule", "A schedule has no cron expression of five fields that ever comes, or an unknown zone.",
      "Write it as the hint shows."),
+    ("invalid-target", "A notification cannot be sent to the URL, or not with these secrets.",
+     "Name an http or https address, and secrets of the operator that are for its host."),
     ("invalid-chat", "The flow has no such entry node, or is gone, or a field of the chat is invalid.",
      "Begin the flow with one chat_start node, or name one; begin another chat; correct the field."),
     ("no-memory", "The run was started without a store that keeps conversations.",

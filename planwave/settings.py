@@ -18,35 +18,31 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
-    StringConstraints,
     ValidationError,
     field_validator,
-    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from planwave.errors import InputError, reason_of
+from planwave.setting_tables import (
+    McpServerSettings,
+    NotificationSettings,
+    ProviderSettings,
+    SecretName,
+    SecretSettings,
+    parse_service,
+)
 from planwave.validation import describe_error
 
 _PREFIX: Final = "PLANWAVE_"
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
-_SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
 _HOST: Final = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
-_MAX_PORT: Final = 65_535
 _SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
 """Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
-_SERVER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LOADER_VARIABLES: Final = frozenset(
-    {"BASH_ENV", "ENV", "IFS", "NODE_OPTIONS", "PATH", "SHELLOPTS"}
-)
-_LOADER_PREFIXES: Final = ("LD_", "DYLD_", "PYTHON", "PERL5", "RUBY")
-"""Environment variables that make programs load other code."""
+_TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
 
@@ -99,6 +95,16 @@ class Limits(EnvFirstSettings):
     """The body of a request to a webhook."""
     webhook_wait_s: float = Field(default=60, gt=0, le=600)
     """How long a webhook keeps a sender waiting for an answer; then the execution's id is the answer."""
+    notification_targets: int = Field(default=100, ge=0, le=10_000)
+    """URLs that flows notify of their executions."""
+    notification_hours: float = Field(default=24, gt=0, le=168)
+    """How long a notification that nobody accepts is sent again."""
+    notification_s: float = Field(default=15, gt=0, le=120)
+    """One attempt to send a notification."""
+    notification_bytes: int = Field(default=256 * 1024, ge=0, le=4 * 1024 * 1024)
+    """The results in a notification, as JSON; larger ones are left out."""
+    dead_letter_days: float = Field(default=30, gt=0, le=3_650)
+    """How long notifications that nobody accepted are listed."""
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
@@ -247,101 +253,9 @@ class Limits(EnvFirstSettings):
     """The largest ``maxTokens`` of a node."""
 
 
-class ProviderSettings(BaseModel):
-    """One ``[providers.NAME]`` table: an endpoint that speaks the OpenAI chat protocol."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-    kind: Literal["openai", "anthropic", "openai-compatible"] = "openai-compatible"
-    """The protocol of the endpoint, or the provider it replaces."""
-    base_url: str | None = None
-    """The URL of the endpoint, up to and including ``/v1``."""
-    api_key_env: str | None = None
-    """The environment variable that holds its key; None for an endpoint without keys."""
-    models: list[str] = Field(default_factory=list[str])
-    """The only models to offer, the default first; an empty list allows any name."""
-    max_concurrency: int = Field(default=16, ge=1, le=1_000)
-    """Calls at the same time."""
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    """Calls per minute; None sets no limit here."""
-
-
-class McpServerSettings(BaseModel):
-    """One ``[mcp.NAME]`` table: a server of tools for agents, either a program or at a URL."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-    command: str | None = None
-    """The program to start: a name that is found on ``PATH``, or an absolute path."""
-    args: list[str] = Field(default_factory=list[str])
-    """Its arguments, one text each; no shell reads them."""
-    env: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
-    """Environment variables for it. Besides these it gets ``HOME``, ``PATH``, the language and the like."""
-    pass_env: list[str] = Field(default_factory=list[str])
-    """Variables of planwave's own environment that it gets too, by name."""
-    cwd: Path | None = None
-    """Its working directory, an absolute path; None for that of planwave."""
-    url: str | None = None
-    """In place of ``command``: the address of a server that speaks streamable HTTP."""
-    header_env: dict[str, str] = Field(default_factory=dict[str, str])
-    """Headers of requests to it: the name of each, and the environment variable with its value."""
-
-    @property
-    def kind(self) -> Literal["stdio", "http"]:
-        """How it is reached."""
-        return "stdio" if self.url is None else "http"
-
-    @model_validator(mode="after")
-    def _check(self) -> McpServerSettings:
-        """Refuse a table that has no server, two, or parts of the other kind."""
-        if (self.command is None) == (self.url is None):
-            raise ValueError("write either command (a program to start) or url, and not both")
-        other = ("header_env",) if self.url is None else ("args", "env", "pass_env", "cwd")
-        if foreign := [name for name in other if getattr(self, name)]:
-            raise ValueError(f"{foreign[0]} is not for a server with {self._address_field}")
-        return self
-
-    @property
-    def _address_field(self) -> str:
-        return "a command" if self.url is None else "a url"
-
-    @field_validator("command")
-    @classmethod
-    def _check_command(cls, written: str | None) -> str | None:
-        if written is None or (os.path.isabs(written) and os.path.exists(written)):
-            return written
-        if not written.strip() or any(char.isspace() for char in written):
-            raise ValueError("name a program only; its arguments go to args, one text each")
-        if "/" in written and not os.path.isabs(written):
-            raise ValueError("write a name that is found on PATH, or an absolute path")
-        return written
-
-    @field_validator("cwd")
-    @classmethod
-    def _check_directory(cls, written: Path | None) -> Path | None:
-        if written is not None and not written.is_absolute():
-            raise ValueError("write an absolute path")
-        return written
-
-    @field_validator("env", "pass_env")
-    @classmethod
-    def _check_variables(cls, written: Any) -> Any:
-        for name in written:
-            if not _VARIABLE.fullmatch(name):
-                raise ValueError(f"{name!r} is not the name of an environment variable")
-            if name.upper() in _LOADER_VARIABLES or name.upper().startswith(_LOADER_PREFIXES):
-                raise ValueError(
-                    f"the variable {name} decides which code a program loads, and cannot be set here; "
-                    "start a script of your own that sets it"
-                )
-        return written
-
-
-def _check_server_names(
-    written: Mapping[str, McpServerSettings],
-) -> Mapping[str, McpServerSettings]:
+def _check_table_names(written: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in written:
-        if not _SERVER_NAME.fullmatch(name):
+        if not _TABLE_NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name: use letters, digits, _ and -, at most 40")
     return written
 
@@ -377,19 +291,6 @@ def parse_root_path(written: str) -> str:
     return path
 
 
-def parse_service(written: str) -> str:
-    """Return ``host`` or ``host:port`` in lower case.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    service = written.strip().lower()
-    found = _SERVICE.fullmatch(service)
-    if found is None or not 0 < int(found["port"] or 1) <= _MAX_PORT:
-        raise ValueError(f"{written!r} is no service: write host or host:port, as in wiki.internal")
-    return service
-
-
 def parse_host(written: str) -> str:
     """Return the name of a host, or ``*.`` and a name, in lower case.
 
@@ -405,22 +306,6 @@ def parse_host(written: str) -> str:
 
 
 _List = (NoDecode, BeforeValidator(_parse_list))
-
-
-SecretName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
-"""The name of a secret, as graphs write it in braces."""
-
-
-class SecretSettings(BaseModel):
-    """One ``[secrets.NAME]`` table: a value that graphs name and never see."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-    env: str
-    """The environment variable that holds the value."""
-    hosts: list[Annotated[str, AfterValidator(parse_service)]] = Field(default_factory=list[str])
-    """The services that it may be sent to: ``host`` (over https) or ``host:port``; an empty list for a
-    secret that only proves who sends a webhook."""
 
 
 class Settings(EnvFirstSettings):
@@ -495,7 +380,7 @@ class Settings(EnvFirstSettings):
     """The URL of Anthropic, if not its usual one."""
     providers: dict[str, ProviderSettings] = Field(default_factory=dict[str, ProviderSettings])
     """Other endpoints by name, one table ``[providers.NAME]`` each."""
-    mcp: Annotated[dict[str, McpServerSettings], AfterValidator(_check_server_names)] = Field(
+    mcp: Annotated[dict[str, McpServerSettings], AfterValidator(_check_table_names)] = Field(
         default_factory=dict[str, McpServerSettings]
     )
     """MCP servers by name, one table ``[mcp.NAME]`` each; graphs name them."""
@@ -503,6 +388,10 @@ class Settings(EnvFirstSettings):
         default_factory=dict[SecretName, SecretSettings]
     )
     """Secrets that nodes may name, one table ``[secrets.NAME]`` each."""
+    notifications: Annotated[
+        dict[str, NotificationSettings], AfterValidator(_check_table_names)
+    ] = Field(default_factory=dict[str, NotificationSettings])
+    """URLs that are notified of executions, one table ``[notifications.NAME]`` each."""
     unsigned_webhooks: bool = False
     """Whether flows may accept webhooks that nobody signs (``auth: none``)."""
     limits: Limits = Field(default_factory=Limits)

@@ -18,13 +18,14 @@ from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "operations.md"
+_TABLE_SETTINGS = ("limits", "mcp", "notifications", "providers", "secrets")
 
 
 def settings_table() -> str:
     """Return the table of settings, with its environment variable, default, range and meaning."""
     from planwave.settings import Settings
 
-    rows = _rows(Settings, "PLANWAVE_", without=("limits", "mcp", "providers", "secrets"))
+    rows = _rows(Settings, "PLANWAVE_", without=_TABLE_SETTINGS)
     return _table(("setting", "environment", "default", "from … to", "meaning"), rows)
 
 
@@ -60,6 +61,14 @@ def secrets_table() -> str:
     return _table(("key", "default", "from … to", "meaning"), rows)
 
 
+def notifications_table() -> str:
+    """Return the table of the keys of ``[notifications.NAME]``."""
+    from planwave.setting_tables import NotificationSettings
+
+    rows = [(name, *rest) for name, _, *rest in _rows(NotificationSettings, "")]
+    return _table(("key", "default", "from … to", "meaning"), rows)
+
+
 def metrics_table() -> str:
     """Return the table of metrics, with kind, labels and meaning."""
     from planwave.api.metrics import PrometheusObserver
@@ -79,6 +88,7 @@ TABLES = {
     "providers": providers_table,
     "mcp": mcp_table,
     "secrets": secrets_table,
+    "notifications": notifications_table,
     "metrics": metrics_table,
 }
 

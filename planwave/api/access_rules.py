@@ -6,12 +6,14 @@ for a token (404). So does what belongs to none, such as executions of plans.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 from starlette.requests import HTTPConnection
 
 from planwave.errors import Forbidden, NotFound
 from planwave.service.access_tokens import Scope
+from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
 from planwave.storage.access_tokens import AccessTokenRecord
 
@@ -102,6 +104,38 @@ def require_flow(connection: HTTPConnection, flow_id: str | None) -> None:
         raise Forbidden("an access token is for flows only", hint="name one of its flows: flow_id")
     if flow_id not in token.flows:
         raise NotFound(f"there is no flow {flow_id!r}")
+
+
+async def flow_to_run(
+    connection: HTTPConnection,
+    service: Service,
+    flow: FlowRef,
+    inputs: Mapping[str, Any] | None,
+    *,
+    changes_terms: bool,
+) -> FlowRef:
+    """Return the flow that a request is to run; with an access token checked, and of a fixed version.
+
+    Args:
+        connection: The request.
+        service: Where the flow is.
+        flow: The flow, one that :func:`require_flow` lets through.
+        inputs: Those of the request.
+        changes_terms: Whether the request brings a budget or policies of its own.
+
+    Raises:
+        Forbidden: They are not for access tokens: the inputs name a node that is no entry node, or the
+            request brings terms of its own.
+        NotFound: There is no such flow or version.
+    """
+    if access_token(connection) is None:
+        return flow
+    if changes_terms:
+        raise Forbidden(
+            "an access token cannot change the budget or the policies of a flow",
+            hint="leave them out, or use the token of the service",
+        )
+    return await service.flow_for_token(flow, inputs)
 
 
 def listed_flow(connection: HTTPConnection, flow_id: str | None) -> str | None:

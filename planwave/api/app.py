@@ -43,7 +43,7 @@ from planwave.api.routes.chats import messages as chat_messages
 from planwave.api.routes.chats import streams as chat_streams
 from planwave.api.routes.mcp.streamable_http import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
-from planwave.api.routes.triggers import bindings, hooks
+from planwave.api.routes.triggers import bindings, hooks, notifications
 from planwave.api.routes.web import WebUI
 from planwave.interop.mcp_server.endpoint import McpEndpoint, is_installed
 from planwave.service.loop_monitor import EventLoopMonitor
@@ -68,6 +68,7 @@ ROUTERS: Final = (
     chat_messages.router,
     bindings.router,
     hooks.router,
+    notifications.router,
     models.router,
     answers.router,
     legacy.router,
@@ -92,7 +93,8 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
         service = create_service(settings)
         state = attach_service(app, settings, service)
         pruning = retention_task(service.prune, settings.retention_days)
-        async with service, state.triggers, state.mcp, pruning:
+        sender = service.notification_sender()
+        async with service, state.triggers, sender, state.mcp, pruning:
             state.authenticator.sessions.open(service.directory)
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Final, TypeVar
 import orjson
 from fastapi import Path, Query
 
-from planwave.api.schemas.chat_examples import CHAT_ID, MESSAGE_ID
+from planwave.api.schemas.chats.examples import CHAT_ID, MESSAGE_ID
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.api.schemas.notifications import NOTIFICATION_ID
 from planwave.api.schemas.tokens import TOKEN_ID
 from planwave.api.schemas.trigger_examples import TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
@@ -20,6 +21,7 @@ from planwave.ids import UUID_PATTERN
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Limits
 from planwave.storage.chats import ChatRecord
+from planwave.storage.notifications import NotificationRecord
 from planwave.storage.records import (
     ExecutionRecord,
     FlowRecord,
@@ -51,6 +53,9 @@ ExecutionId = Annotated[
 FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
 TriggerId = Annotated[
     str, Path(description="A trigger's id.", pattern=_UUID, examples=[TRIGGER_ID])
+]
+NotificationId = Annotated[
+    str, Path(description="A notification's id.", pattern=_UUID, examples=[NOTIFICATION_ID])
 ]
 TokenId = Annotated[
     str, Path(description="An access token's id.", pattern=_UUID, examples=[TOKEN_ID])
@@ -107,6 +112,7 @@ _Record = TypeVar(
     FlowVersion,
     PlanRevision,
     Trigger,
+    NotificationRecord,
     ChatRecord,
 )
 
@@ -235,6 +241,7 @@ def _record_id(
     | FlowVersion
     | PlanRevision
     | Trigger
+    | NotificationRecord
     | ChatRecord,
 ) -> str:
     match record:
@@ -250,5 +257,7 @@ def _record_id(
             return str(record.revision)
         case Trigger():
             return record.trigger_id
+        case NotificationRecord():
+            return record.notification_id
         case ChatRecord():
             return record.chat_id

@@ -13,6 +13,10 @@ NOT_REPLAYABLE: Final = "planwave.made-nothing"
 """Scope key of a request whose response is a stream that reports a failure; it is not stored for
 repetitions of the request."""
 
+UNFINISHED: Final = "planwave.unfinished"
+"""Scope key of a request whose response broke off while its execution goes on: its idempotency key
+stays claimed, so the same request again follows this execution."""
+
 
 def json_response(
     content: Any, status: int = 200, *, location: str | None = None, etag: str | None = None

@@ -25,6 +25,7 @@ from planwave.cli.commands.maintenance import backup, delete, prune
 from planwave.cli.commands.mcp import mcp
 from planwave.cli.commands.models import doctor, model_app
 from planwave.cli.commands.nodes import nodes
+from planwave.cli.commands.notifications import notification_app
 from planwave.cli.commands.revisions import edit, revisions
 from planwave.cli.commands.run import exec_, plan, run
 from planwave.cli.commands.serve import serve
@@ -212,6 +213,7 @@ app.command()(serve)
 app.command()(mcp)
 app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
+app.add_typer(notification_app, name="notifications")
 app.add_typer(token_app, name="tokens")
 app.command()(chat)
 app.add_typer(model_app, name="model")

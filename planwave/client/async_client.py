@@ -13,6 +13,7 @@ from planwave.client import requests
 from planwave.client.async_methods import (
     AsyncChatMethods,
     AsyncFlowMethods,
+    AsyncNotificationMethods,
     AsyncTriggerMethods,
 )
 from planwave.client.errors import unreachable
@@ -66,7 +67,9 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class AsyncClient(AsyncFlowMethods, AsyncTriggerMethods, AsyncChatMethods):
+class AsyncClient(
+    AsyncFlowMethods, AsyncTriggerMethods, AsyncNotificationMethods, AsyncChatMethods
+):
     """A connection to one service; an async context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the

@@ -16,8 +16,12 @@ from planwave.client.types import (
     FlowsResponse,
     FlowVersionsResponse,
     MessageResponse,
+    NotificationResponse,
+    NotificationsResponse,
     PublicationResponse,
     ReplyResponse,
+    TargetResponse,
+    TargetsResponse,
     TokenCreatedResponse,
     TokensResponse,
     TriggerResponse,
@@ -374,3 +378,56 @@ class AsyncChatMethods(ABC):
         """Cancel a reply, also one that has not started."""
         path = ("api", "chats", chat_id, "messages", message_id, "cancel")
         return await self._send(requests.post(*path))
+
+
+class AsyncNotificationMethods(ABC):
+    """The methods for notifications, which are sent to URLs when executions end."""
+
+    @abstractmethod
+    async def _send(self, call: RequestSpec) -> Any: ...
+
+    async def create_notification_target(
+        self,
+        flow_id: str,
+        url: str,
+        secrets: Sequence[str],
+        events: Sequence[str] | None = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> TargetResponse:
+        """Notify a URL of the executions of a flow.
+
+        Args:
+            flow_id: The flow.
+            url: The address that messages are sent to.
+            secrets: The names of the operator's secrets that sign them.
+            events: ``completed``, ``failed``, ``cancelled``, ``waiting``; by default the first three.
+            idempotency_key: Repeating the call with the same key and arguments creates one target.
+        """
+        body = {"flow_id": flow_id, "url": url, "secrets": secrets, "events": events}
+        path = ("api", "notification-targets")
+        return await self._send(requests.post(*path, body=body, key=idempotency_key))
+
+    async def notification_targets(self) -> TargetsResponse:
+        """Return the URLs that are notified: those of the operator, then those of flows."""
+        return await self._send(requests.get("api", "notification-targets"))
+
+    async def delete_notification_target(self, target_id: str) -> None:
+        """Delete a target of a flow with its notifications."""
+        await self._send(requests.delete("api", "notification-targets", target_id))
+
+    async def notifications(
+        self, *, status: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> NotificationsResponse:
+        """Return one page of notifications, newest first: all, or those of one status."""
+        return await self._send(
+            requests.get("api", "notifications", status=status, cursor=cursor, limit=limit)
+        )
+
+    async def notification(self, notification_id: str) -> NotificationResponse:
+        """Return a notification."""
+        return await self._send(requests.get("api", "notifications", notification_id))
+
+    async def resend_notification(self, notification_id: str) -> NotificationResponse:
+        """Have a notification sent again, under the same id."""
+        return await self._send(requests.post("api", "notifications", notification_id, "resend"))

@@ -41,6 +41,7 @@ from planwave.client.sse import (
 from planwave.client.sync_methods import (
     ChatMethods,
     FlowMethods,
+    NotificationMethods,
     TriggerMethods,
 )
 from planwave.client.types import (
@@ -67,7 +68,7 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class Client(FlowMethods, TriggerMethods, ChatMethods):
+class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
     """A connection to one service; a context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the

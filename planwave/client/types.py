@@ -796,6 +796,34 @@ class NodeTypesResponse(TypedDict):
     socket_types: list[SocketTypeResponse]
 
 
+class NotificationResponse(TypedDict):
+    """One message to one target."""
+
+    notification_id: str
+    """The `webhook-id` of the message, the same in every attempt."""
+    target_id: str
+    execution_id: str
+    event: str
+    """What happened: `completed`, `failed`, `cancelled` or `waiting`."""
+    status: Literal["pending", "delivered", "dead"]
+    """`dead` if nobody accepted it in time; it can be sent again."""
+    created_at: str
+    attempts: int
+    """How often it was sent, since a person had it sent again."""
+    next_at: str | None
+    """When it is sent next; null unless it is pending."""
+    error: str
+    """Why the last attempt failed; empty if none did."""
+
+
+class NotificationsResponse(TypedDict):
+    """One page of notifications, newest first."""
+
+    notifications: list[NotificationResponse]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
 class OpenRequestsResponse(TypedDict):
     """The open requests of an execution."""
 
@@ -1008,6 +1036,30 @@ class RevisionsResponse(TypedDict):
     revisions: list[RevisionSummary]
     next_cursor: str | None
     """For the next page; null on the last one."""
+
+
+class TargetResponse(TypedDict):
+    """A URL that is notified of executions."""
+
+    target_id: str
+    """Its id; of a target of the operator its name in `planwave.toml`."""
+    flow_id: str | None
+    """The flow whose executions count; null for those of all, which only the operator sets."""
+    flow_name: str | None
+    url: str
+    secrets: list[str]
+    """The names of the secrets that sign."""
+    events: list[str]
+    problem: str | None
+    """Why it gets nothing; null without a problem."""
+    created_at: str | None
+    """Null for a target of the operator."""
+
+
+class TargetsResponse(TypedDict):
+    """The targets of the operator, then those of flows, newest first."""
+
+    targets: list[TargetResponse]
 
 
 class TokenCreatedResponse(TypedDict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from planwave.settings import Settings
 
 _HTTPS_PORT: Final = 443
+_NAMED: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,16 @@ def read_secrets(settings: Settings, environment: Mapping[str, str]) -> dict[str
         for name, each in settings.secrets.items()
         if (value := environment.get(each.env, "").strip())
     }
+
+
+def secret_names(text: str) -> list[str]:
+    """Return the names of the secrets in a text such as ``Bearer {crm}``."""
+    return list(dict.fromkeys(_NAMED.findall(text)))
+
+
+def with_secrets(text: str, secrets: Mapping[str, Secret]) -> str:
+    """Return a text with the values of the secrets that it names; each must be known."""
+    return _NAMED.sub(lambda found: secrets[found[1]].value.get_secret_value(), text)
 
 
 def redact(text: str, secrets: Iterable[Secret]) -> str:

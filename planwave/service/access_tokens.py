@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from planwave.errors import InputError, NotFound
+from planwave.errors import Forbidden, InputError, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.flows.flow_queries import FlowQueries
+from planwave.service.flows.flow_queries import FlowQueries, FlowRef
 from planwave.storage.access_tokens import AccessTokenRecord
 
 Scope = Literal["chat", "run", "read"]
@@ -102,6 +102,27 @@ class AccessTokens:
         await self._store.create(record)
         self._by_digest[record.digest] = record
         return CreatedToken(record, secret)
+
+    async def flow_for_token(self, flow: FlowRef, inputs: Mapping[str, Any] | None) -> FlowRef:
+        """Return the version of a flow that a token may run with some inputs.
+
+        Only entry nodes can be given a value: one for another node would replace that node, such as
+        the approval of a person.
+
+        Raises:
+            NotFound: There is no such flow or version.
+            Forbidden: The inputs name another node.
+        """
+        found = await self._flows.flow(*flow)
+        nodes: Sequence[Mapping[str, Any]] = found.graph.get("nodes", ())
+        for node in nodes:
+            info = self._dependencies.catalogue.type_info(node["type"])
+            if node["id"] in (inputs or ()) and not (info is not None and info.entry):
+                raise Forbidden(
+                    f"an access token gives values to entry nodes only, not to {node['id']!r}",
+                    hint="leave it out, or use the token of the service",
+                )
+        return FlowRef(found.flow_id, found.version)
 
     async def access_tokens(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""

@@ -15,6 +15,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallReport, Providers
+from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 from planwave.storage.records import Store
 
@@ -128,6 +129,8 @@ class ServiceDependencies:
         tracer: Makes spans of executions; None makes none.
         mcp_servers: How each MCP server is reached, by name.
         outbound: The client for URLs of triggers; None without.
+        notifier: The client for notifications, which follows no redirects; None sends none.
+        notification_tables: The URLs that the operator has notified, by name.
         secrets: The operator's secrets that have a value, by name.
     """
 
@@ -147,6 +150,10 @@ class ServiceDependencies:
     tracer: Tracer | None = None
     mcp_servers: Mapping[str, str] = field(default_factory=dict[str, str])
     outbound: OutboundClient | None = None
+    notifier: OutboundClient | None = None
+    notification_tables: Mapping[str, NotificationSettings] = field(
+        default_factory=dict[str, NotificationSettings]
+    )
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
 
     def timestamp(self) -> str:

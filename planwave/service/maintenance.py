@@ -39,7 +39,7 @@ class Maintenance:
         self._live_executions.discard(execution_id)
 
     async def prune(self, before: str) -> int:
-        """Delete executions that ended before a time (ISO 8601), and expired keys and deliveries.
+        """Delete executions that ended before a time (ISO 8601), and expired keys, deliveries and notifications.
 
         Returns:
             How many executions were deleted.
@@ -52,6 +52,10 @@ class Maintenance:
             pruned += len(ids)
         await self._store.delete_expired_keys(self._expiry_time())
         await self._store.triggers.delete_expired(self._expiry_time())
+        await self._store.notifications.delete_expired(
+            delivered=self._expiry_time(),
+            dead=self._before(timedelta(days=self._dependencies.limits.dead_letter_days)),
+        )
         return pruned
 
     async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:
@@ -70,8 +74,10 @@ class Maintenance:
         )
 
     def _expiry_time(self) -> str:
-        kept = timedelta(hours=self._dependencies.limits.idempotency_hours)
-        return (self._dependencies.now() - kept).isoformat(timespec="microseconds")
+        return self._before(timedelta(hours=self._dependencies.limits.idempotency_hours))
+
+    def _before(self, age: timedelta) -> str:
+        return (self._dependencies.now() - age).isoformat(timespec="microseconds")
 
 
 @asynccontextmanager

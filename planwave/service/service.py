@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
+from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue
@@ -34,6 +35,8 @@ from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
+from planwave.service.notifications.notification_service import NotificationService
+from planwave.service.notifications.sender import NotificationSender
 from planwave.service.plans.documents import CheckReport
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
@@ -41,7 +44,12 @@ from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
 from planwave.service.queries.results import result_value
 from planwave.service.streaming.subscriptions import StreamingService
-from planwave.service.triggers.event_streams import StreamEvent, no_outbound, read_event_stream
+from planwave.service.triggers.event_streams import (
+    StreamEvent,
+    filled_headers,
+    no_outbound,
+    read_event_stream,
+)
 from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
@@ -118,6 +126,7 @@ class Service:
         self.retry = executions.retry
         self.fork = executions.fork
         self._bind_triggers(executions)
+        self._bind_notifications()
         self._bind_chats(executions)
         self.position = commands.runner.position
         self.wait_idle = commands.runner.wait_idle
@@ -151,11 +160,25 @@ class Service:
         self.read_payload = read_payload
         self.check_payload = check_payload
 
+    def _bind_notifications(self) -> None:
+        notifications = NotificationService(self._dependencies, self._flows)
+        self.create_notification_target = notifications.create_notification_target
+        self.notification_targets = notifications.notification_targets
+        self.delete_notification_target = notifications.delete_notification_target
+        self.notification = notifications.notification
+        self.notifications = notifications.notifications
+        self.resend_notification = notifications.resend_notification
+
+    def notification_sender(self) -> NotificationSender:
+        """Return what sends the notifications of this service while it is entered."""
+        return NotificationSender(self._dependencies)
+
     def _bind_access_tokens(self) -> None:
         tokens = AccessTokens(self._dependencies, self._flows)
         self.load_access_tokens = tokens.load
         self.create_access_token = tokens.create_access_token
         self.access_tokens = tokens.access_tokens
+        self.flow_for_token = tokens.flow_for_token
         self.revoke_access_token = tokens.revoke_access_token
         self.find_access_token = tokens.find_access_token
 
@@ -246,17 +269,33 @@ class Service:
         return self._dependencies.now().astimezone(UTC)
 
     def read_event_stream(
-        self, url: str, headers: Mapping[str, str], last_id: str
+        self, url: str, headers: Mapping[str, str], secret_headers: Mapping[str, str], last_id: str
     ) -> AsyncGenerator[StreamEvent]:
         """Yield the events of a stream of another service; see ``read_event_stream``.
 
+        Args:
+            url: The address of the stream.
+            headers: Headers of the request.
+            secret_headers: Headers that name secrets of the operator in braces.
+            last_id: The id of the last event.
+
         Raises:
-            PlanwaveError: ``no-outbound``: this service sends no requests.
+            PlanwaveError: ``no-outbound``: this service sends no requests; ``unknown-secret``,
+                ``secret-refused``.
         """
         if self._dependencies.outbound is None:
             raise no_outbound()
         most = self.limits.fetch_bytes
-        return read_event_stream(self._dependencies.outbound, url, headers, last_id, most)
+        own = {**headers, **filled_headers(url, secret_headers, self._dependencies.secrets)}
+        return read_event_stream(self._dependencies.outbound, url, own, last_id, most)
+
+    def problem_of_secrets(self, url: str, secret_headers: Mapping[str, str]) -> str | None:
+        """Return why headers with secrets cannot be sent to a URL, or None."""
+        try:
+            filled_headers(url, secret_headers, self._dependencies.secrets)
+        except PlanwaveError as error:
+            return error.message
+        return None
 
     @property
     def limits(self) -> Limits:

@@ -37,6 +37,17 @@ ACTIVE_STATUSES: Final = ("executing", "paused")
 ENDED_STATUSES: Final = ("completed", "failed", "cancelled")
 """Statuses that never change again."""
 
+WAITING_NOTICE: Final = "execution.waiting"
+"""An execution, or a node of it, asks a person."""
+
+NOTICES: Final = (
+    "execution.completed", "execution.failed", "execution.cancelled", WAITING_NOTICE,
+)  # fmt: skip
+"""What people outside planwave can be notified of."""
+
+_NOTICED: Final = frozenset({*NOTICES, "execution.paused", "node.waiting"})
+"""Events that may be one of these."""
+
 _REQUEST_ID: Final = re.compile("r([0-9]{1,18})", re.ASCII)
 _ANSWERS: Final = ("node.answered", "execution.resumed")
 """Events that may have the answer to a request; its id is ``r`` and the ``seq`` that asked it."""
@@ -61,6 +72,14 @@ class BatchAnswer(NamedTuple):
     at: str
 
 
+class BatchNotice(NamedTuple):
+    """An event that people may be notified of: its ``seq``, what it tells (``NOTICES``), its time."""
+
+    seq: int
+    event: str
+    at: str
+
+
 class EncodedBatch(NamedTuple):
     """Events to store: ``seq`` ``first..last`` without a gap."""
 
@@ -70,6 +89,7 @@ class EncodedBatch(NamedTuple):
     """JSON: ``[[at, type, data, path?, attempt?], …]``, one for each ``seq`` from ``first``."""
     status_change: StatusChange
     answers: tuple[BatchAnswer, ...] = ()
+    notices: tuple[BatchNotice, ...] = ()
 
 
 def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | None:
@@ -104,9 +124,32 @@ def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | N
     if not rows:
         return None
     try:
-        return EncodedBatch(first, last, dumps_exact(rows), change, answers_of(rows, first))
+        text = dumps_exact(rows)
+        return EncodedBatch(
+            first, last, text, change, answers_of(rows, first), _notices_of(rows, first)
+        )
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json_error(execution_id, events, error) from error
+
+
+def _notices_of(rows: Iterable[Any], first: int) -> tuple[BatchNotice, ...]:
+    """Return what people may be notified of among rows ``(at, type, data, …)`` of events."""
+    return tuple(
+        BatchNotice(seq, event, at)
+        for seq, (at, kind, data, *_) in enumerate(rows, first)
+        if kind in _NOTICED and (event := _notice_of(kind, data)) is not None
+    )
+
+
+def _notice_of(kind: str, data: Any) -> str | None:
+    """Return what an event tells people, among ``NOTICES``; None where it tells them nothing."""
+    if kind in NOTICES:
+        return kind
+    match data:
+        case {"request_id": str(), **rest} if not is_timer(rest.get("request")):
+            return WAITING_NOTICE
+        case _:
+            return None
 
 
 def answers_of(rows: Iterable[Any], first: int) -> tuple[BatchAnswer, ...]:

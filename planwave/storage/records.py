@@ -17,6 +17,7 @@ from planwave.storage.event_codec import SETTLED_STATUSES
 if TYPE_CHECKING:
     from planwave.storage.access_tokens import AccessTokenStore
     from planwave.storage.chats import ChatStore
+    from planwave.storage.notifications import NotificationStore
     from planwave.storage.triggers import TriggerStore
 
 
@@ -109,7 +110,7 @@ class FlowStore(Protocol):
         ...
 
     async def delete(self, flow_id: str) -> None:
-        """Delete a flow with its versions and triggers; its executions are kept, with their graphs.
+        """Delete a flow with its versions, triggers and targets of notifications; its executions are kept, with their graphs.
 
         Raises:
             NotFound: No flow has this id.
@@ -361,6 +362,8 @@ class Store(Protocol):
     def revisions(self) -> RevisionStore: ...
     @property
     def triggers(self) -> TriggerStore: ...
+    @property
+    def notifications(self) -> NotificationStore: ...
     @property
     def access_tokens(self) -> AccessTokenStore: ...
     @property

@@ -35,12 +35,17 @@ class SseSources(TriggerAdapter):
     def test_values(self, trigger: Trigger, value: Any) -> Mapping[str, Any]:
         return {"output": {"event": "message", "id": "", "data": value}}
 
+    def problem(self, trigger: Trigger) -> str | None:
+        return self.service.problem_of_secrets(trigger.data.url, trigger.data.secret_headers)
+
     async def listen(self, trigger: Trigger, deliveries: Deliveries) -> None:
         last_id, backoff_s = trigger.position, _FIRST_BACKOFF_S
         while True:
             try:
                 data = trigger.data
-                events = self.service.read_event_stream(data.url, data.headers, last_id)
+                events = self.service.read_event_stream(
+                    data.url, data.headers, data.secret_headers, last_id
+                )
                 async with aclosing(events) as stream:
                     async for event in stream:
                         backoff_s = _FIRST_BACKOFF_S

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import SlowConsumer
 from planwave.jsonio import dumps_exact
+from planwave.service.queries.last_outputs import results_of
 from planwave.service.service import Service
+from planwave.service.triggers.reply_nodes import ReplyFinder
 
 if TYPE_CHECKING:
-    from planwave.events import Event, ExecutionState
+    from planwave.events import Event
 
 _ENDED: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -44,23 +46,23 @@ def accepted_answer(execution_id: str) -> WebhookAnswer:
 
 
 async def wait_for_answer(
-    service: Service, execution_id: str, reply_nodes: Collection[str], *, with_result: bool
+    service: Service, execution_id: str, *, with_result: bool
 ) -> WebhookAnswer:
     """Wait for the reply of a node, or for the end of the execution.
 
     Args:
         service: Where the execution runs.
         execution_id: The execution.
-        reply_nodes: The ids of the nodes that reply; the first that completes does.
         with_result: Whether an execution that completed without a reply answers with its outputs.
 
     Raises:
         ShuttingDown, StoreError: The service cannot tell.
     """
+    finder = ReplyFinder()
     try:
         async for event in service.watch(execution_id):
-            if event.type == "node.completed" and event.path in reply_nodes:
-                return _reply_of(event, execution_id)
+            if (reply := finder.reply_in(event)) is not None:
+                return _answer_of(reply, execution_id)
             if event.type in _ENDED:
                 return await _end_of(service, event, execution_id, with_result=with_result)
     except SlowConsumer:
@@ -72,23 +74,18 @@ async def wait_at_most(
     seconds: float,
     service: Service,
     execution_id: str,
-    reply_nodes: Collection[str],
     *,
     with_result: bool,
 ) -> WebhookAnswer:
     """Wait as :func:`wait_for_answer` does; after so many seconds the execution's id is the answer."""
     try:
         async with asyncio.timeout(seconds):
-            return await wait_for_answer(
-                service, execution_id, reply_nodes, with_result=with_result
-            )
+            return await wait_for_answer(service, execution_id, with_result=with_result)
     except TimeoutError:
         return accepted_answer(execution_id)
 
 
-def _reply_of(event: Event, execution_id: str) -> WebhookAnswer:
-    data: Any = event.data
-    reply: dict[str, Any] = data["outputs"]["output"]["value"]
+def _answer_of(reply: Mapping[str, Any], execution_id: str) -> WebhookAnswer:
     body, headers = reply["body"], dict(reply["headers"])
     is_text = isinstance(body, str)
     headers.setdefault("content-type", _TEXT if is_text else JSON_TYPE)
@@ -107,20 +104,6 @@ async def _end_of(
     outputs = results_of(await service.state(execution_id))
     shown = {"execution_id": execution_id, "status": "completed", "outputs": outputs}
     return _json_answer(200, shown)
-
-
-def results_of(state: ExecutionState) -> dict[str, Any]:
-    """Return ``{node_id: value}`` of the completed nodes that no edge leaves."""
-    graph = state.graph or {"nodes": [], "edges": []}
-    sources = {edge["source"] for edge in graph["edges"]}
-    found: dict[str, Any] = {}
-    for node in graph["nodes"]:
-        own = state.nodes[node["id"]]
-        if node["id"] in sources or own.status != "completed" or not own.outputs:
-            continue
-        handle = "output" if "output" in own.outputs else next(iter(own.outputs))
-        found[node["id"]] = own.outputs[handle]["value"]
-    return found
 
 
 def _json_answer(status: int, content: dict[str, Any]) -> WebhookAnswer:

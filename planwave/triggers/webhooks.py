@@ -23,8 +23,8 @@ from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
+from planwave.signatures import GITHUB_HEADER, is_signed, is_signed_by_github, signing_key
 from planwave.triggers.adapter import STARTED, TriggerAdapter
-from planwave.triggers.signatures import is_signed, signing_key
 from planwave.triggers.webhook_answers import (
     WebhookAnswer,
     accepted_answer,
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 WEBHOOK: Final = "webhook"
-_REPLY: Final = "webhook_reply"
 _REJECTED: Final = "rejected"
 _LONGEST_KEY: Final = 255
 FIRST_ANSWER_S: Final = 30.0
 """How long a repeated delivery waits for the answer to the first one."""
-_PRIVATE_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "webhook-signature")
+_PRIVATE_HEADERS: Final = (
+    "authorization", "cookie", "proxy-authorization", "webhook-signature", GITHUB_HEADER,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class Webhooks(TriggerAdapter):
             return self.settings.unsigned_webhooks
         if auth == "signature":
             return is_signed(self._keys(trigger), headers, body, self.service.now().timestamp())
+        if auth == "github":
+            return is_signed_by_github(self._secrets(trigger), headers, body)
         given = headers.get(trigger.data.secret_header.lower(), "").encode(errors="replace")
         # All are compared: the time tells nothing about which of them was right.
         matches = [hmac.compare_digest(given, known.encode()) for known in self._secrets(trigger)]
@@ -261,13 +264,10 @@ class Webhooks(TriggerAdapter):
         execution_id: str,
         left: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
-        replies = [name for name, kind in trigger.node_types.items() if kind == _REPLY]
-        if request.streams or not (replies or request.wait_s):
+        if request.streams or not (trigger.replies or request.wait_s):
             return accepted_answer(execution_id)
-        seconds = self.service.limits.webhook_wait_s if replies else request.wait_s
-        waiting = wait_at_most(
-            seconds, self.service, execution_id, replies, with_result=request.wait_s > 0
-        )
+        seconds = self.service.limits.webhook_wait_s if trigger.replies else request.wait_s
+        waiting = wait_at_most(seconds, self.service, execution_id, with_result=request.wait_s > 0)
         if trigger.data.on_disconnect == "continue":
             return await waiting
         return await self._cancelling(execution_id, waiting, left)

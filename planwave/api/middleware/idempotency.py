@@ -2,7 +2,8 @@
 
 A key belongs to its principal and route. The first request with it does the work; a repeated request
 waits for that one, or gets the stored response, also after a restart, for ``idempotency_hours``. Only
-successful responses are stored: a request that failed may be sent again with its key.
+successful responses are stored: a request that failed may be sent again with its key. A request whose
+response broke off keeps its key: repeated, it runs with the same preassigned id.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from planwave.api.auth import authenticate
 from planwave.api.dependencies import PREASSIGNED_ID, app_state
 from planwave.api.problems import ProblemError, problem_response
-from planwave.api.responses import NOT_REPLAYABLE
+from planwave.api.responses import NOT_REPLAYABLE, UNFINISHED
 from planwave.errors import InputError, LimitExceeded, PlanwaveError
 from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
@@ -133,9 +134,7 @@ class IdempotencyMiddleware:
         service = app_state(request).service
         kept = await service.claim_idempotency_key(name, claim.digest)
         _require_same_request(kept.digest, claim.digest)
-        if not kept.is_new:
-            if kept.status is None or kept.body is None:
-                raise _still_running()
+        if kept.status is not None and kept.body is not None:
             answer = _parse_stored(kept.status, kept.body)
             claim.response.set_result(answer)
             await answer.send(send)
@@ -146,7 +145,7 @@ class IdempotencyMiddleware:
         try:
             await self._app(request.scope, _replayed_body(body, request.receive), recorder.send)
         finally:
-            if not claim.is_settled:
+            if not claim.is_settled and UNFINISHED not in request.scope:
                 await asyncio.shield(_release_key(service, name))
 
     def _release(self, name: str, claim: _InFlight) -> None:
@@ -199,6 +198,10 @@ class _Recorder:
         ]
         answer = StoredResponse(self._start["status"], headers, b"".join(self._pieces))
         self._claim.is_settled = True
+        if UNFINISHED in self._scope:
+            self._release()
+            self._claim.response.set_result(None)
+            return
         if answer.is_success and NOT_REPLAYABLE not in self._scope:
             try:
                 await self._service.store_idempotency_key(

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from planwave.api.access_rules import listed_flow, require_flow
+from planwave.api.access_rules import flow_to_run, listed_flow, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
     PreassignedExecutionIdDep,
@@ -112,6 +112,9 @@ async def create_execution(
     make = service.execute if body.start else service.create_execution
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         chosen = await _execution_source(body, service, graph_depth(request))
+        if isinstance(chosen, FlowRef):
+            terms = body.options.budget is not None or body.options.policies is not None
+            chosen = await flow_to_run(request, service, chosen, body.inputs, changes_terms=terms)
         record = await make(
             chosen,
             **run_arguments(body.inputs, body.options),

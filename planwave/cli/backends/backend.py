@@ -10,6 +10,7 @@ from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
     from planwave.cli.backends.chats import ChatBackend
+    from planwave.cli.backends.notifications import NotificationBackend
     from planwave.cli.backends.tokens import TokenBackend
     from planwave.cli.backends.triggers import TriggerBackend
     from planwave.events import Event, OpenRequest
@@ -144,6 +145,10 @@ class Backend(Protocol):
 
     def triggers(self, settings: Settings) -> TriggerBackend:
         """Return the triggers of this backend."""
+        ...
+
+    def notifications(self) -> NotificationBackend:
+        """Return the notifications of this backend."""
         ...
 
     def tokens(self) -> TokenBackend:

@@ -15,6 +15,7 @@ from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
     from planwave.cli.backends.chats import LocalChats
+    from planwave.cli.backends.notifications import LocalNotifications
     from planwave.cli.backends.triggers import LocalTriggers
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
@@ -55,6 +56,13 @@ class LocalBackend:
         from planwave.cli.backends.triggers import LocalTriggers
 
         return LocalTriggers(self.service, settings)
+
+    def notifications(self) -> LocalNotifications:
+        """See :meth:`Backend.notifications`."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.cli.backends.notifications import LocalNotifications
+
+        return LocalNotifications(self.service)
 
     def tokens(self) -> LocalTokens:
         """See :meth:`Backend.tokens`."""

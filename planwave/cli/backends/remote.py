@@ -10,9 +10,11 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from planwave.cli.backends.notifications import RemoteNotifications
 from planwave.cli.backends.tokens import RemoteTokens
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
@@ -102,6 +104,8 @@ class RemoteBackend:
         import_conflict: Conflict | None = None,
     ) -> None:
         self._client, self._directory = client, directory
+        self.notifications = partial(RemoteNotifications, client)
+        self.tokens = partial(RemoteTokens, client)
         self._provider, self._model = provider, model
         self._is_service, self._import_conflict = is_service, import_conflict
         self._seen: dict[str, int] = {}
@@ -123,10 +127,6 @@ class RemoteBackend:
         from planwave.cli.backends.triggers import RemoteTriggers
 
         return RemoteTriggers(self._client)
-
-    def tokens(self) -> RemoteTokens:
-        """See :meth:`Backend.tokens`."""
-        return RemoteTokens(self._client)
 
     def chats(self) -> RemoteChats:
         """See :meth:`Backend.chats`."""

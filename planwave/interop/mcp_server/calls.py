@@ -101,6 +101,8 @@ class ToolCalls:
                 ref: str | FlowRef = await self._planned(given, execution_id, progress)
             elif given.flow is not None:
                 ref = FlowRef(await caller.find_flow(self._service, given.flow), given.version)
+                if caller.flows is not None:
+                    ref = await self._service.flow_for_token(ref, given.inputs)
             else:
                 ref = str(given.plan_id)
             return await call.start(

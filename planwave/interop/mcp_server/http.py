@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from planwave.interop.mcp_server.access import Caller
@@ -13,10 +16,14 @@ from planwave.interop.mcp_server.protocol import Request, ToolChanges, sdk_serve
 from planwave.interop.mcp_server.server import PlanwaveMcpServer
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Scope
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from planwave.interop.mcp_server.endpoint import ScopeGate
     from planwave.service.service import Service
+
+MAX_OWN_SESSIONS: Final = 1_000
+"""Open sessions of one client; the SDK closes those that are idle for half an hour."""
+_OWNER: Final = "owner"
 
 
 class HttpServer(NamedTuple):
@@ -41,11 +48,29 @@ async def http_server(service: Service, gate: ScopeGate) -> AsyncGenerator[HttpS
     """
     changes = ToolChanges()
     server = PlanwaveMcpServer(service, changes, _HttpGate(gate))
-    sessions = StreamableHTTPSessionManager(
+    sessions = _Sessions(
         sdk_server(server, changes), max_request_body_size=service.limits.body_bytes
     )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        token = gate.token(scope)
+        name = _OWNER if token is None else token.token_id
+        # The SDK lets only the client that has opened a session use it.
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
+        await sessions.asgi_app(scope, receive, send)
+
     async with server, sessions.run():
-        yield HttpServer(sessions.asgi_app, changes.listen.close)
+        yield HttpServer(app, changes.listen.close)
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """The sessions of the SDK, which has a limit for all of them; here no client can take all."""
+
+    def _admit_session(
+        self, requestor: AuthorizationContext | None
+    ) -> StreamableHTTPServerTransport | None:
+        own = sum(owner == requestor for owner in self._session_owners.values())
+        return None if own >= MAX_OWN_SESSIONS else super()._admit_session(requestor)
 
 
 class _HttpGate:

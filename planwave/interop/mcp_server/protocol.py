@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from importlib.metadata import version
 from typing import Any, Final, Protocol
@@ -21,6 +22,7 @@ Request = ServerRequestContext[Any, Any]
 _Page = mcp_types.PaginatedRequestParams | None
 _MAX_SESSIONS: Final = 1_000
 """Sessions that are told of changes; each has listed the tools."""
+_TELL_S: Final = 5.0
 
 
 class Handlers(Protocol):
@@ -63,13 +65,18 @@ class ToolChanges:
                 self._sessions.popitem(last=False)
 
     async def announce(self) -> None:
-        """Tell all clients."""
+        """Tell all clients; one that does not read its stream is not told again, and delays no other."""
         await self._bus.publish(ToolsListChanged())
-        for key, session in list(self._sessions.items()):
-            try:
+        async with asyncio.TaskGroup() as tasks:
+            for key, session in self._sessions.items():
+                tasks.create_task(self._tell(key, session))
+
+    async def _tell(self, key: str, session: ServerSession) -> None:
+        try:
+            async with asyncio.timeout(_TELL_S):
                 await session.send_tool_list_changed()
-            except Exception:  # noqa: BLE001 - whatever a closed transport raises
-                self._sessions.pop(key, None)
+        except Exception:  # noqa: BLE001 - whatever a closed transport raises
+            self._sessions.pop(key, None)
 
 
 def sdk_server(handlers: Handlers, changes: ToolChanges) -> Server[Any]:

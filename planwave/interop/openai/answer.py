@@ -140,19 +140,26 @@ class StopTexts:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = stops
-        self._held = ""
+        self._held: str = ""
+        """What may begin a stop, or the piece with the stop that has ended the text."""
+        self._dropped = 0
+        """Characters that came after that."""
         self._has_stopped = False
         self._longest = max(map(len, stops), default=0)
 
     def push(self, text: str) -> str:
         """Return what is certain to come before every stop."""
-        if self._has_stopped or not self._stops:
-            return "" if self._has_stopped else text
+        if not self._stops:
+            return text
+        if self._has_stopped:
+            self._dropped += len(text)
+            return ""
         whole = self._held + text
         found = [at for stop in self._stops if (at := whole.find(stop)) >= 0]
         if found:
-            self._has_stopped, self._held = True, ""
-            return whole[: min(found)]
+            first = min(found)
+            self._has_stopped, self._held = True, whole[first:]
+            return whole[:first]
         kept = next(
             (
                 size
@@ -168,13 +175,16 @@ class StopTexts:
     def flush(self) -> str:
         """Return what was held back, at the end of the text."""
         held, self._held = self._held, ""
-        return held
+        return "" if self._has_stopped else held
 
     def retract(self, chars: int) -> int:
         """Forget the last characters; return how many of these were passed on."""
-        own = min(chars, len(self._held))
+        dropped = min(chars, self._dropped)
+        self._dropped -= dropped
+        own = min(chars - dropped, len(self._held))
         self._held = self._held[: len(self._held) - own]
-        return 0 if self._has_stopped else chars - own
+        self._has_stopped = any(stop in self._held for stop in self._stops)
+        return chars - dropped - own
 
 
 def _failure(error: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -9,12 +9,15 @@ from pydantic import Field
 
 from planwave.interop.openai.errors import InvalidParameter
 from planwave.interop.openai.requests import (
+    MAX_TOOLS,
     ClientModel,
+    Effort,
     Format,
     FunctionTool,
     ModelSettings,
     called,
     chosen_tools,
+    object_schema,
     stop_texts,
     turn_of,
 )
@@ -84,14 +87,16 @@ class ChatCompletionRequest(ClientModel):
     stream_options: _StreamOptions | None = Field(
         None, description="`include_usage`: send the tokens in a last chunk."
     )
-    tools: list[_Tool] | None = Field(None, description="Functions that the client calls itself.")
+    tools: list[_Tool] | None = Field(
+        None, max_length=MAX_TOOLS, description="Functions that the client calls itself."
+    )
     tool_choice: Any = Field(None, description="`auto` or `none`.")
     response_format: _ResponseFormat | None = Field(None, description="The form of the answer.")
     stop: str | list[str] | None = Field(None, description="Texts before which the answer ends.")
     temperature: float | None = Field(None, ge=0, le=2)
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
-    reasoning_effort: str | None = None
+    reasoning_effort: Effort | None = None
     n: int | None = None
 
     @property
@@ -134,7 +139,7 @@ class ChatCompletionRequest(ClientModel):
             return {"type": "object"}
         if form.json_schema is None or form.json_schema.json_schema is None:
             raise InvalidParameter("response_format", "response_format.json_schema has a schema")
-        return form.json_schema.json_schema
+        return object_schema(form.json_schema.json_schema, "response_format")
 
 
 def _as_message(message: _Message, index: int) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.events.types import TERMINAL
+from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
 from planwave.service.flows.chat_entries import ChatTurn, chat_entry, chat_inputs
 from planwave.service.flows.flow_queries import Flow, FlowRef
@@ -69,8 +70,11 @@ class PublishedModels:
                 return model
         raise ModelNotFound(name)
 
-    async def start(self, model: PublishedModel, turn: ChatTurn, execution_id: str) -> None:
-        """Start the execution that answers; the planner plans before.
+    async def start(self, model: PublishedModel, turn: ChatTurn, execution_id: str) -> bool:
+        """Start the execution that answers, unless there is one of this id; the planner plans before.
+
+        Returns:
+            Whether it is cancelled when its client leaves, as the entry node says.
 
         Raises:
             InputError: The flow cannot take the message, or cannot run here.
@@ -78,30 +82,32 @@ class PublishedModels:
             ProviderError, PlanInvalid: The goal could not be planned.
         """
         if model.flow_id is None:
-            goal = _goal_of(turn)
-            plan = await self._service.create_plan(goal)
-            await self._service.execute(plan.plan_id, execution_id=execution_id)
-            return
+            await self._run_goal(_goal_of(turn), execution_id)
+            return False
         flow = await self._service.flow(model.flow_id)
         inputs = chat_inputs(flow.graph, flow.name, turn)
         await self._service.execute(
             FlowRef(flow.flow_id, flow.version), inputs=inputs, execution_id=execution_id
         )
+        return _cancels_on_disconnect(flow)
 
-    async def cancels_on_disconnect(self, model: PublishedModel) -> bool:
-        """Return whether the execution ends when its client leaves, as the entry node says."""
-        if model.flow_id is None:
-            return False
-        flow: Flow = await self._service.flow(model.flow_id)
-        entry = cast("dict[str, Any]", chat_entry(flow.graph, flow.name))
-        data: dict[str, Any] = entry.get("data") or {}
-        return data.get("onDisconnect") == "cancel"
+    async def _run_goal(self, goal: str, execution_id: str) -> None:
+        with suppress(NotFound):
+            await self._service.execution(execution_id)
+            return
+        plan = await self._service.create_plan(goal)
+        await self._service.execute(plan.plan_id, execution_id=execution_id)
 
     async def cancel(self, execution_id: str) -> None:
-        """Cancel an execution, unless it has ended."""
-        state = await self._service.state(execution_id)
-        if f"execution.{state.status}" not in TERMINAL:
+        """Cancel an execution, unless it has ended, or the service goes down."""
+        with suppress(Conflict, ShuttingDown):
             await self._service.cancel(execution_id, "the client left")
+
+
+def _cancels_on_disconnect(flow: Flow) -> bool:
+    entry = cast("dict[str, Any]", chat_entry(flow.graph, flow.name))
+    data: dict[str, Any] = entry.get("data") or {}
+    return data.get("onDisconnect") == "cancel"
 
 
 def _goal_of(turn: ChatTurn) -> str:

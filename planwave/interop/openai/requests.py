@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -120,4 +120,17 @@ def called(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
+def object_schema(schema: dict[str, Any], param: str) -> dict[str, Any]:
+    """Return the JSON Schema of an answer, which models can only give as an object.
+
+    Raises:
+        InvalidParameter: It describes something else.
+    """
+    if schema.get("type", "object") != "object":
+        raise InvalidParameter(param, f"{param} has a schema of an object")
+    return schema
+
+
 Format = Literal["text", "json_object", "json_schema"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+MAX_TOOLS: Final = 128

@@ -8,12 +8,15 @@ from pydantic import Field
 
 from planwave.interop.openai.errors import InvalidParameter
 from planwave.interop.openai.requests import (
+    MAX_TOOLS,
     ClientModel,
+    Effort,
     Format,
     FunctionTool,
     ModelSettings,
     called,
     chosen_tools,
+    object_schema,
     turn_of,
 )
 from planwave.service.flows.chat_entries import ChatTurn
@@ -49,7 +52,7 @@ class _Text(ClientModel):
 
 
 class _Reasoning(ClientModel):
-    effort: str | None = None
+    effort: Effort | None = None
 
 
 class ResponsesRequest(ClientModel):
@@ -61,7 +64,9 @@ class ResponsesRequest(ClientModel):
     )
     instructions: str | None = Field(None, description="A system message before the conversation.")
     stream: bool | None = Field(None, description="Send the answer as it comes.")
-    tools: list[_Tool] | None = Field(None, description="Functions that the client calls itself.")
+    tools: list[_Tool] | None = Field(
+        None, max_length=MAX_TOOLS, description="Functions that the client calls itself."
+    )
     tool_choice: Any = Field(None, description="`auto` or `none`.")
     text: _Text | None = Field(None, description="The form of the answer.")
     reasoning: _Reasoning | None = None
@@ -116,7 +121,7 @@ class ResponsesRequest(ClientModel):
             return {"type": "object"}
         if form.json_schema is None:
             raise InvalidParameter("text.format", "text.format has a schema")
-        return form.json_schema
+        return object_schema(form.json_schema, "text.format")
 
 
 def _add_item(messages: list[dict[str, Any]], item: _Item, where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, cast
@@ -19,7 +18,7 @@ from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_schemas import NO_ARGUMENTS, check_parameters
-from planwave.nodes.secrets import Secret, redact, redact_bytes
+from planwave.nodes.secrets import Secret, redact, redact_bytes, secret_names, with_secrets
 from planwave.nodes.services import outbound_of, secrets_of
 from planwave.nodes.tools.http_bodies import Scalar, header_texts, json_content, response_value
 from planwave.nodes.tools.tool_node import ApprovalField, ToolName, ToolNode, name_in
@@ -29,7 +28,6 @@ from planwave.outbound.urls import check_headers
 
 _READING: Final = EffectByField("method", {"GET": "read", "HEAD": "read"}, absent="read")
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
-_SECRET: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 _IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _MAX_BODY_CHARS: Final = 500
 """The start of the body of an error that the model sees."""
@@ -157,9 +155,9 @@ class _Request:
                 raise ToolError(f"there is no argument {name!r}", code="invalid-arguments")
 
     def _secret_headers(self) -> dict[str, str]:
-        values = {each.name: each.value.get_secret_value() for each in self._secrets}
+        known = {each.name: each for each in self._secrets}
         return {
-            header: _SECRET.sub(lambda found: values[found[1]], written)
+            header: with_secrets(written, known)
             for header, written in self._data.secret_headers.items()
         }
 
@@ -197,8 +195,7 @@ def _set_default(headers: dict[str, str], name: str, value: str) -> None:
 
 
 def _secret_names(data: HttpToolData) -> list[str]:
-    texts = data.secret_headers.values()
-    return list(dict.fromkeys(name for text in texts for name in _SECRET.findall(text)))
+    return secret_names(" ".join(data.secret_headers.values()))
 
 
 def _usable_secret(
@@ -234,7 +231,7 @@ def _secret_hint(name: str, known: Iterable[str]) -> str:
 def _unknown_secrets(data: HttpToolData, view: NodeView) -> Iterator[NodeFinding]:
     known = view.index.secrets
     for header, written in data.secret_headers.items():
-        for name in _SECRET.findall(written):
+        for name in secret_names(written):
             if known is not None and name not in known:
                 yield NodeFinding(
                     "unknown-secret",
@@ -297,7 +294,7 @@ def _header_faults(field: str, headers: Mapping[str, str]) -> Iterator[NodeFindi
 def _secret_faults(headers: Mapping[str, str]) -> Iterator[NodeFinding]:
     yield from _header_faults("secretHeaders", headers)
     for header, written in headers.items():
-        if not _SECRET.search(written):
+        if not secret_names(written):
             yield NodeFinding(
                 "invalid-data",
                 f"data.secretHeaders.{header} names no secret",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.protocols import FlowContext
 from planwave.nodes.authoring.data_fields import NO_SOCKET
-from planwave.nodes.authoring.node_type import NodeData, NodeType
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.library.webhook import unknown_secret
+from planwave.nodes.secrets import secret_names
 
 
 class SseData(NodeData):
@@ -22,6 +27,12 @@ class SseData(NodeData):
     )
     headers: dict[str, str] = Field(
         {}, description="Headers of the request; no secrets.", json_schema_extra=NO_SOCKET
+    )
+    secret_headers: dict[str, str] = Field(
+        {},
+        description='Headers with secrets of the operator, which are named in braces: "Bearer {crm}". '
+        "They are sent to the services of the secret only.",
+        json_schema_extra=NO_SOCKET,
     )
     events: list[str] = Field(
         [],
@@ -56,3 +67,17 @@ class Sse(NodeType):
 
     async def run(self, data: SseData, inputs: Inputs, context: FlowContext) -> Json:
         return {"event": None, "id": None, "data": None}
+
+    def check(self, data: SseData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        known = view.index.secrets
+        for header, written in data.secret_headers.items():
+            pointer, names = f"/data/secretHeaders/{header}", secret_names(written)
+            if not names:
+                message = f"data.secretHeaders.{header} names no secret"
+                hint = 'name one in braces, as in "Bearer {crm}"'
+                yield NodeFinding("invalid-data", message, pointer, hint)
+            for name in names:
+                if known is not None and name not in known:
+                    yield unknown_secret(name, pointer, known)

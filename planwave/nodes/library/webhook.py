@@ -25,10 +25,10 @@ OnDisconnect = Literal["continue", "cancel"]
 class WebhookData(NodeData):
     """Who may send requests, and what they have to be."""
 
-    auth: Literal["signature", "secret", "none"] = Field(
+    auth: Literal["signature", "github", "secret", "none"] = Field(
         "signature",
-        description="How a request proves its sender: a signature (Standard Webhooks), a secret in a "
-        "header, or not at all, which the operator has to allow.",
+        description="How a request proves its sender: a signature (Standard Webhooks, or as GitHub signs), a "
+        "secret in a header, or not at all, which the operator has to allow.",
         json_schema_extra=NO_SOCKET,
     )
     secrets: list[str] = Field(

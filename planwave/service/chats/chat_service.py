@@ -333,14 +333,25 @@ class ChatService:
             seed=list(seed),
         )
         new = [user, reply] if is_new else [reply]
-        async with self._runs.starting(reply.message_id):
-            title = text_of(user.blocks).strip()[:TITLE_CHARS]
-            if not await self._store.chats.add(new, title=title):
-                raise _chat_not_found(chat.record.chat_id)
-            self._notify(chat.record.chat_id)
-            await self._runs.start(chat.record, reply, values, text_of(user.blocks))
+        await self._runs.uninterrupted(self._store_and_start(chat.record, new, values))
         started = await self.message(chat.record.chat_id, reply.message_id)
         return Turn(started, user if is_new else None)
+
+    async def _store_and_start(
+        self, chat: ChatRecord, new: Sequence[MessageRecord], values: Mapping[str, Any]
+    ) -> None:
+        """Store new messages, and start the execution of the last one, which is the reply.
+
+        Raises:
+            NotFound: The chat was deleted meanwhile.
+        """
+        reply, goal = new[-1], str(values["message"])
+        async with self._runs.starting(reply.message_id):
+            title = text_of(new[0].blocks).strip()[:TITLE_CHARS] if len(new) > 1 else ""
+            if not await self._store.chats.add(new, title=title):
+                raise _chat_not_found(chat.chat_id)
+            self._notify(chat.chat_id)
+            await self._runs.start(chat, reply, values, goal)
 
     async def _repeated(
         self, chat_id: str, message_id: str | None, *, is_new: bool = True

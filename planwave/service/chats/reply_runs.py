@@ -84,6 +84,13 @@ class ReplyRuns:
         self._tasks: set[asyncio.Task[None]] = set()
         commands.runner.listeners.append(self._on_published)
 
+    async def uninterrupted(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await work that goes on where the caller is cancelled: half a turn would be left."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.shield(task)
+
     @asynccontextmanager
     async def starting(self, message_id: str) -> AsyncGenerator[None]:
         """Note that a reply is about to be stored and started: its followers wait for that."""

@@ -17,14 +17,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from planwave.errors import InputError
 from planwave.graph.model import Json
+from planwave.validation import describe_error
 
 NOT_A_MODEL: Final = "not-a-model"
 _CHAT_START, _USER_INPUT, _START = "chat_start", "user_input", "start"
 _ENTRIES: Final = (_CHAT_START, _USER_INPUT, _START)
 _OPTIONS: Final = "caller"
 """The field of an agent that takes the caller's options."""
+_MAX_ERRORS: Final = 5
 _REQUIRED: Final = frozenset({"tools", "outputSchema"})
 """Options without which the answer would not be what the caller can read; others are wishes."""
 
@@ -79,7 +83,8 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
     """Return the inputs of an execution that a message starts.
 
     Raises:
-        InputError: ``not-a-model``; ``unsupported-by-flow``: the flow cannot take what the turn has.
+        InputError: ``not-a-model``; ``unsupported-by-flow``: the flow cannot take what the turn has;
+            ``invalid-conversation``: no flow could.
     """
     entry = chat_entry(graph, name)
     node_type = entry["type"]
@@ -90,6 +95,8 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
             f"flow {name!r} takes no {asked} of its caller",
             f"wire its entry node to the socket {_OPTIONS!r} of the agent that answers",
         )
+    if node_type != _START:
+        _check_turn(turn)
     history: list[Json] = [dict(message) for message in turn.history]
     images: list[Json] = list(turn.images)
     match node_type:
@@ -102,6 +109,26 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
                 raise _unsupported(f"flow {name!r} takes a text", "end with a message that has one")
             return {entry["id"]: {"output": turn.message}}
     return {entry["id"]: {"message": turn.message, "images": images, **values}}
+
+
+def _check_turn(turn: ChatTurn) -> None:
+    """Check the conversation and the options, which a node would refuse only when it runs.
+
+    Raises:
+        InputError: ``invalid-conversation``.
+    """
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.nodes.agents.caller import CallerOptions
+
+    try:
+        CallerOptions.model_validate({"messages": [*turn.history], **turn.options})
+    except ValidationError as error:
+        found = error.errors(include_url=False)[:_MAX_ERRORS]
+        faults = [describe_error(".".join(map(str, each["loc"])), {**each}) for each in found]
+        raise InputError("; ".join(faults), code="invalid-conversation") from error
+    is_answered = bool(turn.history) and turn.history[-1]["role"] == "tool"
+    if not (turn.message.strip() or turn.images or is_answered):
+        raise InputError("the last message is empty", code="invalid-conversation")
 
 
 def _takes_options(graph: Mapping[str, Any]) -> bool:

@@ -7,9 +7,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import LimitExceeded, OutboundError, PlanwaveError
+from planwave.nodes.secrets import secret_names, with_secrets
 
 if TYPE_CHECKING:
-    from planwave.outbound.client import OutboundClient
+    from planwave.nodes.secrets import Secret
+from planwave.outbound.client import OutboundClient
 
 _TYPE: Final = "text/event-stream"
 SILENCE_S: Final = 300.0
@@ -110,6 +112,24 @@ def _check(status: int, headers: Mapping[str, str]) -> None:
             f"it answered {status} {kind or 'without a type'}, not a stream of events",
             code="invalid-response",
         )
+
+
+def filled_headers(
+    url: str, written: Mapping[str, str], secrets: Mapping[str, Secret]
+) -> dict[str, str]:
+    """Return headers with the values of the secrets that they name.
+
+    Raises:
+        PlanwaveError: ``unknown-secret``, ``secret-refused``: a secret has no value, or is not for the URL.
+    """
+    for name in secret_names(" ".join(written.values())):
+        if name not in secrets:
+            message = f"the operator has no secret {name!r}, or it has no value"
+            raise PlanwaveError(message, code="unknown-secret")
+        if not secrets[name].may_be_sent_to(url):
+            message = f"the secret {name!r} may not be sent to this address"
+            raise PlanwaveError(message, code="secret-refused")
+    return {header: with_secrets(text, secrets) for header, text in written.items()}
 
 
 def no_outbound() -> PlanwaveError:

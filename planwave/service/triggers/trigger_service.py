@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef
+from planwave.service.triggers.reply_nodes import holds_reply
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Trigger:
         version: The version of the flow that it is bound to; None for the newest.
         flow_version: The version that it starts now.
         data: The validated data of the node; None with a problem.
-        node_types: The type of each node of the flow, by id.
+        replies: Whether the flow has a node that answers a request, in a nested graph or not.
         problem: Why it starts nothing, or None.
     """
 
@@ -47,7 +48,7 @@ class Trigger:
     flow_name: str
     flow_version: str
     data: Any = None
-    node_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    replies: bool = False
     problem: str | None = None
 
 
@@ -215,7 +216,7 @@ class TriggerService:
             flow.name,
             flow.version,
             data,
-            {node_id: each["type"] for node_id, each in nodes.items()},
+            holds_reply(flow.graph),
             problem,
         )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from planwave.errors import StoreError
@@ -38,6 +37,8 @@ from planwave.storage.memory.access_tokens import MemoryAccessTokens
 from planwave.storage.memory.chats import MemoryChats
 from planwave.storage.memory.flows import MemoryFlows
 from planwave.storage.memory.lists import matches_text, newest_first
+from planwave.storage.memory.notifications import MemoryNotifications
+from planwave.storage.memory.revisions import MemoryRevisions, stored_plan
 from planwave.storage.memory.triggers import MemoryTriggers
 from planwave.storage.records import (
     AnsweredRequest,
@@ -45,83 +46,12 @@ from planwave.storage.records import (
     IdempotencyRecord,
     PageCursor,
     PlanRecord,
-    PlanRevision,
     Projected,
     Projection,
     RecordedCalls,
     StoredCall,
     StoreStats,
 )
-
-
-class MemoryRevisions:
-    """The ``RevisionStore`` port over dictionaries.
-
-    Args:
-        plans: The plans of the store, with their documents as text.
-        check_open: Raises if the store is closed.
-    """
-
-    def __init__(
-        self, plans: dict[str, tuple[PlanRecord, str]], check_open: Callable[[], None]
-    ) -> None:
-        self._plans = plans
-        self._check_open = check_open
-        self._revisions: dict[str, dict[int, tuple[PlanRevision, str]]] = {}
-
-    async def save(
-        self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
-    ) -> bool:
-        self._check_open()
-        changed = _stored_plan(plan)
-        kept = self._plans.get(plan.plan_id)
-        revision = None if superseded is None else _stored_revision(superseded)
-        if kept is None or kept[0].edits != after:
-            return False
-        self._plans[plan.plan_id] = changed
-        if revision is not None:
-            own = self._revisions.setdefault(plan.plan_id, {})
-            own[revision[0].revision] = revision
-        return True
-
-    async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
-        kept = self._revisions.get(plan_id, {}).get(revision)
-        return None if kept is None else replace(kept[0], document=json.loads(kept[1]))
-
-    async def page(
-        self, plan_id: str, *, before: int | None = None, limit: int = 50
-    ) -> list[PlanRevision]:
-        own = self._revisions.get(plan_id, {})
-        chosen = (n for n in sorted(own, reverse=True) if before is None or n < before)
-        return [own[number][0] for number in islice(chosen, max(limit, 0))]
-
-    def delete(self, plan_id: str) -> None:
-        """Delete the revisions of a plan."""
-        self._revisions.pop(plan_id, None)
-
-
-def _stored_plan(plan: PlanRecord) -> tuple[PlanRecord, str]:
-    """Return a plan as it is stored: the record, and its document as text.
-
-    Raises:
-        StoreError: The document is not JSON.
-    """
-    document = encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain)
-    record = replace(
-        plan,
-        title=storable_text(plan.title),
-        user_prompt=storable_text(plan.user_prompt),
-        note=storable_text(plan.note),
-        document={},
-    )
-    return record, document
-
-
-def _stored_revision(revision: PlanRevision) -> tuple[PlanRevision, str]:
-    what = f"revision {revision.revision} of plan {revision.plan_id!r}"
-    document = encode_document(revision.document or {}, what)
-    title, note = storable_text(revision.title), storable_text(revision.note)
-    return replace(revision, title=title, note=note, document=None), document
 
 
 @dataclass(slots=True)
@@ -146,6 +76,7 @@ class MemoryStore:
         self._revisions = MemoryRevisions(self._plans, self._check_open)
         self._flows = MemoryFlows(self._check_open, self._release_flow)
         self._triggers = MemoryTriggers(self._check_open, self._flows.has)
+        self._notifications = MemoryNotifications(self._check_open, self._flows.has)
         self._access_tokens = MemoryAccessTokens(self._check_open)
         self._chats = MemoryChats(self._check_open)
         self._closed = False
@@ -167,6 +98,10 @@ class MemoryStore:
         return self._triggers
 
     @property
+    def notifications(self) -> MemoryNotifications:
+        return self._notifications
+
+    @property
     def access_tokens(self) -> MemoryAccessTokens:
         return self._access_tokens
 
@@ -176,7 +111,7 @@ class MemoryStore:
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
-        self._plans[plan.plan_id] = _stored_plan(plan)
+        self._plans[plan.plan_id] = stored_plan(plan)
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         kept = self._plans.get(plan_id)
@@ -222,6 +157,7 @@ class MemoryStore:
         if batch is not None:
             _append_batch(kept, batch)
         self._executions[record.execution_id] = kept
+        self._notify(kept, batch)
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         self._check_open()
@@ -234,6 +170,12 @@ class MemoryStore:
         if epoch < kept.record.epoch:
             raise stale_epoch(execution_id, epoch, kept.record.epoch)
         _append_batch(kept, batch)
+        self._notify(kept, batch)
+
+    def _notify(self, kept: _StoredExecution, batch: EncodedBatch | None) -> None:
+        if batch is not None and batch.notices:
+            record = kept.record
+            self._notifications.add(record.execution_id, record.flow_id, batch.notices)
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         self._check_open()
@@ -431,6 +373,7 @@ class MemoryStore:
     def _release_flow(self, flow_id: str) -> None:
         self._require_unused("flow", flow_id)
         self._triggers.delete_of_flow(flow_id)
+        self._notifications.delete_of_flow(flow_id)
 
     def _require_execution(self, execution_id: str) -> _StoredExecution:
         kept = self._executions.get(execution_id)

@@ -21,6 +21,7 @@ from planwave.storage.errors import append_to_unknown, stale_epoch, unexpected_s
 from planwave.storage.event_codec import (
     NO_CHANGE,
     BatchAnswer,
+    BatchNotice,
     EncodedBatch,
     StatusChange,
     asks_person,
@@ -28,6 +29,7 @@ from planwave.storage.event_codec import (
     storable_text,
 )
 from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite.outbox import Outbox
 
 _DOUBLINGS: Final = 8
 """The largest statement has ``1 << _DOUBLINGS`` (256) rows."""
@@ -137,10 +139,15 @@ class _Position:
 
 
 class ExecutionPositions:
-    """The positions of running executions; only the writer of a database may have them."""
+    """The positions of running executions; only the writer of a database may have them.
+
+    Attributes:
+        outbox: Where the notifications of events go, in the same transaction.
+    """
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._raw = raw
+        self.outbox = Outbox(raw)
         self._positions: dict[str, _Position] = {}
         self._last_key: int | None = None
 
@@ -155,10 +162,11 @@ class ExecutionPositions:
         rows: list[Any] = []
         changes: dict[int, StatusChange] = {}
         answered: list[tuple[int, Sequence[BatchAnswer]]] = []
+        noticed: list[tuple[int, str, Sequence[BatchNotice]]] = []
         for position, (execution_id, epoch, batch, record, _) in zip(positions, steps, strict=True):
             if batch is None:
                 continue
-            first, last, text, change, answers = batch
+            first, last, text, change, answers, notices = batch
             if epoch < position.epoch:
                 raise stale_epoch(execution_id, epoch, position.epoch)
             if first != position.last + 1:
@@ -170,11 +178,25 @@ class ExecutionPositions:
                 changes[position.key] = _merge_changes(before, change)
             if answers:
                 answered.append((position.key, answers))
+            if notices:
+                noticed.append((position.key, execution_id, notices))
             if change.completed_at is not None:
                 self.forget(execution_id)
+        self._insert(rows, answered, noticed, changes)
+
+    def _insert(
+        self,
+        rows: Sequence[Any],
+        answered: Sequence[tuple[int, Sequence[BatchAnswer]]],
+        noticed: Sequence[tuple[int, str, Sequence[BatchNotice]]],
+        changes: Mapping[int, StatusChange],
+    ) -> None:
+        """Insert rows of events, and all that follows from them."""
         _ADD_BATCHES.run(self._raw, rows)
         for key, answers in answered:
             add_answers(self._raw, key, answers)
+        for each in noticed:
+            self.outbox.add(*each)
         if changes:
             values = [value for key, change in changes.items() for value in (*change, key)]
             _SET_STATUS.run(self._raw, values)
@@ -187,6 +209,7 @@ class ExecutionPositions:
         """Drop all cached positions, after a rollback."""
         self._positions.clear()
         self._last_key = None
+        self.outbox.forget()
 
     def _positions_for(self, steps: Sequence[AppendOp]) -> list[_Position]:
         """Return the position of each execution; insert new executions."""

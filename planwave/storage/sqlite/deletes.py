@@ -28,6 +28,8 @@ from planwave.storage.sqlite.schema import (
     executions,
     flow_versions,
     flows,
+    notification_targets,
+    notifications,
     plan_revisions,
     plans,
     triggers,
@@ -62,13 +64,14 @@ def delete_plan(connection: Connection, plan_id: str) -> None:
 
 
 def delete_flow(connection: Connection, flow_id: str) -> None:
-    """Delete a flow with its versions and triggers; all its executions must have ended.
+    """Delete a flow with its versions, triggers and targets of notifications; all its executions must have ended.
 
     Raises:
         NotFound, Conflict: See ``FlowStore.delete``.
     """
     _require_unused(connection, "flow", executions.c.flow_id, flow_id)
     _delete_triggers(connection, flow_id)
+    _delete_notification_targets(connection, flow_id)
     connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
     if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
         raise not_found("flow", flow_id)
@@ -78,6 +81,13 @@ def _delete_triggers(connection: Connection, flow_id: str) -> None:
     own = select(triggers.c.trigger_id).where(triggers.c.flow_id == flow_id)
     connection.execute(delete(deliveries).where(deliveries.c.trigger_id.in_(own)))
     connection.execute(delete(triggers).where(triggers.c.flow_id == flow_id))
+
+
+def _delete_notification_targets(connection: Connection, flow_id: str) -> None:
+    of_flow = notification_targets.c.flow_id == flow_id
+    own = select(notification_targets.c.target_id).where(of_flow)
+    connection.execute(delete(notifications).where(notifications.c.target_id.in_(own)))
+    connection.execute(delete(notification_targets).where(of_flow))
 
 
 def _require_unused(connection: Connection, kind: str, column: Column[str], own_id: str) -> None:

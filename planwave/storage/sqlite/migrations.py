@@ -26,6 +26,8 @@ from planwave.storage.sqlite.schema import (
     flow_versions,
     flows,
     metadata,
+    notification_targets,
+    notifications,
     plan_revisions,
     triggers,
 )
@@ -131,9 +133,16 @@ def _add_chats(connection: Connection) -> None:
         table.create(connection)
 
 
+def _add_notifications(connection: Connection) -> None:
+    """Up to version 11 nobody was notified of executions."""
+    notification_targets.create(connection)
+    notifications.create(connection)
+
+
 MIGRATIONS: Final = (
     _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
     _add_triggers, _add_publishing, _add_access_tokens, _add_chats,
+    _add_notifications,
 )  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 

@@ -106,6 +106,41 @@ deliveries = Table(
 """What triggers received. The unique index is what keeps a delivery, or a slot of a schedule, from
 being processed twice. ``holder`` is the opening of the store that works, or worked, on it."""
 
+notification_targets = Table(
+    "notification_targets",
+    metadata,
+    Column("target_id", Text, primary_key=True),
+    Column("flow_id", Text, ForeignKey("flows.flow_id"), nullable=False),
+    Column("url", Text, nullable=False),
+    Column("secrets", Text, nullable=False),
+    Column("events", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Index("notification_targets_by_flow", "flow_id"),
+)
+"""The targets of flows; those of the operator are settings. ``secrets`` and ``events`` are JSON."""
+
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("notification_id", Text, nullable=False, unique=True),
+    Column("target_id", Text, nullable=False),
+    Column("execution_id", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("since", Text, nullable=False),
+    Column("next_at", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("body", Text),
+    Index("notifications_once", "target_id", "execution_id", "seq", unique=True),
+    Index("notifications_due", "status", "next_at"),
+    Index("notifications_by_age", "created_at", "notification_id"),
+)
+"""The outbox: a row is written by the commit that stores its event. No reference to
+``notification_targets``: the operator's targets are not stored."""
 access_tokens = Table(
     "access_tokens",
     metadata,

@@ -64,6 +64,7 @@ from planwave.storage.sqlite.readers import ReaderPool
 from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
 from planwave.storage.sqlite.stores.chats import SqliteChats
 from planwave.storage.sqlite.stores.flows import SqliteFlows
+from planwave.storage.sqlite.stores.notifications import SqliteNotifications
 from planwave.storage.sqlite.stores.revisions import SqliteRevisions
 from planwave.storage.sqlite.stores.triggers import SqliteTriggers
 from planwave.storage.sqlite.writer import GroupCommitWriter, WriteJob
@@ -105,6 +106,8 @@ class SqliteStore:
         self._flows = SqliteFlows(self._read, self._write)
         self._revisions = SqliteRevisions(self._read, self._write)
         self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
+        outbox = None if writer is None else writer.outbox
+        self._notifications = SqliteNotifications(self._read, self._write, outbox)
         self._access_tokens = SqliteAccessTokens(self._read, self._write)
         self._chats = SqliteChats(self._read, self._write)
 
@@ -176,6 +179,10 @@ class SqliteStore:
         return self._triggers
 
     @property
+    def notifications(self) -> SqliteNotifications:
+        return self._notifications
+
+    @property
     def access_tokens(self) -> SqliteAccessTokens:
         return self._access_tokens
 
@@ -230,6 +237,8 @@ class SqliteStore:
             await self._require_writer().submit(
                 WriteJob(AppendOp(execution_id, epoch, batch), artifacts)
             )
+            if batch.notices:
+                self._notifications.announce()
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         writer = self._require_writer()

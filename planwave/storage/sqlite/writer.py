@@ -120,6 +120,7 @@ class GroupCommitWriter:
         self._gathered: list[WriteJob] = []
         self._queue: SimpleQueue[list[WriteJob] | None] = SimpleQueue()
         self._positions = ExecutionPositions(raw)
+        self.outbox = self._positions.outbox
         self._deleted_executions: set[str] = set()
         self._released_digests: set[str] = set()
         path = directory / DATABASE_NAME

@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from planwave.api.schemas.chats import (
+from planwave.api.schemas.chats.models import (
     ChatResponse,
     ChatsResponse,
     MessageResponse,

@@ -227,6 +227,23 @@ async def test_executions_of_plans_are_nobodys() -> None:
         assert [each["execution_id"] for each in listed] == [ours.execution_id]
 
 
+async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
+    async with two_programs() as (calls, ours, _):
+        calls.headers.update(bearing(ours.by_scope["run"]))
+        run = {"flow_id": ours.flow_id}
+        for change in (
+            {"inputs": {"a": {"output": "approved"}}},
+            {"options": {"budget": {"usd": 1_000}}},
+            {"options": {"policies": {"a": {"timeoutS": 1}}}},
+        ):
+            problem = await calls.expect_problem("POST", "/api/execute", 403, {**run, **change})
+            assert "access token" in problem["detail"]
+        for inputs in ({"s": {"output": "x"}}, {"output": "x"}, {}):
+            await calls.post_json("/api/execute", {**run, "inputs": inputs}, 201)
+        missing = {**run, "version": "0" * 64}
+        await calls.expect_problem("POST", "/api/execute", 404, missing)
+
+
 async def test_revoked_and_expired_tokens_are_refused() -> None:
     async with two_programs() as (calls, ours, _):
         calls.headers.update(bearing(OPERATOR))

@@ -64,6 +64,7 @@ CHATTING: Final = {
 UNSIGNED_HOOK: Final = hook_flow(auth="none", secrets=[])
 TAGS: Final = (
     "catalogues",
+    "chats",
     "control",
     "executions",
     "flows",

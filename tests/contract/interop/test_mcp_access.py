@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from planwave.ids import new_id
 from planwave.service.access_tokens import SCOPES, Scope, TokenLimits
@@ -65,6 +66,8 @@ async def test_a_program_uses_its_own_flow_only(server: RunningServer, mode: str
         for arguments in ({"flow": ours.name}, {"flow": ours.flow_id}):
             assert (await call(client, "run", **arguments))["result"] == "one"
         assert (await call(client, ours.name))["result"] == "one"
+        inputs = {"a": {"output": "two"}}
+        assert "not to 'a'" in await fail(client, "run", flow=ours.name, inputs=inputs)
         for flow in (theirs.name, theirs.flow_id):
             assert await fail(client, "run", flow=flow) == f"there is no flow '{flow}'"
         with pytest.raises(MCPError, match=f"there is no tool '{theirs.name}'"):
@@ -120,3 +123,34 @@ async def test_rates_and_keys_are_those_of_the_token(server: RunningServer) -> N
     async with mcp_client(server, token=slow) as client:
         assert "too many executions with this access token" in await fail(client, ours.name)
     await ours.delete()
+
+
+async def test_a_session_is_for_the_client_that_opened_it(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = await two(server)
+    monkeypatch.setattr("planwave.interop.mcp_server.http.MAX_OWN_SESSIONS", 1)
+    accept = {"accept": "application/json, text/event-stream"}
+    ours_token, theirs_token = [
+        {**accept, "Authorization": f"Bearer {await each.token()}"} for each in (ours, theirs)
+    ]
+    opening = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }  # fmt: skip
+    async with server.client() as raw:
+        opened = await raw.post("/mcp", headers=ours_token, json=opening)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        another = await raw.post("/mcp", headers=ours_token, json=opening)
+        assert another.status_code == 503
+        theirs_opened = await raw.post("/mcp", headers=theirs_token, json=opening)
+        assert theirs_opened.status_code == 200
+        for method in ("DELETE", "GET"):
+            refused = await raw.request(method, "/mcp", headers={**theirs_token, **session})
+            assert refused.status_code == 404
+        assert (await raw.delete("/mcp", headers={**ours_token, **session})).status_code == 200
+    await ours.delete()
+    await theirs.delete()

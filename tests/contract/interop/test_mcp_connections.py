@@ -129,6 +129,20 @@ async def test_every_request_carries_the_token(guarded: RunningServer) -> None:
         assert "EXECUTIONS_PER_MINUTE" in await fail(client, "run", goal="texts")
 
 
+async def test_open_calls_count_as_connections() -> None:
+    limits = NO_RATE_LIMITS.model_copy(update={"socket_connections": 1})
+    with running_server(limits=limits) as server:
+        async with server.client() as raw:
+            raw.headers["accept"] = "application/json, text/event-stream"
+            opening = await raw.post("/mcp", json=request("initialize", INITIALIZE))
+            session = {"mcp-session-id": opening.headers["mcp-session-id"]}
+            await raw.post("/mcp", headers=session, json=INITIALIZED)
+            async with raw.stream("GET", "/mcp", headers=session) as listening:
+                assert listening.status_code == 200
+                refused = await raw.post("/mcp", json=request("initialize", INITIALIZE))
+            assert (refused.status_code, refused.json()["code"]) == (429, "too-many-requests")
+
+
 async def test_a_server_that_goes_down_returns_what_there_is() -> None:
     with running_server() as server:
         async with mcp_client(server) as modern, mcp_client(server, "legacy") as legacy:

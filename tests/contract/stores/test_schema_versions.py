@@ -132,6 +132,18 @@ async def triggers_of(store: SqliteStore) -> list[dict[str, Any]]:
     return found
 
 
+async def notifications_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all notifications, with their targets."""
+    targets = {each.target_id: asdict(each) for each in await store.notifications.targets()}
+    found = [asdict(each) for each in await store.notifications.page()]
+    return json.loads(json.dumps([{**each, "to": targets[each["target_id"]]} for each in found]))
+
+
+def notifications_in(written: dict[str, Any]) -> list[dict[str, Any]]:
+    targets = {each["target_id"]: each for each in written.get("notification_targets", [])}
+    return [{**each, "to": targets[each["target_id"]]} for each in written.get("notifications", [])]
+
+
 async def chats_of(store: SqliteStore) -> list[dict[str, Any]]:
     """Give all chats, with their messages."""
     found = [asdict(each) for each in await store.chats.page()]
@@ -161,6 +173,7 @@ async def test_f30_data_of_every_version_is_read(
     assert differs(written.get("flows", []), flows) == []
     assert differs(written.get("revisions", []), await revisions_of(store)) == []
     assert differs(written.get("triggers", []), await triggers_of(store)) == []
+    assert differs(notifications_in(written), await notifications_of(store)) == []
     tokens = json.loads(json.dumps([asdict(each) for each in await store.access_tokens.all()]))
     assert written.get("access_tokens", []) == tokens
     assert differs(written.get("chats", []), await chats_of(store)) == []
@@ -225,7 +238,8 @@ async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Pat
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
         raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
         for table in (
-            "answered_requests", "deliveries", "triggers", "chat_messages", "chat_turns", "chats",
+            "answered_requests", "deliveries", "triggers", "notification_targets", "notifications",
+            "chat_messages", "chat_turns", "chats", "access_tokens",
         ):  # fmt: skip
             raw.execute(f"DROP TABLE {table}")
         raw.execute("PRAGMA user_version = 6")

@@ -98,6 +98,15 @@ def test_named_metrics_are_in_the_table() -> None:
     assert {"planwave_executions_queued", "planwave_event_lag_seconds"} <= named <= known
 
 
+def test_table_of_notifications_is_valid(tmp_path: Path) -> None:
+    shown = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+    (table,) = [each for each in shown if "[notifications.ops]" in each]
+    (tmp_path / "planwave.toml").write_text(table, "utf-8")
+    settings = load_settings(tmp_path / "planwave.toml")
+    assert settings.notifications["ops"].events == ["failed", "waiting"]
+    assert set(settings.notifications["ops"].secrets) <= set(settings.secrets)
+
+
 def test_settings_file_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(block("toml"), "utf-8")

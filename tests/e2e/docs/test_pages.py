@@ -26,6 +26,7 @@ RUN_WHOLE = {
     "examples/support_chat/README.md": "test_example_support_chat.py",
     "examples/flow_as_mcp_tool/README.md": "test_example_flow_as_mcp_tool.py",
     "examples/flows/README.md": "test_example_flows.py",
+    "examples/triggers/README.md": "test_example_triggers.py",
 }
 """Pages whose test runs whatever blocks they have; a reason below is for one that it leaves out."""
 RUN = {
@@ -49,6 +50,7 @@ RUN = {
         "$ planwave serve",
         'storage_dir = "/var/lib/planwave/storage"',
         "[secrets.crm]",
+        "[secrets.ops]",
         "$ export PLANWAVE_ALLOWED_HOSTS='[\"planwave.example.com\"]'",
         "$ planwave backup planwave-$(date +%F).tgz",
         "$ systemctl stop planwave",
@@ -60,6 +62,8 @@ RUN = {
         "{",
         "$ planwave flow save intake intake.json",
         "[secrets.orders]",
+        "$ planwave notifications add intake https://example.com/planwave --secret partner --event failed "
+        "--event waiting",
         '{"cron": "30 7 * * 1-5", "timezone": "Europe/Berlin"}  # at 7:30 from Monday to Friday',
     },
     "docs/web-ui.md": set[str](),
@@ -98,6 +102,10 @@ NOT_RUN = {
         ),
         "scrape_configs:": "Prometheus is needed; the address and the token are compared",
         "$ pip install 'planwave[otel]'": "installs packages; a unit test runs the service with spans",
+    },
+    "docs/triggers.md": {
+        "webhook-id: 019a0000-0000-7000-8000-00000000000e": "a message; unit tests compare such ones "
+        "with the package of Standard Webhooks"
     },
     "docs/web-ui.md": {
         "make web    # build it into planwave/api/web, unless it is up to date": (

@@ -32,6 +32,22 @@ def block(kind: str) -> str:
     return found[1]
 
 
+def test_url_of_the_page_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+    secret = '[secrets.partner]\nenv = "PARTNER"\nhosts = ["example.com"]\n'
+    (tmp_path / "planwave.toml").write_text(block("toml") + secret)
+    (tmp_path / "intake.json").write_text(block("json"))
+    monkeypatch.setenv("PARTNER", SECRET)
+    found = re.search(r"^\$ planwave (notifications add .*)$", PAGE, re.MULTILINE)
+    assert found is not None
+    for command in (["flow", "save", "intake", "intake.json"], found[1].split()):
+        done = CliRunner().invoke(app, [*command, "--json"], obj=cli_factories())
+        assert done.exit_code == 0, done.output
+    made = json.loads(done.stdout)
+    assert (made["flow_name"], made["events"]) == ("intake", ["failed", "waiting"])
+    assert made["problem"] is None
+
+
 def test_flow_of_the_page_is_listened_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(block("toml"))

@@ -81,6 +81,7 @@ def _killer(server: ServerProcess):  # type: ignore[no-untyped-def]
     return kill
 
 
+@pytest.mark.slow  # a process takes three seconds; the page and the bridge have tests that are quicker
 async def test_command_runs_alone_and_then_with_the_service_that_holds_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.cli.command_process import read_until, start_command
 from tests.support.llm.fake_llm_server import fake_llm_in_thread
 from tests.support.processes.forked_process import ForkedProcess
+from tests.support.triggers.hook_sender import SECRET
 
 _CONFIGURED = ("PLANWAVE_", "OPENAI_", "ANTHROPIC_")
 
@@ -51,6 +52,8 @@ class WebService:
             "PLANWAVE_LIMIT_REQUESTS_PER_S": "10000",
             "PLANWAVE_LIMIT_REQUESTS_BURST": "100000",
             "PLANWAVE_LIMIT_EXECUTIONS_PER_MINUTE": "100000",
+            "PLANWAVE_SECRETS": json.dumps({"web": {"env": "WEB_SECRET", "hosts": ["127.0.0.1"]}}),
+            "WEB_SECRET": SECRET,
             **({"PLANWAVE_TOKEN": token} if token else {}),
         }
 

@@ -1,6 +1,6 @@
 """The HTTP service as a process that ends at a point: ``crash_server(directory, point)``.
 
-The process runs ``main DIRECTORY [POINT]``; see ``crash_points``. Plans are those of
+The process runs ``main DIRECTORY [POINT [NOTIFIED]]``; see ``crash_points``. Plans are those of
 ``PlannerByGoal``, and every planning is noted in ``<directory>/../planned.log`` before it is
 answered.
 """
@@ -17,7 +17,9 @@ from typing import Any
 
 from planwave.api.server import serve
 from planwave.graph.plan import Plan
+from planwave.outbound.client import OutboundClient, OutboundLimits
 from planwave.service.service import Service
+from planwave.setting_tables import NotificationSettings
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cli.command_process import read_until
@@ -54,9 +56,17 @@ class LoggingPlanner(PlannerByGoal):
 
 
 @contextmanager
-def crash_server(directory: Path, point: str | None = None) -> Iterator[ServerProcess]:
-    """Start a server over ``directory/storage``, and leave none behind."""
-    more = [] if point is None else [point]
+def crash_server(
+    directory: Path, point: str | None = None, *, notified: str | None = None
+) -> Iterator[ServerProcess]:
+    """Start a server over ``directory/storage``, and leave none behind.
+
+    Args:
+        directory: Holds the storage directory, and files of the test.
+        point: Where it ends.
+        notified: ``host:port`` that is notified of executions.
+    """
+    more = ([] if point is None else [point]) if notified is None else [point or "", notified]
     with ForkedProcess("-c", PROGRAM, str(directory / "storage"), *more, cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
@@ -71,9 +81,9 @@ def planned_goals(directory: Path) -> list[str]:
     return log.read_text("utf-8").splitlines() if log.exists() else []
 
 
-def main(directory: str, point: str | None = None) -> int:
+def main(directory: str, point: str | None = None, notified: str | None = None) -> int:
     """Serve until a signal or the point; give the exit code."""
-    place, deadly_point = Path(directory), CrashPoint.parse(point)
+    place, deadly_point = Path(directory), CrashPoint.parse(point or None)
     planner = LoggingPlanner(place.parent / PLANNING_LOG)
     planner.record_request = crash_at(planner, deadly_point).record_request
     parts = dependencies(
@@ -82,6 +92,7 @@ def main(directory: str, point: str | None = None) -> int:
         limits=NO_RATE_LIMITS,
         planner=planner,
         secrets=SECRETS,
+        **({} if notified is None else _notifying(notified)),
     )
 
     def report_url(url: str) -> None:
@@ -89,3 +100,10 @@ def main(directory: str, point: str | None = None) -> int:
 
     settings = Settings(port=0, storage_dir=place, limits=NO_RATE_LIMITS)
     return asyncio.run(serve(settings, lambda _: Service(parts), report_url))
+
+
+def _notifying(address: str) -> dict[str, Any]:
+    """Return the parts of a service that notifies an address on loopback."""
+    table = NotificationSettings(url=f"http://{address}/", secrets=["main"])
+    client = OutboundClient([address], OutboundLimits(redirects=0))
+    return {"notifier": client, "notification_tables": {"here": table}}

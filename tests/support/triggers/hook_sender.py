@@ -74,6 +74,6 @@ async def hook_service(
     settings: Mapping[str, Any] | None = None, **parts: Any
 ) -> AsyncGenerator[InProcessClient]:
     """Open an application whose operator has set the secrets of this module."""
-    own = dependencies(secrets=SECRETS, **parts)
+    own = dependencies(**{"secrets": SECRETS, **parts})
     async with in_process_client(own, **(settings or {})) as calls:
         yield calls

@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from pydantic import SecretStr
+
+from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -47,21 +50,27 @@ class Source:
 
 @asynccontextmanager
 async def listening(
-    source: Source, node: dict[str, Any] | None = None, types: Any = (), **data: Any
+    source: Source,
+    node: dict[str, Any] | None = None,
+    types: Any = (),
+    host: str | None = None,
+    **data: Any,
 ) -> AsyncIterator[Service]:
+    """Listen for a stream; a secret named ``crm`` is for ``host``, by default that of the stream."""
     server = await asyncio.start_server(source.serve, "127.0.0.1", 0)
     address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    secrets = {"crm": Secret("crm", SecretStr("hush"), (host or address,))}
     echo = node or {"id": "echo", "type": "text", "data": {"text": "{{ input.data }}"}}
     stream = {"id": "in", "type": "sse", "data": {"url": f"http://{address}/s?k=1", **data}}
     edge = {"source": "in", "target": "echo", "data": {"channel": "flow"}}
     outbound = OutboundClient([address])
     async with (
         server,
-        Service(dependencies(outbound=outbound, types=types)) as service,
-        TriggerHost(service, Settings(), [SseSources]) as host,
+        Service(dependencies(outbound=outbound, types=types, secrets=secrets)) as service,
+        TriggerHost(service, Settings(), [SseSources]) as listener,
     ):
         flow = await service.create_flow("F", graph={"nodes": [stream, echo], "edges": [edge]})
-        await host.create(flow.flow_id)
+        await listener.create(flow.flow_id)
         yield service
 
 
@@ -122,3 +131,23 @@ async def test_address_that_is_not_allowed_starts_nothing(caplog: Any) -> None:
         assert "169.254.169.254" in caplog.text
         assert await started(service) == []
         assert source.requests == []
+
+
+async def test_secret_is_sent_in_the_header_that_names_it_and_shown_nowhere() -> None:
+    source = Source(STREAM + b"id: 1\ndata: 1\n\n")
+    async with listening(source, secretHeaders={"Authorization": "Bearer {crm}"}) as service:
+        assert len(await started_at_least(service, 1)) == 1
+        assert "authorization: bearer hush\r\n" in source.requests[0]
+        (record,) = await service.executions()
+        assert "hush" not in str(await service.events(record.execution_id))
+
+
+async def test_secret_for_another_host_or_unknown_is_a_problem_of_the_trigger() -> None:
+    for header, words in (("{crm}", "may not be sent"), ("{other}", "no secret 'other'")):
+        source = Source()
+        async with listening(
+            source, host="a.test", secretHeaders={"Authorization": header}
+        ) as service:
+            (trigger,) = await TriggerHost(service, Settings(), [SseSources]).page()
+            assert words in (trigger.problem or "")
+            assert source.requests == []

@@ -179,6 +179,59 @@ export function useDeleteFlow() {
   });
 }
 
+// -- triggers and notifications ---------------------------------------------------------------------
+
+/** Listen for an entry node of a flow. */
+export function useCreateTrigger() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Body<"createTrigger">) => call("createTrigger", { body, key: newKey() }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.triggers }),
+  });
+}
+
+/** Have a trigger start executions, or none. */
+export function useSwitchTrigger() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ triggerId, enabled }: { triggerId: string; enabled: boolean }) =>
+      call(enabled ? "enableTrigger" : "disableTrigger", { path: { trigger_id: triggerId } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.triggers }),
+  });
+}
+
+/** Start an execution as if a trigger had received something. */
+export function useFireTrigger() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ triggerId, body }: { triggerId: string; body: Body<"fireTrigger"> }) =>
+      call("fireTrigger", { path: { trigger_id: triggerId }, body, key: newKey() }),
+    onSuccess: async (execution) => {
+      await client.invalidateQueries({ queryKey: queryKeys.triggers });
+      await executionChanged(client, execution.execution_id);
+    },
+  });
+}
+
+/** Delete a trigger with its deliveries. */
+export function useDeleteTrigger() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (triggerId: string) => call("deleteTrigger", { path: { trigger_id: triggerId } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.triggers }),
+  });
+}
+
+/** Have a notification sent again that nobody accepted. */
+export function useResendNotification() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (notificationId: string) =>
+      call("resendNotification", { path: { notification_id: notificationId } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.notifications }),
+  });
+}
+
 // -- sessions ---------------------------------------------------------------------------------------
 
 /** Turn the token into a session cookie; everything is read again with it. */

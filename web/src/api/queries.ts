@@ -307,3 +307,38 @@ export function useLimits() {
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
+
+/** How often lists of what comes by itself are read again. */
+const COMING_MS = 5_000;
+
+/** The triggers with their last deliveries, newest first, page by page. */
+export function useTriggers() {
+  return useInfiniteQuery({
+    queryKey: queryKeys.triggers,
+    queryFn: ({ pageParam, signal }) =>
+      call("listTriggers", { query: { cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    refetchInterval: COMING_MS,
+  });
+}
+
+/** The notifications that nobody accepted, newest first, page by page. */
+export function useDeadNotifications() {
+  return useInfiniteQuery({
+    queryKey: queryKeys.deadNotifications,
+    queryFn: ({ pageParam, signal }) =>
+      call("listNotifications", { query: { status: "dead", cursor: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    refetchInterval: COMING_MS,
+  });
+}
+
+/** The URLs that are notified of executions. */
+export function useNotificationTargets() {
+  return useQuery({
+    queryKey: queryKeys.notificationTargets,
+    queryFn: ({ signal }) => call("listNotificationTargets", { signal }),
+  });
+}

@@ -46,6 +46,11 @@ export const queryKeys = {
   flowVersion: (flowId: string, version: string | null) => ["flow", flowId, version] as const,
   flowVersions: (flowId: string) => ["flow", flowId, "versions"] as const,
 
+  triggers: ["triggers"] as const,
+  notifications: ["notifications"] as const,
+  deadNotifications: ["notifications", "dead"] as const,
+  notificationTargets: ["notifications", "targets"] as const,
+
   providers: ["providers"] as const,
   nodeTypes: ["node-types"] as const,
   tools: ["tools"] as const,

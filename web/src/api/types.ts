@@ -878,6 +878,32 @@ export type NodeTypesResponse = {
   socket_types: SocketTypeResponse[];
 };
 
+/** One message to one target. */
+export type NotificationResponse = {
+  /** The `webhook-id` of the message, the same in every attempt. */
+  notification_id: string;
+  target_id: string;
+  execution_id: string;
+  /** What happened: `completed`, `failed`, `cancelled` or `waiting`. */
+  event: string;
+  /** `dead` if nobody accepted it in time; it can be sent again. */
+  status: "pending" | "delivered" | "dead";
+  created_at: string;
+  /** How often it was sent, since a person had it sent again. */
+  attempts: number;
+  /** When it is sent next; null unless it is pending. */
+  next_at: string | null;
+  /** Why the last attempt failed; empty if none did. */
+  error: string;
+};
+
+/** One page of notifications, newest first. */
+export type NotificationsResponse = {
+  notifications: NotificationResponse[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
 /** The open requests of an execution. */
 export type OpenRequestsResponse = {
   /** Oldest first. */
@@ -1106,6 +1132,28 @@ export type StoredEventsResponse = {
   events: Record<string, unknown>[];
   /** The value of `after` for the next page. */
   last_seq: number;
+};
+
+/** A URL that is notified of executions. */
+export type TargetResponse = {
+  /** Its id; of a target of the operator its name in `planwave.toml`. */
+  target_id: string;
+  /** The flow whose executions count; null for those of all, which only the operator sets. */
+  flow_id: string | null;
+  flow_name: string | null;
+  url: string;
+  /** The names of the secrets that sign. */
+  secrets: string[];
+  events: string[];
+  /** Why it gets nothing; null without a problem. */
+  problem: string | null;
+  /** Null for a target of the operator. */
+  created_at: string | null;
+};
+
+/** The targets of the operator, then those of flows, newest first. */
+export type TargetsResponse = {
+  targets: TargetResponse[];
 };
 
 /** A new access token. */
@@ -2251,6 +2299,18 @@ export type TriggerFireRequest = {
   value?: unknown;
 };
 
+/** What is notified of the executions of a flow. */
+export type TargetCreateRequest = {
+  /** The flow. */
+  flow_id: string;
+  /** The address that messages are sent to. */
+  url: string;
+  /** The names of the operator's secrets that sign them; each has to be for the host. */
+  secrets: string[];
+  /** What it is notified of; `waiting` is each request to a person. */
+  events?: ("completed" | "failed" | "cancelled" | "waiting")[];
+};
+
 /** What failed. */
 export type OpenAIErrorDetails = {
   message: string;
@@ -2332,7 +2392,7 @@ export type ChatCompletionRequest = {
   temperature?: number | null;
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
-  reasoning_effort?: string | null;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
   n?: number | null;
 };
 
@@ -2367,7 +2427,7 @@ export type _Text = {
 };
 
 export type _Reasoning = {
-  effort?: string | null;
+  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
 };
 
 /** A conversation for a model: a published flow, or `planwave/planner`. Nothing of it is kept. */
@@ -3106,6 +3166,64 @@ export type Operations = {
   execution_id: string;
 };
   };
+  /** List what is notified of executions: `GET /api/notification-targets`. */
+  listNotificationTargets: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: TargetsResponse;
+  };
+  /** Notify a URL of the executions of a flow: `POST /api/notification-targets`. */
+  createNotificationTarget: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: TargetCreateRequest;
+    answer: TargetResponse;
+  };
+  /** Notify a URL no more: `DELETE /api/notification-targets/{target_id}`. */
+  deleteNotificationTarget: {
+    path: {
+      /** A target's id, or the name of one of the operator's. */
+      target_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** List notifications: `GET /api/notifications`. */
+  listNotifications: {
+    path: Record<string, never>;
+    query: {
+      /** Only those of this status. */
+      status?: "pending" | "delivered" | "dead" | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: NotificationsResponse;
+  };
+  /** Look at a notification: `GET /api/notifications/{notification_id}`. */
+  getNotification: {
+    path: {
+      /** A notification's id. */
+      notification_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: NotificationResponse;
+  };
+  /** Send a notification again: `POST /api/notifications/{notification_id}/resend`. */
+  resendNotification: {
+    path: {
+      /** A notification's id. */
+      notification_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: NotificationResponse;
+  };
   /** List models: `GET /v1/models`. */
   listModels: {
     path: Record<string, never>;
@@ -3341,6 +3459,12 @@ export const ADDRESSES = {
   disableTrigger: ["POST", "/api/triggers/{trigger_id}/disable"],
   fireTrigger: ["POST", "/api/triggers/{trigger_id}/fire"],
   receiveWebhook: ["POST", "/hooks/{hook_id}"],
+  listNotificationTargets: ["GET", "/api/notification-targets"],
+  createNotificationTarget: ["POST", "/api/notification-targets"],
+  deleteNotificationTarget: ["DELETE", "/api/notification-targets/{target_id}"],
+  listNotifications: ["GET", "/api/notifications"],
+  getNotification: ["GET", "/api/notifications/{notification_id}"],
+  resendNotification: ["POST", "/api/notifications/{notification_id}/resend"],
   listModels: ["GET", "/v1/models"],
   getModel: ["GET", "/v1/models/{model_id}"],
   createChatCompletion: ["POST", "/v1/chat/completions"],

@@ -63,6 +63,12 @@ export const ROUTES: RouteObject[] = [
             }),
           },
           {
+            path: "triggers",
+            lazy: async () => ({
+              Component: (await import("@/screens/triggers/TriggersScreen")).TriggersScreen,
+            }),
+          },
+          {
             path: "approvals",
             lazy: async () => ({
               Component: (await import("@/screens/approvals/ApprovalsScreen")).ApprovalsScreen,

@@ -21,8 +21,8 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
-from planwave.api.schemas.chat_examples import CHAT, CHATS
-from planwave.api.schemas.chats import (
+from planwave.api.schemas.chats.examples import CHAT, CHATS
+from planwave.api.schemas.chats.models import (
     ChatCreateRequest,
     ChatResponse,
     ChatsResponse,

@@ -12,8 +12,8 @@ from planwave.api.json_body import json_body
 from planwave.api.pagination import ChatId, MessageId, validate_id
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.chat_examples import NEW_REPLY, REPLY, TURN
-from planwave.api.schemas.chats import (
+from planwave.api.schemas.chats.examples import NEW_REPLY, REPLY, TURN
+from planwave.api.schemas.chats.models import (
     MessageResponse,
     ReplyResponse,
     SendMessageRequest,

@@ -39,8 +39,10 @@ class _Mcp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = HTTPConnection(scope)
-        authenticate(connection)
-        await app_state(connection).mcp(scope, receive, send)
+        principal, state = authenticate(connection), app_state(connection)
+        # Each answer is a stream, and a call or a subscription may take long.
+        with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
+            await state.mcp(scope, receive, send)
 
 
 mcp_route: Final = Route(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request
@@ -11,16 +13,20 @@ from starlette.responses import Response
 from planwave.api.access_rules import access_token
 from planwave.api.dependencies import (
     AUTHENTICATED,
+    PREASSIGNED_ID,
     PreassignedExecutionIdDep,
     app_state,
 )
 from planwave.api.json_body import json_body
-from planwave.api.problems import problems
-from planwave.api.responses import json_response
+from planwave.api.problems import ProblemError, problems
+from planwave.api.responses import UNFINISHED, json_response
 from planwave.api.routes.openai.models import models_of
 from planwave.api.routes.openai.streams import AnswerStream
 from planwave.api.schemas.examples import EXECUTION_ID, example_response
 from planwave.api.schemas.openai.responses import ChatCompletionResponse, ResponsesResponse
+from planwave.api.streaming.sse import wait_for_disconnect
+from planwave.errors import PlanwaveError, SlowConsumer
+from planwave.events import Event
 from planwave.ids import new_id
 from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
 from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion
@@ -29,12 +35,14 @@ from planwave.interop.openai.errors import failure_body
 from planwave.interop.openai.published_models import PublishedModel, PublishedModels
 from planwave.interop.openai.responses_format import ResponseEvents, ResponseObject
 from planwave.interop.openai.responses_request import ResponsesRequest
+from planwave.service.flows.chat_entries import ChatTurn
+from planwave.service.service import Service
 
 router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)
 
 EXECUTION_HEADER: Final = "x-planwave-execution-id"
 _NO_RETRY: Final = {"x-should-retry": "false"}
-"""OpenAI's clients repeat requests after a 500; this one has run, and another would run again."""
+"""OpenAI's clients repeat requests after a 5xx; this one has run, and another would run again."""
 _FAILED: Final = "the execution failed"
 _EXAMPLE_HEAD: Final = AnswerHead(EXECUTION_ID, 1_769_860_800, "triage")
 _EXAMPLE: Final = Answer("Unplug it.", "", AnswerEnd())
@@ -48,40 +56,94 @@ class AnswerRun:
         request: The request.
         models: Those of the client.
         model: The one that it named.
+        turn: What it asks.
         execution_id: The id for the execution.
     """
 
     def __init__(
-        self, request: Request, models: PublishedModels, model: PublishedModel, execution_id: str
+        self,
+        request: Request,
+        models: PublishedModels,
+        model: PublishedModel,
+        turn: ChatTurn,
+        execution_id: str,
     ) -> None:
         self._request = request
         self._models = models
         self._model = model
+        self._turn = turn
+        self._cancels_on_disconnect = False
         self.execution_id = execution_id
         service = app_state(request).service
         self.head = AnswerHead(execution_id, int(service.now().timestamp()), model.id)
         self.headers = {EXECUTION_HEADER: execution_id}
+
+    async def start(self) -> None:
+        """Start the execution; see :meth:`PublishedModels.start`."""
+        self._cancels_on_disconnect = await self._models.start(
+            self._model, self._turn, self.execution_id
+        )
+
+    async def answer(self, stops: list[str]) -> Answer:
+        """Start the execution and return its whole answer.
+
+        Raises:
+            PlanwaveError: It was not started; or the service goes down, and the execution goes on later.
+        """
+        await self.start()
+        leaving = asyncio.get_running_loop().create_task(self._leave_with_client())
+        try:
+            return await whole_answer(self.parts(stops))
+        except PlanwaveError as error:
+            self._request.scope[UNFINISHED] = True
+            is_repeatable = PREASSIGNED_ID in self._request.scope
+            headers = self.headers if is_repeatable else {**self.headers, **_NO_RETRY}
+            raise ProblemError(
+                error.status_hint, error.code, error.message, hint=error.hint, headers=headers
+            ) from error
+        finally:
+            leaving.cancel()
+            await asyncio.wait([leaving])
+
+    async def _leave_with_client(self) -> None:
+        await wait_for_disconnect(self._request.receive)
+        await self.leave()
 
     async def parts(self, stops: list[str]) -> AsyncGenerator[AnswerPart]:
         """Yield the parts of the answer; what failed in the flow is for those who may read it."""
         service = app_state(self._request).service
         token = access_token(self._request)
         shows_failure = token is None or "read" in token.scopes
-        async for part in answer_parts(service.watch(self.execution_id), stops):
+        async for part in answer_parts(self._events(service), stops):
             if isinstance(part, AnswerEnd) and part.failure is not None and not shows_failure:
                 code = part.failure["code"]
                 yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})
             else:
                 yield part
 
-    async def leave(self) -> None:
-        """Do what the flow wants where the client has left before the end."""
-        if await self._models.cancels_on_disconnect(self._model):
+    async def _events(self, service: Service) -> AsyncGenerator[Event]:
+        """Yield all events; a client that reads slowly gets them later, and a streamed text with its end."""
+        after = 0
+        while True:
+            try:
+                async with aclosing(service.watch(self.execution_id, after=after)) as events:
+                    async for event in events:
+                        after = event.seq or after
+                        yield event
+                return
+            except SlowConsumer:
+                continue
+
+    async def leave(self) -> bool:
+        """Do what the flow wants where the client has left; return whether the execution goes on."""
+        if self._cancels_on_disconnect:
             await self._models.cancel(self.execution_id)
+        return not self._cancels_on_disconnect
 
     def stream(self, encoder: ChatChunks | ResponseEvents, stops: list[str]) -> Response:
         """Return the answer as a stream."""
-        return AnswerStream(self._request, self.parts(stops), encoder, self.leave, self.headers)
+        parts = self.parts(stops)
+        return AnswerStream(self._request, self.start, parts, encoder, self.leave, self.headers)
 
     def failure(self, end: AnswerEnd) -> Response | None:
         """Return the response where the execution failed."""
@@ -98,14 +160,12 @@ class AnswerRun:
         return answered
 
 
-async def _start(
+async def _prepare(
     request: Request, body: ChatCompletionRequest | ResponsesRequest, preassigned_id: str | None
 ) -> AnswerRun:
     models = models_of(request)
     model = await models.get(body.model)
-    run = AnswerRun(request, models, model, preassigned_id or new_id())
-    await models.start(model, body.turn(), run.execution_id)
-    return run
+    return AnswerRun(request, models, model, body.turn(), preassigned_id or new_id())
 
 
 @router.post(
@@ -129,10 +189,10 @@ async def create_chat_completion(
     goal, and answers with the result of the plan.
     """
     stops = body.settings().stop
-    run = await _start(request, body, preassigned_id)
+    run = await _prepare(request, body, preassigned_id)
     if body.stream:
         return run.stream(ChatChunks(run.head, includes_usage=body.includes_usage), stops)
-    answer = await whole_answer(run.parts(stops))
+    answer = await run.answer(stops)
     return run.failure(answer.end) or run.whole(chat_completion(run.head, answer))
 
 
@@ -157,9 +217,9 @@ async def create_response(
 
     Responses are not kept: each request has the whole conversation.
     """
-    run = await _start(request, body, preassigned_id)
+    run = await _prepare(request, body, preassigned_id)
     response = ResponseObject(run.head, body.instructions, body.metadata)
     if body.stream:
         return run.stream(ResponseEvents(response), [])
-    answer = await whole_answer(run.parts([]))
+    answer = await run.answer([])
     return run.failure(answer.end) or run.whole(response.whole(answer))

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from planwave.api.auth import authenticate
 from planwave.api.dependencies import app_state
-from planwave.api.responses import NOT_REPLAYABLE
+from planwave.api.responses import NOT_REPLAYABLE, UNFINISHED
 from planwave.api.streaming.sse import PING_INTERVAL_S, EventStream, wait_for_disconnect
 from planwave.errors import PlanwaveError
 from planwave.interop.openai.answer import AnswerEnd, AnswerPart
@@ -24,24 +24,29 @@ _PING = b": ping\n\n"
 class AnswerStream(EventStream):
     """The parts of an answer as they come; the stream counts as an open connection of its principal.
 
+    An error of ``begin`` is answered as any other.
+
     Args:
         request: The request.
+        begin: Starts what answers; called once the principal may open the stream.
         parts: The parts; the last one is an ``AnswerEnd``.
         encoder: Writes them in the protocol of the request.
-        on_leave: Called where the client leaves before the end.
+        on_leave: Called where the client leaves before the end; returns whether the work goes on.
         headers: Further headers.
     """
 
     def __init__(
         self,
         request: Request,
+        begin: Callable[[], Awaitable[object]],
         parts: AsyncGenerator[AnswerPart],
         encoder: ChatChunks | ResponseEvents,
-        on_leave: Callable[[], Awaitable[None]],
+        on_leave: Callable[[], Awaitable[bool]],
         headers: Mapping[str, str],
     ) -> None:
         super().__init__()
         self._request = request
+        self._begin = begin
         self._parts = parts
         self._encoder = encoder
         self._on_leave = on_leave
@@ -52,6 +57,7 @@ class AnswerStream(EventStream):
         state = app_state(self._request)
         limit = state.settings.limits.socket_connections
         with state.connection_limiter.slot(authenticate(self._request), limit):
+            await self._begin()
             async with asyncio.TaskGroup() as tasks:
                 sending = tasks.create_task(self._send_parts(scope, send))
                 leaving = tasks.create_task(wait_for_disconnect(receive))
@@ -61,8 +67,8 @@ class AnswerStream(EventStream):
                 sending.cancel()
                 leaving.cancel()
                 pinging.cancel()
-        if has_left:
-            await self._on_leave()
+        if has_left and await self._on_leave():
+            scope[UNFINISHED] = True
 
     async def _send_parts(self, scope: Scope, send: Send) -> None:
         await self._start(send)
@@ -77,7 +83,7 @@ class AnswerStream(EventStream):
                     elif chunk := self._encoder.encode(part):
                         await self._send_chunk(send, chunk)
         except PlanwaveError as error:
-            scope[NOT_REPLAYABLE] = True
+            scope[UNFINISHED] = True  # it is the stream that failed, not the execution
             last = self._encoder.fail({"message": error.message, "code": error.code})
         await self._send_chunk(send, last, is_last=True)
 

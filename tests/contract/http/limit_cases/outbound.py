@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from planwave.bootstrap import outbound_limits
+from planwave.bootstrap import open_notifier, outbound_limits
 from planwave.outbound.client import OutboundClient
-from planwave.settings import Limits
+from planwave.settings import Limits, Settings
 from tests.contract.http.limit_cases.registry import Refusal, case
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, redirect, response
 
@@ -48,6 +48,15 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 )  # fmt: skip
 async def _(limits: Limits, amount: int) -> Refusal | None:
     return await _request(limits, _SlowNetwork(resolve_s=amount))
+
+
+@case("notification_s", 20, at=19, past=21, code="fetch-timeout", virtual=True, mentions=["20 s"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    network = _SlowNetwork(answer_s=amount)
+    client = open_notifier(Settings(limits=limits))
+    client._resolver, client._connector = network.resolve, network  # pyright: ignore
+    await client.request("POST", "http://public.test/", content=b"{}")
+    return None
 
 
 @case("fetch_redirects", 2)

@@ -116,6 +116,8 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await fill_access_tokens(store)
     if hasattr(store, "chats"):
         await fill_chats(store)
+    if hasattr(store, "notifications"):
+        await fill_notifications(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
     if hasattr(store, "remember"):
         await store.claim_idempotency_key("key", "digest", AT, expired="")
@@ -215,6 +217,33 @@ async def read_chats(store: SqliteStore) -> dict[str, Any]:
     return {"chats": found, "turns": [asdict(each) for each in turns]}
 
 
+async def fill_notifications(store: SqliteStore) -> None:
+    """Keep a target of the flow, a message that is due and one that nobody accepted."""
+    from planwave.storage.notifications import NotificationTarget
+
+    events = ("execution.cancelled", "execution.waiting")
+    target = NotificationTarget("target", "https://ö.example/x", ("main",), events, FLOW_ID, AT)
+    await store.notifications.create_target(target)
+    of = {"flow_id": FLOW_ID, "flow_version": "older"}
+    record, asked = by_hand("notified", "paused", **of)
+    await store.create_execution(record, asked)
+    end = Event("notified", len(asked) + 1, LATER, "execution.cancelled", None, None, {})
+    await store.append("notified", 1, [end])
+    await store.set_document_seqs({"notified": end.seq})
+    for each in await store.notifications.page():
+        if each.event == "execution.waiting":
+            dead = replace(each, status="dead", attempts=9, error="Grüße", body="{}")
+            await store.notifications.update(dead)
+
+
+async def read_notifications(store: SqliteStore) -> dict[str, Any]:
+    """Give all targets, and all notifications."""
+    return {
+        "notification_targets": [asdict(each) for each in await store.notifications.targets()],
+        "notifications": [asdict(each) for each in await store.notifications.page()],
+    }
+
+
 async def read_triggers(store: SqliteStore) -> dict[str, Any]:
     """Give all triggers, with their deliveries."""
     found = [asdict(each) for each in await store.triggers.page()]
@@ -264,6 +293,8 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         found["access_tokens"] = [asdict(each) for each in await store.access_tokens.all()]
     if hasattr(store, "chats"):
         found |= await read_chats(store)
+    if hasattr(store, "notifications"):
+        found |= await read_notifications(store)
     for record in await store.executions():
         events = await store.events(record.execution_id)
         found["events"][record.execution_id] = [event._asdict() for event in events]

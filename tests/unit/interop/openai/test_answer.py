@@ -130,3 +130,19 @@ def test_held_text_is_retracted_first(chars: int, passed: int) -> None:
     assert reader.push("one EN") == "one "
     assert reader.retract(chars) == passed
     assert reader.flush() == ""
+
+
+async def test_stop_of_a_failed_attempt_does_not_end_the_next_one() -> None:
+    retrying = "node.retrying", {"error": {"code": "x", "message": "m"}, "delay_s": 0, "attempt": 1}
+    events = history(
+        started(),
+        delta("one END more"),
+        delta(" and more", 12),
+        retrying,
+        started(2),
+        delta("three EN", 0, 2),
+        delta("D four", 8, 2),
+        completed("three END four", 2),
+    )
+    answer = await whole_answer(answer_parts(as_stream(events), ["END"]))
+    assert answer.text == "three "

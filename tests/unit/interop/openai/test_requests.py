@@ -105,6 +105,16 @@ USER = {"role": "user", "content": "x"}
         (chat(USER, stop=["a"] * 5), "stop"),
         (chat(USER, response_format={"type": "json_schema"}), "response_format"),
         (chat(USER, tool_choice={"type": "function"}), "tool_choice"),
+        (
+            chat(
+                USER,
+                response_format={
+                    "type": "json_schema",
+                    "json_schema": {"schema": {"type": "array"}},
+                },
+            ),
+            "response_format",
+        ),
         (response("x", previous_response_id="resp_1"), "previous_response_id"),
         (response([{"type": "item_reference", "id": "x"}]), "input[0]"),
         (response([{"type": "function_call", "name": "t"}]), "input[0]"),

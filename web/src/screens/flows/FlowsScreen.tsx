@@ -29,6 +29,9 @@ export function FlowsScreen() {
     <div className={styles.page}>
       <header className={styles.header}>
         <h1>Flows</h1>
+        <ButtonLink kind="quiet" icon="clock" to="/triggers">
+          Triggers
+        </ButtonLink>
         <ImportButton />
         {flows.length > 0 && (
           <Button kind="primary" icon="add" onClick={() => setMaking(true)}>

@@ -359,6 +359,7 @@ async def test_errors_have_the_form_and_status_of_openai(models: Opens) -> None:
             ({"messages": []}, 400, "invalid-body", "messages"),
             ({"messages": [{"role": "bird", "content": "x"}]}, 400, "invalid-body", "messages[0].role"),
             ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "invalid-parameter", "messages"),
+            ({"reasoning_effort": "huge"}, 400, "invalid-body", "reasoning_effort"),
             ({"n": 2}, 400, "invalid-parameter", "n"),
             ({"tool_choice": "required"}, 400, "invalid-parameter", "tool_choice"),
             ({"tools": [WEATHER]}, 400, "unsupported-by-flow", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,46 @@ async def test_reply_that_is_no_text_is_json() -> None:
         answer = await send(calls, hook, {"a": [1]})
         assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
         assert answer.json()["body"] == {"a": [1]}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_reply_in_a_nested_graph_answers_and_the_first_one_counts(depth: int) -> None:
+    graph: dict[str, Any] = {
+        "nodes": [text("said", "item {{ item }}"), REPLY],
+        "edges": [{"source": "said", "target": "reply", "data": {"channel": "flow"}}],
+    }
+    loop: dict[str, Any] = {}
+    for _ in range(depth):
+        data = {"items": "{{ item }}", "parallel": 1, "body": graph}
+        loop = {"id": "each", "type": "loop", "data": data}
+        graph = {"nodes": [loop], "edges": []}
+    loop["data"]["items"] = "{{ input.body }}"
+    async with hook_service() as calls:
+        hook = await listening(calls, hook_flow(loop))
+        answer = await send(calls, hook, ["a", "b"] if depth == 1 else [["a"], ["b"]])
+        assert (answer.status_code, answer.text) == (201, "item a")
+
+
+async def test_request_that_github_signed_is_accepted_and_another_is_not() -> None:
+    body = '{"action": "opened"}'
+    sign = "sha256=" + hmac.new(PLAIN_SECRET.encode(), body.encode(), "sha256").hexdigest()
+    headers = {"content-type": "application/json", "x-hub-signature-256": sign}
+    delivery = {"x-github-delivery": "72d3162e"}
+    async with hook_service() as calls:
+        flow = hook_flow(auth="github", secrets=["plain"], deliveryHeader="x-github-delivery")
+        hook = await listening(calls, flow)
+        answers = [
+            await calls.post(f"/hooks/{hook}", content=body, headers={**headers, **delivery})
+            for _ in range(2)
+        ]
+        assert [each.status_code for each in answers] == [202, 202]
+        assert answers[0].json() == answers[1].json()
+        assert (
+            await calls.post(f"/hooks/{hook}", content=body + " ", headers=headers)
+        ).status_code == 401
+        (record,) = await executions(calls)
+        ended = await finished(calls, record["execution_id"])
+        assert "x-hub-signature-256" not in str(ended["inputs"])
 
 
 async def test_flow_that_ends_without_its_reply_answers_with_the_execution() -> None:

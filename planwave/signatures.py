@@ -1,6 +1,6 @@
-"""Signatures of requests, as Standard Webhooks defines them: HMAC-SHA256 over ``id.timestamp.body``.
+"""Signatures of requests, as Standard Webhooks defines them, and as GitHub makes them.
 
-Source: https://github.com/standard-webhooks/standard-webhooks, specification 1.0.0.
+HMAC-SHA256 over ``id.timestamp.body``, or over the body alone. Source: https://github.com/standard-webhooks/standard-webhooks, specification 1.0.0.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Final
 
 TOLERANCE_S: Final = 300
 """How far the timestamp of a request may be from the present, either way."""
+GITHUB_HEADER: Final = "x-hub-signature-256"
+"""The header with the signature of GitHub's webhooks."""
 _PREFIX: Final = "whsec_"
 _KEY_BYTES: Final = range(24, 65)
 _MOST_SIGNATURES: Final = 20
@@ -68,4 +70,20 @@ def is_signed(keys: Sequence[bytes], headers: Mapping[str, str], body: bytes, no
         for each in expected
         for one in given
     ]
+    return any(matches)
+
+
+def is_signed_by_github(secrets: Sequence[str], headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether one of the secrets signed a body as GitHub does: ``sha256=`` and HMAC-SHA256 in hex.
+
+    Neither the time nor the id of the delivery is signed.
+
+    Args:
+        secrets: Any of them counts, for rotation.
+        headers: Those of the request, with names in lower case.
+        body: As it was received.
+    """
+    given = headers.get(GITHUB_HEADER, "").encode(errors="replace")
+    expected = [f"sha256={hmac.digest(each.encode(), body, sha256).hex()}" for each in secrets]
+    matches = [hmac.compare_digest(each.encode(), given) for each in expected]
     return any(matches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 from datetime import UTC, datetime
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from planwave.triggers.signatures import (
+from planwave.signatures import (
     TOLERANCE_S,
     is_signed,
+    is_signed_by_github,
     sign,
     signed_headers,
     signing_key,
@@ -97,3 +99,36 @@ def test_secret_that_is_no_key_is_found(secret: str) -> None:
 
 def test_prefix_of_a_secret_may_be_left_out() -> None:
     assert signing_key(SECRET.removeprefix("whsec_")) == KEY
+
+
+GITHUB_BODY = b'{"action": "opened"}'
+GITHUB = {"x-hub-signature-256": "sha256=" + hmac.new(b"next", GITHUB_BODY, "sha256").hexdigest()}
+
+
+def test_signature_of_github_is_accepted_with_any_of_the_secrets() -> None:
+    assert is_signed_by_github(["main", "next"], GITHUB, GITHUB_BODY)
+
+
+def test_documented_example_of_github_is_accepted() -> None:
+    # https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries
+    signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    headers = {"x-hub-signature-256": signature}
+    assert is_signed_by_github(["It's a Secret to Everybody"], headers, b"Hello, World!")
+
+
+@pytest.mark.parametrize(
+    ("secrets", "headers", "body"),
+    [
+        (["main"], GITHUB, GITHUB_BODY),
+        (["next"], GITHUB, GITHUB_BODY + b" "),
+        (["next"], {}, GITHUB_BODY),
+        ([], GITHUB, GITHUB_BODY),
+        (["next"], {"x-hub-signature-256": "sha256="}, GITHUB_BODY),
+        (["next"], {"x-hub-signature-256": "\u00fc"}, GITHUB_BODY),
+        (["next"], {"x-hub-signature": GITHUB["x-hub-signature-256"]}, GITHUB_BODY),
+    ],
+)
+def test_other_requests_are_not_signed_by_github(
+    secrets: list[str], headers: dict[str, str], body: bytes
+) -> None:
+    assert not is_signed_by_github(secrets, headers, body)

@@ -1,0 +1,153 @@
+"""Routes: outgoing notifications, their targets, and what nobody accepted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
+from planwave.api.json_body import json_body
+from planwave.api.pagination import (
+    Cursor,
+    NotificationId,
+    PageSize,
+    decode_cursor,
+    page_size,
+    paginate,
+    validate_id,
+)
+from planwave.api.problems import problems
+from planwave.api.responses import json_response
+from planwave.api.schemas.examples import example_response
+from planwave.api.schemas.notifications import (
+    NOTIFICATION,
+    NOTIFICATIONS,
+    TARGET,
+    TARGET_ID,
+    TARGETS,
+    NotificationResponse,
+    NotificationsResponse,
+    TargetCreateRequest,
+    TargetResponse,
+    TargetsResponse,
+)
+from planwave.service.notifications.documents import notification_document, target_document
+
+router = APIRouter(tags=["notifications"], dependencies=AUTHENTICATED)
+TargetId = Annotated[
+    str,
+    Path(
+        description="A target's id, or the name of one of the operator's.",
+        pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
+        examples=[TARGET_ID],
+    ),
+]
+StatusFilter = Annotated[
+    Literal["pending", "delivered", "dead"] | None,
+    Query(alias="status", description="Only those of this status."),
+]
+_RESPONSES: Final = {**example_response("The notification.", NOTIFICATION), **problems(404)}
+
+
+@router.get(
+    "/api/notification-targets",
+    operation_id="listNotificationTargets",
+    summary="List what is notified of executions",
+    response_model=TargetsResponse,
+    responses=example_response("The targets.", TARGETS),
+)
+async def list_targets(service: ServiceDep) -> Response:
+    """Return the URLs that are notified: those of the operator, then those of flows."""
+    found = await service.notification_targets()
+    return json_response({"targets": [target_document(each) for each in found]})
+
+
+@router.post(
+    "/api/notification-targets",
+    operation_id="createNotificationTarget",
+    summary="Notify a URL of the executions of a flow",
+    status_code=201,
+    response_model=TargetResponse,
+    responses={**example_response("The target.", TARGET, 201), **problems(404)},
+)
+async def create_target(
+    service: ServiceDep,
+    preassigned_id: PreassignedIdDep,
+    body: Annotated[TargetCreateRequest, json_body(TargetCreateRequest)],
+) -> Response:
+    """Send what happens to the executions of a flow to a URL, signed, from now on."""
+    made = await service.create_notification_target(
+        validate_id(body.flow_id, "flow"),
+        body.url,
+        body.secrets,
+        body.events,
+        target_id=preassigned_id,
+    )
+    return json_response(target_document(made), 201)
+
+
+@router.delete(
+    "/api/notification-targets/{target_id}",
+    operation_id="deleteNotificationTarget",
+    summary="Notify a URL no more",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404, 422),
+)
+async def delete_target(service: ServiceDep, target_id: TargetId) -> Response:
+    """Delete a target of a flow with its notifications, also those that wait to be sent."""
+    await service.delete_notification_target(target_id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/api/notifications",
+    operation_id="listNotifications",
+    summary="List notifications",
+    response_model=NotificationsResponse,
+    responses={**example_response("One page.", NOTIFICATIONS), **problems(422)},
+)
+async def list_notifications(
+    service: ServiceDep,
+    status: StatusFilter = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
+) -> Response:
+    """Return what was sent, is to be sent, or was accepted by nobody (``dead``), newest first."""
+    size = page_size(limit, service.limits)
+    before = decode_cursor(cursor)
+    found = await service.notifications(status=status, before=before, limit=size + 1)
+    page, next_cursor = paginate(found, size)
+    shown = [notification_document(each) for each in page]
+    return json_response({"notifications": shown, "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/notifications/{notification_id}",
+    operation_id="getNotification",
+    summary="Look at a notification",
+    response_model=NotificationResponse,
+    responses=_RESPONSES,
+)
+async def get_notification(service: ServiceDep, notification_id: NotificationId) -> Response:
+    """Return a notification."""
+    return json_response(notification_document(await service.notification(notification_id)))
+
+
+@router.post(
+    "/api/notifications/{notification_id}/resend",
+    operation_id="resendNotification",
+    summary="Send a notification again",
+    status_code=202,
+    response_model=NotificationResponse,
+    responses={
+        **example_response("It is sent again.", {**NOTIFICATION, "status": "pending"}, 202),
+        **problems(404),
+    },
+)
+async def resend_notification(service: ServiceDep, notification_id: NotificationId) -> Response:
+    """Have a notification sent again that is dead or was delivered, under the same id."""
+    record = await service.resend_notification(notification_id)
+    return json_response(notification_document(record), 202)

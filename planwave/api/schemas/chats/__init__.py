@@ -1,0 +1,1 @@
+"""Models of the requests and responses of chats, and examples of them."""

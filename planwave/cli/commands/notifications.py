@@ -1,0 +1,237 @@
+"""``planwave notifications``: which URLs are notified of executions, and what nobody accepted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from planwave.cli.lookup import find_flow
+from planwave.cli.options import (
+    CommandContext,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.views.notifications import dead_letter_lines, target_lines
+from planwave.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.cli.backends.notifications import NotificationBackend
+
+_Result = TypeVar("_Result")
+_SHOWN = 200
+_ENDS = ("completed", "failed", "cancelled")
+
+notification_app = typer.Typer(
+    help="Have URLs notified of executions.",
+    invoke_without_command=True,
+    add_completion=False,
+)
+
+
+@notification_app.callback()
+def notifications(
+    typer_ctx: typer.Context,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """List the URLs that are notified of executions, and the messages that nobody accepted.
+
+    `planwave serve` sends them. For example:
+
+    * `planwave notifications`
+    * `planwave notifications add "Order intake" https://example.com/planwave --secret orders`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    if typer_ctx.invoked_subcommand is not None:
+        return
+
+    async def read(
+        _: Backend, own: NotificationBackend
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        return await own.targets(), await own.dead(_SHOWN)
+
+    console, (targets, dead) = ctx.console(), _run(ctx, read)
+    if console.json:
+        console.result({"targets": targets, "dead": dead})
+        return
+    if targets:
+        console.lines(target_lines(console, targets))
+    else:
+        console.text(
+            f"No URL is notified. Add one with: {ctx.command_hint('notifications add')} FLOW URL"
+        )
+    if dead:
+        console.text("Nobody accepted:")
+        console.lines(dead_letter_lines(console, dead))
+
+
+@notification_app.command()
+def add(
+    typer_ctx: typer.Context,
+    flow: Annotated[
+        str,
+        typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
+    ],
+    url: Annotated[
+        str,
+        typer.Argument(metavar="URL", help="The address to send messages to.", show_default=False),
+    ],
+    secret: Annotated[
+        list[str],
+        typer.Option(
+            "--secret", metavar="NAME", help="A secret of the operator that signs; may be repeated."
+        ),
+    ],
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--event",
+            metavar="NAME",
+            help="completed, failed, cancelled or waiting; may be repeated. [default: the first three]",
+        ),
+    ] = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Notify a URL of the executions of a flow.
+
+    For example:
+
+    * `planwave notifications add "Order intake" https://example.com/planwave --secret orders`
+    * `planwave notifications add "Order intake" https://example.com/planwave --secret orders --event failed --event waiting`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    events = _checked_events(event or _ENDS)
+
+    async def create(backend: Backend, own: NotificationBackend) -> dict[str, Any]:
+        found = await find_flow(backend.queries, flow, None)
+        return await own.create_target(found.flow_id, url, secret, events)
+
+    made, console = _run(ctx, create), ctx.console()
+    if console.json:
+        console.result(made)
+    else:
+        console.verbatim(f"{console.glyph('completed')} Added {made['target_id']}")
+        console.lines(target_lines(console, [made]))
+
+
+@notification_app.command()
+def rm(
+    typer_ctx: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="A target, by its id or a unique part of it.", show_default=False
+        ),
+    ],
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Notify a URL no more; its messages are removed too."""
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+
+    async def delete(_: Backend, own: NotificationBackend) -> str:
+        found = _the_one(target, [each["target_id"] for each in await own.targets()], "target")
+        await own.delete_target(found)
+        return found
+
+    removed, console = _run(ctx, delete), ctx.console()
+    if console.json:
+        console.result({"removed": removed})
+    else:
+        console.verbatim(f"{console.glyph('completed')} Removed {removed}")
+
+
+@notification_app.command()
+def resend(
+    typer_ctx: typer.Context,
+    notification: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID",
+            help="A message that nobody accepted, by its id or a unique part of it.",
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All that nobody accepted, 200 at most.")
+    ] = False,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    node_modules: ImportOption = None,
+) -> None:
+    """Send messages again that nobody accepted, under the same ids.
+
+    For example:
+
+    * `planwave notifications resend 019a`
+    * `planwave notifications resend --all`
+    """
+    ctx = command_context(typer_ctx, json, storage, node_modules)
+    if (notification is None) != every:
+        raise InputError(
+            "name one message, or write --all", hint="planwave notifications lists them"
+        )
+
+    async def send(_: Backend, own: NotificationBackend) -> list[str]:
+        ids = [each["notification_id"] for each in await own.dead(_SHOWN)]
+        chosen = ids if notification is None else [_the_one(notification, ids, "dead message")]
+        for each in chosen:
+            await own.resend(each)
+        return chosen
+
+    sent, console = _run(ctx, send), ctx.console()
+    if console.json:
+        console.result({"resent": sent})
+    else:
+        what = "message is" if len(sent) == 1 else "messages are"
+        console.verbatim(
+            f"{console.glyph('completed')} {len(sent)} {what} sent again by planwave serve"
+        )
+
+
+def _checked_events(names: Sequence[str]) -> list[str]:
+    known = (*_ENDS, "waiting")
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no event {name!r}", hint=f"write one of {', '.join(known)}")
+    return list(names)
+
+
+def _the_one(written: str, ids: Sequence[str], what: str) -> str:
+    """Return the id that is written, or of which it is a unique part.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: ``ambiguous-id``.
+    """
+    found = [each for each in ids if each == written] or [
+        x for x in ids if written and written in x
+    ]
+    if not found:
+        hint = "`planwave notifications` lists them"
+        raise NotFound(f"no {what} has an id that contains {written!r}", hint=hint)
+    if len(found) > 1:
+        raise InputError(
+            f"several have {written!r} in their id", code="ambiguous-id", hint=", ".join(found[:4])
+        )
+    return found[0]
+
+
+def _run(
+    ctx: CommandContext, use: Callable[[Backend, NotificationBackend], Awaitable[_Result]]
+) -> _Result:
+    async def in_loop() -> _Result:
+        async with ctx.backend(ctx.settings()) as backend:
+            return await use(backend, backend.notifications())
+
+    return asyncio.run(in_loop())

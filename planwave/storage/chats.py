@@ -177,6 +177,6 @@ class ChatStore(Protocol):
         """Store a turn, or what is new of it; one that is complete stays as it is."""
         ...
 
-    async def turns(self, key: str, *, limit: int) -> Sequence[Turn]:
-        """Return the last turns under a key, oldest first."""
+    async def turns(self, key: str, *, limit: int, without: str = "") -> Sequence[Turn]:
+        """Return the last turns under a key, oldest first; not those of one execution."""
         ...

@@ -195,11 +195,11 @@ class ChatSession:
             await asyncio.wait([watching])
 
     async def _watch_for_cancel(self) -> None:
-        """Cancel the reply when the person types that; keep any other line for later."""
+        """Cancel the reply when the person types that; keep any other line, or the end, for later."""
         if self._reading is None:
             self._reading = asyncio.get_running_loop().create_task(self._next_line(""))
         line = await asyncio.shield(self._reading)
-        if line is None or line.strip() == "/cancel":
+        if line is not None and line.strip() == "/cancel":
             self._reading = None
             with suppress(PlanwaveError):
                 await self._chats.cancel(self._chat_id, self._reply_id)

@@ -36,9 +36,8 @@ class ChatMemory:
 
         A turn whose execution has not ended, or said nothing, has the message of the user alone.
         """
-        found = await self._store.chats.turns(key, limit=max_turns + 1)
-        before = [each for each in found if each.execution_id != execution_id]
-        return [list((await self._completed(each)).messages) for each in before[-max_turns:]]
+        before = await self._store.chats.turns(key, limit=max_turns, without=execution_id)
+        return [list((await self._completed(each)).messages) for each in before]
 
     async def remember(
         self, key: str, execution_id: str, path: str, message: Mapping[str, Any]

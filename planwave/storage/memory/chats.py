@@ -152,8 +152,9 @@ class MemoryChats:
                 turn, at=turn.at if kept is None else kept.at
             )
 
-    async def turns(self, key: str, *, limit: int) -> Sequence[Turn]:
-        own = list(self._turns.get(storable_text(key), {}).values())
+    async def turns(self, key: str, *, limit: int, without: str = "") -> Sequence[Turn]:
+        found = self._turns.get(storable_text(key), {}).values()
+        own = [each for each in found if each.execution_id != without]
         last = own[max(len(own) - limit, 0) :] if limit > 0 else []
         return [replace(each, messages=_copy(each.messages)) for each in last]
 

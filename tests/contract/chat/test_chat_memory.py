@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from planwave.errors import GraphInvalid
+from planwave.service.chats.memory import ChatMemory
+from planwave.service.dependencies import timestamp
 from planwave.service.flows.flow_queries import FlowRef
+from planwave.storage.memory.store import MemoryStore
 from tests.support.chat.chats import ChatBench, agent, chat_bench, edge
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply
 
@@ -86,6 +89,16 @@ async def test_retried_execution_remembers_its_own_turn() -> None:
         again = await bench.service.retry(failed)
         await bench.service.wait(again.execution_id)
         assert asked(bench) == ["One"]
+
+
+async def test_turns_of_the_own_execution_take_no_place() -> None:
+    store = MemoryStore()
+    memory = ChatMemory(store, timestamp)
+    said = {"role": "user", "content": "One"}
+    await memory.remember("k", "before", "talk", said)
+    for path in ("a", "b", "c"):
+        await memory.remember("k", "own", path, {"role": "user", "content": path})
+    assert await memory.recall("k", "own", max_turns=2) == [[said]]
 
 
 async def test_memory_needs_a_key() -> None:

@@ -63,7 +63,12 @@ async def opened(kind: str) -> AsyncGenerator[tuple[Any, FakeLLMServer]]:
                 yield RemoteBackend(client, parts.directory), llm  # pyright: ignore[reportArgumentType]
 
 
-async def typed(backend: Any, flow: dict[str, Any] | None, *lines: str | None) -> str:
+async def typed(
+    backend: Any,
+    flow: dict[str, Any] | None,
+    *lines: str | None,
+    prompter_type: type[PatientPrompter] = PatientPrompter,
+) -> str:
     """Type lines in a chat; give what is shown."""
     console = CommandConsole()
     console.out = Console(file=StringIO(), width=200)
@@ -71,7 +76,7 @@ async def typed(backend: Any, flow: dict[str, Any] | None, *lines: str | None) -
     if flow is not None:
         flow_id = (await backend.create_flow("F", graph=json.dumps(flow).encode())).flow_id
     chat_id = await backend.chats().create(flow_id, None, {} if flow is None else None)
-    prompter = PatientPrompter(lines, console)
+    prompter = prompter_type(lines, console)
     async with asyncio.timeout(30):
         await ChatSession(backend, console, prompter, chat_id).run()
     assert prompter.is_exhausted
@@ -105,6 +110,25 @@ async def test_reply_is_cancelled_while_it_comes(kind: str) -> None:
         llm.add(TextReply("Once upon a time.", chunks=2, gates={2: asyncio.Event()}))
         shown = await typed(backend, None, "Tell me", "/cancel", "/quit")
         assert "cancelled" in shown
+
+
+@backends
+async def test_input_that_ends_cancels_no_reply(kind: str) -> None:
+    rest = asyncio.Event()
+
+    class LeavingPrompter(PatientPrompter):
+        """Presses Ctrl-D while a reply comes."""
+
+        async def read_line(self, prompt: str) -> str | None:
+            if not prompt:
+                asyncio.get_running_loop().call_soon(rest.set)
+                return None
+            return await super().read_line(prompt)
+
+    async with opened(kind) as (backend, llm):
+        llm.add(TextReply("Once upon a time.", chunks=2, gates={2: rest}))
+        shown = await typed(backend, None, "Tell me", prompter_type=LeavingPrompter)
+        assert "Once upon a time." in shown
 
 
 async def test_unknown_commands_are_explained() -> None:

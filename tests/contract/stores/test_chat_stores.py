@@ -181,6 +181,8 @@ async def test_turns_are_remembered_by_key_and_completed_once(store: Store) -> N
     await store.chats.remember(replace(first, messages=[]))
     assert await store.chats.turns("k", limit=5) == [complete, replace(second, messages=[])]
     assert [each.execution_id for each in await store.chats.turns("k", limit=1)] == ["x2"]
+    (other,) = await store.chats.turns("k", limit=1, without="x2")
+    assert other.execution_id == "x1"
     assert await store.chats.turns("k", limit=0) == []
     assert await store.chats.turns("none", limit=5) == []
 

@@ -229,14 +229,14 @@ class SqliteChats:
         )
         await self._write(lambda connection: connection.execute(statement))
 
-    async def turns(self, key: str, *, limit: int) -> Sequence[Turn]:
+    async def turns(self, key: str, *, limit: int, without: str = "") -> Sequence[Turn]:
         columns = chat_turns.c
         statement = (
             select(
                 columns.key, columns.execution_id, columns.path, columns.at,
                 columns.messages, columns.is_complete,
             )
-            .where(columns.key == storable_text(key))
+            .where(columns.key == storable_text(key), columns.execution_id != without)
             .order_by(columns.id.desc())
             .limit(max(limit, 0))
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from planwave.events.types import TERMINAL
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
@@ -93,9 +93,7 @@ class PublishedModels:
         if model.flow_id is None:
             return False
         flow: Flow = await self._service.flow(model.flow_id)
-        entry = cast("dict[str, Any]", chat_entry(flow.graph, flow.name))
-        data: dict[str, Any] = entry.get("data") or {}
-        return data.get("onDisconnect") == "cancel"
+        return chat_entry(flow.graph, flow.name).on_disconnect == "cancel"
 
     async def cancel(self, execution_id: str) -> None:
         """Cancel an execution, unless it has ended."""

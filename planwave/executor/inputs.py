@@ -136,9 +136,20 @@ def validate_inputs(
     Raises:
         InputError: As :func:`copy_inputs`, and ``invalid-inputs`` if the type rejects them.
     """
+    return adapt_inputs(program, copy_inputs(program, inputs))
+
+
+def adapt_inputs(
+    program: Program, inputs: Mapping[str, dict[str, Json]]
+) -> dict[str, dict[str, Json]]:
+    """Return copied inputs as the node types complete them; see :func:`validate_inputs`.
+
+    Raises:
+        InputError: ``invalid-inputs``: a type rejects them.
+    """
     return {
         node_id: _adapted_values(program, program.topology.index[node_id], values)
-        for node_id, values in copy_inputs(program, inputs).items()
+        for node_id, values in inputs.items()
     }
 
 

@@ -12,7 +12,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -26,6 +26,8 @@ from pydantic import (
 )
 
 from planwave.graph.model import Json
+from planwave.graph.protocols import FlowContext
+from planwave.ids import new_id
 from planwave.nodes.authoring.node_type import NodeData
 from planwave.outbound.images import IMAGE_TYPES
 from planwave.providers.protocols import ModelRequest, PromptMessage, ToolCall, text_tokens
@@ -34,6 +36,8 @@ IMAGE_TOKENS: Final = 1_000
 """What an image is taken for: providers count 85 to 1,600 tokens, by its size in pixels."""
 _MAX_ATTACHMENTS: Final = 100
 _MAX_URL_CHARS: Final = 4_096
+_CHAT_IDS: Final = "chat-ids"
+"""Name of the once value with the ids that a node made."""
 _IMAGE_PLACEHOLDER: Final = "[an image that cannot be shown to this model]"
 
 
@@ -398,3 +402,23 @@ def _readable_url(url: str) -> str:
         return url
     head, _, data = url.partition(",")
     return f"{head.removesuffix(';base64')}, {len(data) * 3 // 4} bytes"
+
+
+def completed_ids(chat_id: str | None, thread_id: str | None) -> dict[str, str]:
+    """Return ``{"chat_id", "thread_id"}``, with a new id in the place of each that is missing."""
+    return {"chat_id": chat_id or new_id(), "thread_id": thread_id or new_id()}
+
+
+async def ids_in_run(
+    chat_id: str | None, thread_id: str | None, context: FlowContext
+) -> dict[str, str]:
+    """Return the ids as :func:`completed_ids`; new ids are the same whenever the node runs again."""
+    chat_id = chat_id or context.chat_id
+    if chat_id and thread_id:
+        return completed_ids(chat_id, thread_id)
+
+    async def make() -> Json:
+        return cast("Json", completed_ids(chat_id, thread_id))
+
+    made = cast("dict[str, str]", await context.runtime.once(_CHAT_IDS, make))
+    return completed_ids(chat_id or made["chat_id"], thread_id or made["thread_id"])

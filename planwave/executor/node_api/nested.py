@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
 from planwave.errors import LimitExceeded, PermanentError
-from planwave.executor.inputs import validate_inputs
+from planwave.executor.inputs import adapt_inputs, copy_inputs
 from planwave.executor.linked_graphs import (
     ByNode,
     linked_graph,
@@ -92,7 +92,11 @@ class NestedGraphs:
         attempt = self._check(key)
         prepared = self._prepare(graph, values.program.catalogue)
         _check_acyclic(attempt, prepared.program)
-        preset = validate_inputs(prepared.program, inputs)
+        given = copy_inputs(prepared.program, inputs)
+        preset: ByNode = adapt_inputs(prepared.program, given)
+        if preset != given:
+            # A type completed them, perhaps with a new id: the run of a key has the same inputs always.
+            preset = cast("ByNode", await host.once(f"inputs {key}", _ready(cast("Json", preset))))
         variables = _json_variables(attempt, key, variables)
         return await self._open(host, values, key, prepared, preset, variables)
 

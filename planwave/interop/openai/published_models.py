@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
@@ -105,9 +105,7 @@ class PublishedModels:
 
 
 def _cancels_on_disconnect(flow: Flow) -> bool:
-    entry = cast("dict[str, Any]", chat_entry(flow.graph, flow.name))
-    data: dict[str, Any] = entry.get("data") or {}
-    return data.get("onDisconnect") == "cancel"
+    return chat_entry(flow.graph, flow.name).on_disconnect == "cancel"
 
 
 def _goal_of(turn: ChatTurn) -> str:

@@ -13,10 +13,16 @@ from planwave.expressions.json_text import to_text
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
-from planwave.ids import new_id
 from planwave.nodes.authoring.data_fields import NO_SOCKET
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template
-from planwave.nodes.conversation import Conversation, Files, Images, user_message
+from planwave.nodes.conversation import (
+    Conversation,
+    Files,
+    Images,
+    completed_ids,
+    ids_in_run,
+    user_message,
+)
 from planwave.nodes.library.chat import file_text
 from planwave.validation import describe_error
 
@@ -53,7 +59,8 @@ class ChatStart(NodeType):
     ``history`` is what came before. An execution sets some of ``{"message", "history", "files",
     "images", "variables", "chatId", "threadId"}``; a text on ``output`` is the message, an object on it
     is all of these. ``output`` is ``{"message", "last_user_message", "runtime_messages", "attachments",
-    "include_user_tools", "variables", "variable_specs", "chatId", "threadId"}``.
+    "include_user_tools", "variables", "variable_specs", "chatId", "threadId"}``. ``chatId`` and
+    ``threadId`` are new ids where none are set, the same for all of an execution.
     """
 
     node_type = "chat_start"
@@ -79,11 +86,7 @@ class ChatStart(NodeType):
     async def run(
         self, data: ChatStartData, inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
-        # The id of the run is the same whenever the node runs again.
-        own = {
-            "chat_id": data.chat_id or context.chat_id or context.run_id,
-            "thread_id": data.thread_id or context.run_id,
-        }
+        own = await ids_in_run(data.chat_id, data.thread_id, context)
         try:
             values = _values_by_handle(data.model_copy(update=own))
         except InputError as error:
@@ -98,10 +101,7 @@ class ChatStart(NodeType):
             InputError: A field is unknown, has the wrong type, or has two different values.
         """
         data = _validated(_merge_fields(values))
-        own = {
-            "chat_id": data.chat_id or new_id(),
-            "thread_id": data.thread_id or new_id(),
-        }
+        own = completed_ids(data.chat_id, data.thread_id)
         return _values_by_handle(data.model_copy(update=own))
 
 

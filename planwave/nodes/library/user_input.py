@@ -14,7 +14,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template
-from planwave.nodes.conversation import Files, Images
+from planwave.nodes.conversation import Files, Images, completed_ids, ids_in_run
 from planwave.validation import describe_error
 
 _MAX_ERRORS: Final = 5
@@ -37,7 +37,7 @@ class UserInput(NodeType):
     An execution sets some of ``{"message", "files", "images", "extras", "chatId",
     "threadId"}``; a text on ``output`` is the message, an object on it is all of these. A file is
     ``{"name", "mime", "url" | "data"}``, its data base64; an image is a file or a URL. ``chatId`` and
-    ``threadId`` carry a value only if one is set.
+    ``threadId`` are new ids where none are set, the same for all of an execution.
     """
 
     node_type = "user_input"
@@ -61,8 +61,7 @@ class UserInput(NodeType):
     async def run(
         self, data: UserInputData, inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
-        if data.chat_id is None and context.chat_id:
-            data = data.model_copy(update={"chat_id": context.chat_id})
+        data = data.model_copy(update=await ids_in_run(data.chat_id, data.thread_id, context))
         types = {port.name: port.type for port in self.outputs}
         values = _values_by_handle(data)
         return ExecutionResult({name: DataValue(types[name], v) for name, v in values.items()})
@@ -74,7 +73,7 @@ class UserInput(NodeType):
             InputError: A field is unknown, has the wrong type, or has two different values.
         """
         try:
-            return _values_by_handle(UserInputData.model_validate(_merge_fields(values)))
+            data = UserInputData.model_validate(_merge_fields(values))
         except ValidationError as error:
             found = error.errors(include_url=False)[:_MAX_ERRORS]
             faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
@@ -83,6 +82,8 @@ class UserInput(NodeType):
                 hint="a user_input is given message, files, images, extras, chatId, threadId; "
                 'a file is {"name", "mime", "url" or "data" (base64)}',
             ) from error
+        own = completed_ids(data.chat_id, data.thread_id)
+        return _values_by_handle(data.model_copy(update=own))
 
 
 def _merge_fields(values: Mapping[str, Json]) -> dict[str, Json]:

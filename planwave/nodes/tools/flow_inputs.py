@@ -78,7 +78,8 @@ def entry_inputs(
         else:
             values = {first: arguments[_ONE_INPUT]} if _ONE_INPUT in arguments else {}
         if values:
-            inputs[node_id] = _adapted(node, values, catalogue)
+            _check_values(node, values, catalogue)
+            inputs[node_id] = values
     return inputs
 
 
@@ -95,11 +96,12 @@ def _port_schema(port: Port, description: str) -> dict[str, Any]:
     return {**schema, "description": description} if description else schema
 
 
-def _adapted(node: Node, values: dict[str, Json], catalogue: Catalogue) -> dict[str, Json]:
+def _check_values(node: Node, values: dict[str, Json], catalogue: Catalogue) -> None:
+    """Refuse values that the type does not take; the run of the flow completes them."""
     implementation = catalogue.implementation(node.type)
     if not isinstance(implementation, InputAdapter):
-        return values
+        return
     try:
-        return dict(implementation.adapt_inputs(values))
+        implementation.adapt_inputs(values)
     except InputError as error:
         raise ToolError(error.message, code="invalid-arguments", hint=error.hint) from error

@@ -22,6 +22,7 @@ from planwave.service.chats.reply_runs import TITLE_CHARS, ReplyRuns
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.flows.chat_entries import INVALID_CHAT
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.streaming.subscriber_queue import BacklogLimits
@@ -30,7 +31,6 @@ from planwave.storage.chats import Block, ChatRecord, MessageRecord, Origin
 from planwave.storage.records import PageCursor
 
 MOST_TITLE_CHARS: Final = 200
-_CODE: Final = "invalid-chat"
 
 
 class ChatService:
@@ -143,7 +143,7 @@ class ChatService:
         if head is not None:
             await self.message(chat_id, head)
         if title is not None and not (title := _valid_title(title)):
-            raise InputError("a title has a character at least", code=_CODE)
+            raise InputError("a title has a character at least", code=INVALID_CHAT)
         at = self._dependencies.timestamp()
         if await self._store.chats.update(chat_id, at, title=title, head=head) is None:
             raise _chat_not_found(chat_id)
@@ -490,17 +490,20 @@ def _check_choice(flow_id: str | None, of_flow: str | None, config: object) -> N
     """
     if flow_id is not None and config is not None:
         raise InputError(
-            "a chat has either a flow or a configuration", code=_CODE, hint="leave one out"
+            "a chat has either a flow or a configuration", code=INVALID_CHAT, hint="leave one out"
         )
     if flow_id is None and of_flow:
-        raise InputError("version and node_id belong to a flow", code=_CODE, hint="add flow_id")
+        raise InputError(
+            "version and node_id belong to a flow", code=INVALID_CHAT, hint="add flow_id"
+        )
 
 
 def _valid_title(title: str) -> str:
     title = title.strip()
     if len(title) > MOST_TITLE_CHARS:
         raise InputError(
-            f"a title has at most {MOST_TITLE_CHARS} characters, this one {len(title)}", code=_CODE
+            f"a title has at most {MOST_TITLE_CHARS} characters, this one {len(title)}",
+            code=INVALID_CHAT,
         )
     return title
 

@@ -13,12 +13,13 @@ from planwave.errors import Conflict, PlanwaveError, ShuttingDown
 from planwave.events import TERMINAL, Event
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.reading.documents import read_graph
-from planwave.service.chats.configurations import ENTRY_ID, entry_of, graph_of
+from planwave.service.chats.configurations import ENTRY_ID, graph_of
 from planwave.service.chats.message_tree import MessageTree, entry_values, text_of
 from planwave.service.chats.replies import ReplyProjector, ReplySubscription
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.execution_service import ExecutionService, UnstoredPlan
+from planwave.service.flows.chat_entries import chat_start_entry
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.planner_service import PlannerService
@@ -150,8 +151,9 @@ class ReplyRuns:
         """
         if chat.flow_id is not None:
             flow = await self._flows.flow(chat.flow_id, chat.version)
-            entry = entry_of(flow.graph, chat.node_id, flow.name)
-            return _Start(FlowRef(flow.flow_id, flow.version), *entry)
+            entry = chat_start_entry(flow.graph, flow.name, chat.node_id)
+            source = FlowRef(flow.flow_id, flow.version)
+            return _Start(source, entry.node_id, entry.on_disconnect)
         config = chat.config or {}
         graph, _ = read_graph(graph_of(config), limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(graph))

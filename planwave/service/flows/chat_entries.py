@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
 from planwave.errors import InputError
+from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
 from planwave.validation import describe_error
 
 NOT_A_MODEL: Final = "not-a-model"
+INVALID_CHAT: Final = "invalid-chat"
 _CHAT_START, _USER_INPUT, _START = "chat_start", "user_input", "start"
 _ENTRIES: Final = (_CHAT_START, _USER_INPUT, _START)
 _OPTIONS: Final = "caller"
@@ -50,8 +52,20 @@ class ChatTurn:
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-def chat_entry(graph: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the node of a graph that takes messages.
+class EntryNode(NamedTuple):
+    """The node of a graph that is given the messages.
+
+    Attributes:
+        on_disconnect: What becomes of an answer when its last client leaves: ``continue`` or ``cancel``.
+    """
+
+    node_id: str
+    node_type: str
+    on_disconnect: str
+
+
+def chat_entry(graph: Mapping[str, Any], name: str) -> EntryNode:
+    """Return the node of a graph that takes the messages of a model's client.
 
     Args:
         graph: The document of the graph.
@@ -60,15 +74,13 @@ def chat_entry(graph: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     Raises:
         InputError: ``not-a-model``: there is no such node, or there are several.
     """
-    nodes: Sequence[Mapping[str, Any]] = graph.get("nodes", ())
     for node_type in _ENTRIES:
-        found = [node for node in nodes if node["type"] == node_type]
+        found = _entries(graph, node_type)
         if len(found) == 1:
             return found[0]
         if found:
-            ids = ", ".join(repr(node["id"]) for node in found)
             raise InputError(
-                f"flow {name!r} has several nodes that take a message: {ids}",
+                f"flow {name!r} has several nodes that take a message: {_ids(found)}",
                 code=NOT_A_MODEL,
                 hint="keep one of them",
             )
@@ -79,6 +91,47 @@ def chat_entry(graph: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     )
 
 
+def chat_start_entry(graph: Mapping[str, Any], name: str, node_id: str | None) -> EntryNode:
+    """Return the ``chat_start`` node of a graph that takes the messages of a chat.
+
+    Args:
+        graph: The document of the graph.
+        name: The name of the flow.
+        node_id: The node that is meant; None for the only one.
+
+    Raises:
+        InputError: ``invalid-chat``: there is no such node, or there are several.
+    """
+    found = _entries(graph, _CHAT_START)
+    chosen = [entry for entry in found if node_id in (None, entry.node_id)]
+    if len(chosen) == 1:
+        return chosen[0]
+    hint = f"node_id is one of {_ids(found)}"
+    if not found:
+        message = f"flow {name!r} has no node of the type {_CHAT_START!r}"
+        hint = f"begin it with a {_CHAT_START} node"
+    elif node_id is None:
+        message = f"flow {name!r} has several {_CHAT_START} nodes"
+    else:
+        message = f"flow {name!r} has no {_CHAT_START} node {short_repr(node_id)}"
+    raise InputError(message, code=INVALID_CHAT, hint=hint)
+
+
+def _entries(graph: Mapping[str, Any], node_type: str) -> list[EntryNode]:
+    nodes: Sequence[Mapping[str, Any]] = graph.get("nodes", ())
+    found: list[EntryNode] = []
+    for node in nodes:
+        if node["type"] == node_type:
+            data: Mapping[str, Any] = node.get("data") or {}
+            on_disconnect = str(data.get("onDisconnect") or "continue")
+            found.append(EntryNode(node["id"], node_type, on_disconnect))
+    return found
+
+
+def _ids(entries: Sequence[EntryNode]) -> str:
+    return ", ".join(repr(entry.node_id) for entry in entries)
+
+
 def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str, dict[str, Json]]:
     """Return the inputs of an execution that a message starts.
 
@@ -87,9 +140,8 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
             ``invalid-conversation``: no flow could.
     """
     entry = chat_entry(graph, name)
-    node_type = entry["type"]
     required = sorted(_REQUIRED.intersection(turn.options))
-    if required and (node_type == _START or not _takes_options(graph)):
+    if required and (entry.node_type == _START or not _takes_options(graph)):
         asked = ", ".join(required)
         raise _unsupported(
             f"flow {name!r} takes no {asked} of its caller",
@@ -99,7 +151,7 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
         _check_turn(turn)
     history: list[Json] = [dict(message) for message in turn.history]
     images: list[Json] = list(turn.images)
-    match node_type:
+    match entry.node_type:
         case "chat_start":
             values: dict[str, Json] = {"history": history, "variables": dict(turn.options)}
         case "user_input":
@@ -107,8 +159,8 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
         case _:
             if images or not turn.message:
                 raise _unsupported(f"flow {name!r} takes a text", "end with a message that has one")
-            return {entry["id"]: {"output": turn.message}}
-    return {entry["id"]: {"message": turn.message, "images": images, **values}}
+            return {entry.node_id: {"output": turn.message}}
+    return {entry.node_id: {"message": turn.message, "images": images, **values}}
 
 
 def _check_turn(turn: ChatTurn) -> None:

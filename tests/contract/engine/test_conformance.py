@@ -448,6 +448,7 @@ def _plan_recorded(recorded: _Json) -> _Json:
 
 # -- Covalt ----------------------------------------------------------------------------------------
 
+_IDS = ("chatId", "threadId")
 _REFUSALS = {"Cycle detected in flow graph": "flow-cycle", "No implicit coercion": "type-mismatch"}
 
 
@@ -479,7 +480,11 @@ def _covalt_here(seen: ConvertedRun, types: Mapping[str, str], given: Mapping[st
     return {
         "refused": seen.refusal_codes,
         "outputs": {
-            node: {_handle(handle): _wrapped(types[node], value) for handle, value in out.items()}
+            node: {
+                _handle(handle): _wrapped(types[node], _as_recorded(value))
+                for handle, value in out.items()
+                if types[node] != "chat-start" or handle == "output"
+            }
             for node, out in ran.items()
             if "error" not in out
         },
@@ -505,6 +510,17 @@ def _covalt_recorded(expected: _Json, types: Mapping[str, str]) -> _Json:
             if kind in ends and node in steps
         },
     }
+
+
+def _as_recorded(value: Any) -> Any:
+    """Return a message of a chat without what is new here: its ids, and itself as the last message."""
+    if not isinstance(value, dict):
+        return value
+    kept = {name: _as_recorded(v) for name, v in value.items() if name not in _IDS}
+    if "runtime_messages" in kept:
+        *kept["runtime_messages"], own = kept["runtime_messages"]
+        assert own == {"role": "user", "content": kept["message"]}
+    return kept
 
 
 def _handle(handle: str) -> str:

@@ -215,7 +215,7 @@ _PASSES_ON = ("conditional", "reroute")
 
 
 def from_covalt(graph: Json, options: Json, user_message: str) -> ConvertedGraph:
-    """Rebuild a graph: its start holds the user's message, and what agents give is text."""
+    """Rebuild a graph: it begins with a message of a chat, and what agents give is text."""
     rebuilt = _CovaltConverter(graph, user_message).document()
     scope, cached = options.get("scope") or {}, options.get("cached_outputs") or {}
     way = {"execute": "run_to", "runFrom": "run_from"}.get(scope.get("mode"))
@@ -235,15 +235,7 @@ class _CovaltConverter:
     def __init__(self, graph: Json, user_message: str) -> None:
         self.graph = graph
         self.types = {n["id"]: n["type"].replace("_", "-") for n in graph["nodes"]}
-        self.message = {
-            "message": user_message,
-            "last_user_message": user_message,
-            "runtime_messages": [],
-            "attachments": [],
-            "include_user_tools": False,
-            "variables": {},
-            "variable_specs": [],
-        }
+        self.message = user_message
         self.nodes: list[Json] = []
         self.edges: list[Json] = []
 
@@ -275,7 +267,7 @@ class _CovaltConverter:
     def _node(self, node_id: str, kind: str, data: Json) -> Json:
         match kind:
             case "chat-start":
-                return make_node(node_id, "start", data={"initialInput": self.message})
+                return make_node(node_id, "chat_start", data={"message": self.message})
             case "agent":
                 return self._agent(node_id, data)
             case "llm-completion":

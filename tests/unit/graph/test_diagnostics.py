@@ -57,8 +57,8 @@ OF_OPERATIONS = {"invalid-title", "unknown-edge", "unknown-node"}
 """Codes of operations that cannot be applied to a plan."""
 
 
-WITH_NAMES_OF_HEADERS = {"webhook.py", "webhook_reply.py"}
-"""Node types whose texts look like codes."""
+WITH_NAMES_OF_HEADERS = {"conversation.py", "webhook.py", "webhook_reply.py"}
+"""Modules whose texts look like codes."""
 
 
 def test_every_code_is_documented() -> None:

@@ -106,7 +106,7 @@ def test_all_errors_of_the_data_are_reported_together() -> None:
         ("end", "x", "type 'end' has no data fields: take it out"),
         ("agent", "a/b~c", "fields of 'agent': systemPrompt, userPrompt, messages, provider, "
          "model, temperature, reasoningEffort, maxTokens, fallback, tools, images, outputSchema, "
-         "maxSteps, parallelTools, approval, delegate, agentName"),
+         "maxSteps, parallelTools, approval, delegate, caller, agentName"),
     ],
 )  # fmt: skip
 def test_an_unknown_field_gets_a_suggestion(node_type: str, name: str, hint: str) -> None:

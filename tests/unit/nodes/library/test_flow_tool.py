@@ -6,19 +6,24 @@ from typing import Any
 
 import pytest
 
+import planwave
 from planwave.errors import PlanwaveError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import LINK, DataValue, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.ids import UUID_PATTERN
 from planwave.nodes.agents.linked_tools import linked_tools
 from planwave.nodes.agents.tool import ToolCallContext
+from planwave.storage.memory.store import MemoryStore
 from tests.support.nodes.nested_graphs import (
     FakeFlowStore,
     diagnostics_of,
     graph_document,
     node_document,
+    registry_with,
     run_to_end,
     values_or_error,
+    with_long_render_time,
 )
 from tests.support.nodes.node_context import services_with
 from tests.support.virtual_loop import virtual_time
@@ -203,3 +208,30 @@ async def test_calls_count_against_the_limits_of_nested_runs() -> None:
 def test_a_schema_that_is_no_object_is_found() -> None:
     (found,) = diagnostics_of(calling(parameters={"type": "string"}), Caller())
     assert (found.code, found.pointer) == ("invalid-data", "/nodes/0/data/parameters/type")
+
+
+@pytest.mark.parametrize("kind", ["user_input", "chat_start"])
+@pytest.mark.parametrize("arguments", [{"message": "hi"}, {}])
+async def test_new_ids_in_a_flow_are_the_same_after_the_process_changes(
+    kind: str, arguments: dict[str, Any]
+) -> None:
+    flow = graph_document(
+        node_document("ask", kind, message="ho"),
+        node_document("may", "approval", prompt="May I, {{ nodes.ask.chatId }}?"),
+        node_document("got", "text", text="{{ nodes.ask.chatId }} {{ nodes.ask.threadId }}"),
+        edges=[("ask", "may"), ("may", "got", "approve")],
+    )
+    services, _ = services_with(lambda _: "", flows=FakeFlowStore(work=[flow]))
+    store = MemoryStore()
+    paused = await run_to_end(calling(arguments), Caller(), services=services, store=store)
+    (request,) = paused.requests
+    opened = planwave.open(
+        store, paused.execution_id, services=services, registry=registry_with(Caller()), check=False
+    )
+    opened = opened.answer(request.request_id, {"decision": "approve", "note": ""})
+    values = values_or_error(await with_long_render_time(opened))
+    (got,) = values["output"]["results"]
+    chat_id, thread_id = got.split()
+    assert UUID_PATTERN.fullmatch(chat_id)
+    assert UUID_PATTERN.fullmatch(thread_id)
+    assert request.request["prompt"] == f"May I, {chat_id}?"

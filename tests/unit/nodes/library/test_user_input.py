@@ -11,6 +11,7 @@ import planwave
 from planwave.errors import InputError, NodeError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Node
+from planwave.ids import UUID_PATTERN
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.user_input import UserInput
 from planwave.nodes.registry import Registry
@@ -21,6 +22,15 @@ NODE = Node("ask", "user_input", "Ask")
 FILE = {"name": "a.txt", "url": "https://files.example/a.txt", "mime": "text/plain"}
 CAT = "https://pictures.example/cat.png"
 REGISTRY = Registry(LIBRARY)
+
+
+def without_ids(values: dict[str, Any]) -> dict[str, Any]:
+    """Take out the ids, which the values have on their handles and in ``output``."""
+    whole = values["output"]
+    for name in ("chatId", "threadId"):
+        assert UUID_PATTERN.fullmatch(whole.pop(name))
+        values.pop(name)
+    return values
 
 
 async def outputs_of(chat_id: str | None = None, **data: Any) -> dict[str, Any]:
@@ -49,19 +59,20 @@ def rejection_of(**values: Any) -> InputError:
 
 async def test_without_inputs_the_node_gives_its_data() -> None:
     whole = {"message": "hi", "files": [FILE], "images": [CAT], "extras": {"tone": "warm"}}
-    assert await outputs_of(**whole) == {"output": whole, **whole}
+    assert without_ids(await outputs_of(**whole)) == {"output": whole, **whole}
 
 
 async def test_without_inputs_and_data_the_message_is_empty() -> None:
     whole = {"message": "", "files": [], "images": [], "extras": {}}
-    assert await outputs_of() == {"output": whole, **whole}
+    assert without_ids(await outputs_of()) == {"output": whole, **whole}
 
 
-async def test_chat_and_thread_have_a_value_only_if_they_are_set() -> None:
+async def test_chat_and_thread_are_those_that_are_set() -> None:
     assert (await outputs_of(chatId="c", threadId="t"))["threadId"] == "t"
     assert (await outputs_of("of the run"))["chatId"] == "of the run"
     assert (await outputs_of("of the run", chatId="c"))["chatId"] == "c"
-    assert not {"chatId", "threadId"} & (await outputs_of()).keys()
+    assert (await outputs_of("of the run"))["threadId"] not in ("of the run", "")
+    assert (await outputs_of(threadId="t"))["chatId"] not in ("t", "")
 
 
 async def test_invalid_data_fail_the_node() -> None:
@@ -75,7 +86,7 @@ async def test_invalid_data_fail_the_node() -> None:
 
 def test_omitted_parts_are_empty() -> None:
     whole = {"message": "hi", "files": [], "images": [], "extras": {}}
-    assert adapted(message="hi") == {"output": whole, **whole}
+    assert without_ids(adapted(message="hi")) == {"output": whole, **whole}
 
 
 @pytest.mark.parametrize(

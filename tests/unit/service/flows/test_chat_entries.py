@@ -33,7 +33,7 @@ def graph(*types: str, wired: bool = False, **data: Any) -> dict[str, Any]:
     ],
 )
 def test_the_most_able_entry_node_is_chosen(types: list[str], chosen: str) -> None:
-    assert chat_entry(graph(*types), "f")["id"] == chosen
+    assert chat_entry(graph(*types), "f").node_id == chosen
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ AT = "2026-01-01T00:00:00.000000Z"
 
 VERSION_2 = """
 DROP TABLE deliveries;
+DROP TABLE notifications;
+DROP TABLE notification_targets;
 DROP TABLE triggers;
 DROP TABLE answered_requests;
 DROP TABLE plan_revisions;

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from planwave.errors import Conflict, Gone, InputError, NotFound
 from planwave.events.node_state import OpenRequest
@@ -119,10 +119,11 @@ async def await_decision(service: Service, run_id: str, decision: Awaitable[Tool
 
 def _call_of(request: OpenRequest) -> str | None:
     """Return the id of the call that a request is about; None for any other request."""
-    asked: Any = request.request
-    tool: Any = asked.get("tool") if isinstance(asked, Mapping) else None
-    actions: Any = asked.get("actions") if tool else None
-    return tool.get("call_id") if actions == [_APPROVE, _REJECT] else None
+    if not isinstance(request.request, Mapping):
+        return None
+    asked = cast("Mapping[str, Any]", request.request)
+    tool: Any = asked.get("tool")
+    return tool.get("call_id") if tool and asked.get("actions") == [_APPROVE, _REJECT] else None
 
 
 def _is_edited(request: OpenRequest, decision: ToolDecision) -> bool:

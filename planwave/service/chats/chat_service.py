@@ -470,7 +470,7 @@ class ChatService:
             await self._runs.source_of(chat, "")
         except NotFound as gone:  # the chat itself is there
             hint = "begin another chat, with a flow that is there"
-            raise InputError(gone.message, code=_CODE, hint=hint) from gone
+            raise InputError(gone.message, code=INVALID_CHAT, hint=hint) from gone
 
     def _check_count(self, tree: MessageTree, new: int) -> None:
         most, count = self._dependencies.limits.chat_messages, len(tree.messages) + new

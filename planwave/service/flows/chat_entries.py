@@ -147,7 +147,7 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
             f"flow {name!r} takes no {asked} of its caller",
             f"wire its entry node to the socket {_OPTIONS!r} of the agent that answers",
         )
-    if node_type != _START:
+    if entry.node_type != _START:
         _check_turn(turn)
     history: list[Json] = [dict(message) for message in turn.history]
     images: list[Json] = list(turn.images)

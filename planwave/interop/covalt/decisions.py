@@ -119,9 +119,10 @@ async def await_decision(service: Service, run_id: str, decision: Awaitable[Tool
 
 def _call_of(request: OpenRequest) -> str | None:
     """Return the id of the call that a request is about; None for any other request."""
-    if not isinstance(request.request, Mapping):
+    shown: Any = request.request
+    if not isinstance(shown, dict):
         return None
-    asked = cast("Mapping[str, Any]", request.request)
+    asked = cast("dict[str, Any]", shown)
     tool: Any = asked.get("tool")
     return tool.get("call_id") if tool and asked.get("actions") == [_APPROVE, _REJECT] else None
 

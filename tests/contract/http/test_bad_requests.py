@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import chain, repeat
 from pathlib import Path
@@ -373,23 +373,23 @@ def _bad_ids() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def rounds() -> Iterator[int]:
-    """How often a test sends its requests: after the first round, all is imported that ever will be."""
-    return chain([2], repeat(1))
+def first_ids() -> Iterator[Sequence[str]]:
+    """Ids that a test sends before its own: after the first, all is imported and read that ever will be."""
+    return chain([["no-id"]], repeat(()))
 
 
 @pytest.mark.parametrize("bad", _bad_ids())
 async def test_invalid_id_is_not_found_and_touches_no_file(
-    stored_service: Kept, rounds: Iterator[int], bad: str
+    stored_service: Kept, first_ids: Iterator[Sequence[str]], bad: str
 ) -> None:
     execution_id = await stored_service.executed()
     before = {path: path.stat().st_mtime_ns for path in stored_service.data.parent.rglob("*")}
     if bad.startswith("RUN-1"):
         bad = execution_id.upper()
-    for _ in range(next(rounds)):
+    for each in (*next(first_ids), bad):
         with touched() as files:
             for method, route in ROUTES_WITH_IDS:
-                for written in {bad, quote(bad, safe="")}:
+                for written in {each, quote(each, safe="")}:
                     try:
                         path = httpx2.URL("http://127.0.0.1" + route.format(written, written))
                     except httpx2.InvalidURL:

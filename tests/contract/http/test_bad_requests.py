@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import chain, repeat
 from pathlib import Path

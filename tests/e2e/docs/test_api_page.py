@@ -23,7 +23,7 @@ from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
 
 ELSEWHERE = {
-    "triggers.md": ("/triggers", "/hooks/", "/api/notifications"),
+    "triggers.md": ("/triggers", "/hooks/", "/api/notification"),
     "chat.md": ("/api/chats",),
     "openai.md": ("/v1/", "/api/tokens", "GET /api/flows/{flow_id}/publication"),
 }

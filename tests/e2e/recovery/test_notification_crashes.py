@@ -52,8 +52,9 @@ async def receiving() -> AsyncIterator[tuple[Receiver, str]]:
     [
         "before:append:1:execution.completed",
         "after:append:1:execution.completed",
-        "before:notifications.update:1",
-        "after:notifications.update:1",
+        # Half a minute passes until a message is taken again that a dead process had taken.
+        pytest.param("before:notifications.update:1", marks=pytest.mark.slow),
+        pytest.param("after:notifications.update:1", marks=pytest.mark.slow),
     ],
 )
 async def test_end_is_told_wherever_the_process_ends(tmp_path: Path, point: str) -> None:

@@ -22,7 +22,6 @@ from planwave.service.service import Service
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.cli.command_process import read_until
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_points import CrashPoint, crash_at
@@ -69,7 +68,11 @@ def crash_server(
     more = ([] if point is None else [point]) if notified is None else [point or "", notified]
     with ForkedProcess("-c", PROGRAM, str(directory / "storage"), *more, cwd=ROOT) as process:
         try:
-            url = json.loads(read_until(process.stdout, "\n"))["url"]
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            # What begins with the service may reach the point before it listens.
+            assert line or point is not None, "the server ended before it listened"
+            url = json.loads(line)["url"] if line else ""
             yield ServerProcess(process, url, directory / RELEASE_FILE)
         finally:
             process.kill()

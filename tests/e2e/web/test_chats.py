@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.support.browser.accessibility import assert_screen_is_usable, every_width
@@ -80,7 +79,6 @@ async def test_an_answer_is_stopped_and_the_chat_goes_on(page: Page, model: Scri
     await expect(answers(page).last).to_contain_text("As you like.")
 
 
-@pytest.mark.xfail(strict=False, reason="fails now and then beside other tests")
 @every_width
 async def test_a_call_is_approved_inside_the_answer(
     page: Page, model: ScriptedModel, width: str

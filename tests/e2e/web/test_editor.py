@@ -91,7 +91,6 @@ async def test_steps_are_connected_with_the_mouse(pages: Pages) -> None:
     assert edge["data"]["channel"] == "flow"
 
 
-@pytest.mark.xfail(strict=False, reason="fails now and then beside other tests")
 async def test_steps_are_found_connected_and_added_by_keyboard(pages: Pages) -> None:
     editor = await PlanEditor.open(pages)
     page, panel = editor.page, editor.panel
@@ -104,7 +103,7 @@ async def test_steps_are_found_connected_and_added_by_keyboard(pages: Pages) -> 
     await page.keyboard.press("ArrowRight")
     form = panel.get_by_role("region", name="Add a dependency")
     await form.get_by_label("Step", exact=True).focus()
-    await page.keyboard.type("Other")
+    await page.keyboard.press("O")  # lists forget the letters before after a second
     await form.get_by_role("button", name="Add dependency").focus()
     await page.keyboard.press("Enter")
     depends = panel.get_by_role("region", name="Depends on", exact=True)

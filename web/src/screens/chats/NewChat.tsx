@@ -42,17 +42,14 @@ export function NewChat() {
         </EmptyState>
       </div>
       <Composer placeholder="Ask something, or attach a file" onSend={(said) => begin(body, said)}>
-        <FlowPicker flowId={flowId} onChange={setFlowId} />
-        {flowId === null && (
+        {flowId === null && providers.data && (
           <>
-            <ModelPicker
-              providers={providers.data?.details ?? []}
-              choice={model}
-              onChange={setModel}
-            />
+            <ModelPicker providers={providers.data.details} choice={model} onChange={setModel} />
             <ChatOptions options={options} onChange={setOptions} />
           </>
         )}
+        {/* Last: what comes later moves nothing that a click is on its way to. */}
+        <FlowPicker flowId={flowId} onChange={setFlowId} />
       </Composer>
     </section>
   );

@@ -97,6 +97,7 @@ async def ask_repetition(
             "actions": [_APPROVE, _REJECT],
             "value": dict(arguments),
             "editable": False,
+            "executionId": context.run_id,
         },
         context,
         unanswered=_REJECT,
@@ -123,6 +124,7 @@ async def ask_after_interruption(
             "actions": [_RUN_AGAIN, _GIVE_RESULT, _FAIL],
             "value": dict(arguments),
             "editable": False,
+            "executionId": context.run_id,
         },
         context,
     )

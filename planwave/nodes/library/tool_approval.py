@@ -24,6 +24,9 @@ class ToolApprovalData(NodeData):
     )
     editable: bool = Field(False, description="Whether the person may change the arguments.")
     tool: dict[str, Json] = Field({}, description="The tool that is called.")
+    execution_id: str | None = Field(
+        None, description="The execution for which alone the answer holds: a fork of it asks again."
+    )
     timeout_s: float | None = Field(None, description="How long it waits, in seconds.")
     timeout_action: str | None = Field(None, description="The decision when that time is over.")
 
@@ -45,7 +48,9 @@ class ToolApproval(ResumableType):
     planned = False
 
     async def run(self, data: ToolApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
-        request = data.model_dump(by_alias=True, exclude_none=True, exclude={"value"})
+        request = data.model_dump(
+            by_alias=True, exclude_none=True, exclude={"value", "execution_id"}
+        )
         request["value"] = data.value
         if data.timeout_s is None:
             return Suspension(request)

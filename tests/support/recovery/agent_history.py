@@ -194,7 +194,8 @@ class AgentHistory(CrashHistory):
             owners = [key.partition("/")[0] for key in {act.key for act in acts}]
             assert len(owners) == len({*owners}), f"{item} had several keys in one execution"
             if EFFECTS[tool] == "once":
-                assert len(acts) <= _allowed_acts(asked), f"{item} was done again, not allowed"
+                about = f"{item} was done again, not allowed: {acts}; asked: {asked}"
+                assert len(acts) <= _allowed_acts(asked), about
             else:
                 assert not [each for each in asked if each.kind == "interrupted"]
             approvals = [each for each in asked if each.kind == "approval"]

@@ -216,23 +216,23 @@ class ToolCalls:
             definition=tool.definition,
             ordinal=ordinal,
         )
-        decided: GivenResult | CallAbandoned | None = None
+        decided: GivenResult | CallAbandoned | ToolError | None = None
         if tool.effect == "once":
             try:
                 decided = await self._begin(external, ordinal, call, tool, arguments)
-            except CallAbandoned as error:
+            except (CallAbandoned, ToolError) as error:
                 decided = error
 
         async def make() -> Json:
             match decided:
                 case GivenResult(value):
                     return value
-                case CallAbandoned():
+                case CallAbandoned() | ToolError():
                     raise decided
                 case None:
                     return await self._act(external, ordinal, call, tool, arguments, requested)
 
-        # What a person decided is recorded too: the tool may have acted.
+        # What a person decided is recorded too: the tool may have acted, and forks are served a rejection.
         return await external.run(make, keep=(ToolError, CallAbandoned))
 
     async def _begin(

@@ -315,8 +315,8 @@ def _check_call(
         if each.answer is not None and each.answer["decision"] == "give_result"
     ]
     if "error" in call:
-        assert call["error"]["code"] == "interrupted"
-        assert "fail" in [_decision(each) for each in questions[arguments["item"]]]
+        decision = {"interrupted": "fail", "rejected": "reject"}[call["error"]["code"]]
+        assert decision in [_decision(each) for each in questions[arguments["item"]]]
     elif call["result"] not in given:
         assert acts, f"the document shows {call}, which no tool did"
         assert call["result"] == f"{acts[0].tool} {acts[0].item} {arguments['text']}"

@@ -465,6 +465,7 @@ class StoredGraphRun:
         attempt_number: The attempt of its node that opened it.
         attempt_offset: The highest attempt its nodes could have had when it was opened.
         highest_attempt: The highest attempt so far of its nodes, and of those nested in them.
+        reused: The execution whose result a node reused, by path.
         failed_inside: Paths of nodes whose reused result goes on without a node that failed inside.
         must_restart: The run before it failed or was abandoned: the node's next attempt starts it.
         is_resumed: The graph runs: its node has opened it again.
@@ -485,6 +486,7 @@ class StoredGraphRun:
         "once_values",
         "parent",
         "prefix",
+        "reused",
     )
 
     def __init__(self, prefix: str = "", parent: StoredGraphRun | None = None) -> None:
@@ -492,6 +494,7 @@ class StoredGraphRun:
         self.identity: tuple[str, str] | None = None
         self.events: list[TypedEvent] = []
         self.once_values: dict[str, dict[str, Json]] = {}
+        self.reused: dict[str, str] = {}
         self.failed_inside: set[str] = set()
         self.attempt_number = 1
         self.attempt_offset = self.highest_attempt = 0
@@ -514,6 +517,7 @@ class StoredGraphRun:
             case "node.completed":
                 if origin := event.data.get("reused"):
                     self._type_versions[path] = event.data.get("versions", {})
+                    self.reused[path] = origin["execution_id"]
                     if origin.get("failed_inside"):
                         self.failed_inside.add(path)
                 self._unfinished.pop(path, None)

@@ -55,6 +55,13 @@ class OnceValue(NamedTuple):
     value: Json
 
 
+class ContinuedAttempt(NamedTuple):
+    """An attempt of an earlier execution that a node of a fork continues."""
+
+    execution_id: str
+    number: int
+
+
 class ParentExecution(NamedTuple):
     """The parent execution of a fork, or one of the parent's ancestors.
 
@@ -107,7 +114,7 @@ class Reuse:
         self._is_retry = is_retry
         self._restarted = frozenset[str]() if is_retry else self._rerun
         self._programs: dict[str, Program] = {}
-        self._continued: dict[str, int] = {}
+        self._continued: dict[str, ContinuedAttempt] = {}
         self.own_runs: Sequence[ParentGraphRun] = [*self._replay_own_graphs()]
 
     @property
@@ -226,9 +233,9 @@ class Reuse:
         return ReusedResult(outputs, data)
 
     async def _continue_attempt(self, attempt: Attempt, host: NodeHost) -> None:
-        """Record the parent attempt that a node's first attempt continues, if any.
+        """Record the earlier attempt that a node's first attempt continues, if any.
 
-        That is an unfinished attempt, or one whose result does not hold any more because something
+        That is an unfinished attempt of the parent, or one whose result does not hold any more because something
         that it depends on has changed: it made the same calls until it met the change. Later attempts
         start over: the stored progress may be the reason why the first one failed.
         """
@@ -238,27 +245,48 @@ class Reuse:
         then = [each for each in last if each.unfinished_attempt(attempt) is not None]
         same = await self._first_match(attempt, host, then)
         number = None if same is None else same.unfinished_attempt(attempt)
-        for each in last:
+        execution_id = self.execution_id
+        for each in self._latest_that_ran(attempt):
             if number is None and self._holds_until_change(attempt, each):
                 number = each.parent_run.record.completed_attempt(attempt.path)
+                execution_id = self._parents[each.parent_run.generation].execution_id
         if number is not None:
-            self._continued[attempt.path] = number
+            self._continued[attempt.path] = ContinuedAttempt(execution_id, number)
+
+    def _latest_that_ran(self, attempt: Attempt) -> Iterator[_Candidate]:
+        """Yield the nodes of the parent that ran, or those that ran where it reused their results."""
+        origins = {self.execution_id}
+        for each in self._candidates(attempt):
+            if self._parents[each.parent_run.generation].execution_id not in origins:
+                continue
+            origin = each.parent_run.record.reused.get(attempt.path)
+            if origin is None:
+                yield each
+            else:
+                origins.add(origin)
 
     def _holds_until_change(self, attempt: Attempt, candidate: _Candidate) -> bool:
         """Return whether what a completed node has recorded may be served until its calls differ."""
-        record, history = candidate.parent_run.record, self._parents[0].history
+        record = candidate.parent_run.record
+        history = self._parents[candidate.parent_run.generation].history
         if history.has_failed_inside(record, attempt.path):
             return False
         types = history.types_used(record, attempt.path)
         return _are_current(types, attempt.graph_run.program.catalogue)
 
-    def continued_attempt(self, path: str, attempt: int) -> int | None:
-        """Return the number of the parent attempt that an attempt of a node continues, if any."""
+    def continued_attempt(self, path: str, attempt: int) -> ContinuedAttempt | None:
+        """Return the earlier attempt that an attempt of a node continues, if any."""
         return self._continued.get(path) if attempt == 1 else None
 
-    def was_recorded(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
-        """Return whether the parent execution recorded a call with this usage for an attempt."""
-        return bool(self._parents) and self._parents[0].history.consume_usage(path, attempt, usage)
+    def was_recorded(
+        self, path: str, continued: ContinuedAttempt, usage: Mapping[str, Json]
+    ) -> bool:
+        """Return whether an earlier execution recorded a call with this usage for an attempt."""
+        return any(
+            each.history.consume_usage(path, continued.number, usage)
+            for each in self._parents
+            if each.execution_id == continued.execution_id
+        )
 
     async def once_value(self, attempt: Attempt, key: str, host: NodeHost) -> OnceValue | None:
         """Return a once value of an earlier node with the same result key, or None."""

@@ -13,7 +13,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
-from planwave.executor.reuse.reuse import ParentExecution, Reuse
+from planwave.executor.reuse.reuse import ContinuedAttempt, ParentExecution, Reuse
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
 from planwave.graph.protocols import Catalogue
@@ -179,7 +179,8 @@ class ParentCallRecorder:
         await self.record(key, lent)
         if FAILURE in lent or KIND in lent:
             return lent  # it has no usage
-        is_reported = reuse.was_recorded(key.path, before.attempt, lent.get("usage") or {})
+        continued = ContinuedAttempt(before.execution_id, before.attempt)
+        is_reported = reuse.was_recorded(key.path, continued, lent.get("usage") or {})
         if is_reported or not await self._claim_usage(before, key.execution_id):
             return lent
         return {**lent, USAGE_UNREPORTED: True}
@@ -223,10 +224,10 @@ class ParentCallRecorder:
 
         Nothing is lent any more after the first other request, nor to a process that goes on later.
         """
-        attempt = reuse.continued_attempt(key.path, key.attempt)
-        if attempt is None or await self._recorder.recorded(_divergence(key)) is not None:
+        continued = reuse.continued_attempt(key.path, key.attempt)
+        if continued is None or await self._recorder.recorded(_divergence(key)) is not None:
             return None
-        return key._replace(execution_id=reuse.execution_id, attempt=attempt)
+        return key._replace(execution_id=continued.execution_id, attempt=continued.number)
 
     async def _claim_usage(self, call: CallKey, execution_id: str) -> bool:
         """Return whether this fork is to report the usage of a call: the first that asks is.

@@ -17,7 +17,7 @@ from planwave.events import Event
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
-from planwave.executor.reuse.reuse import ParentExecution, Reuse
+from planwave.executor.reuse.reuse import ContinuedAttempt, ParentExecution, Reuse
 from planwave.graph.model import Graph
 from tests.support.engine.generic_nodes import (
     DEFAULT_OPTIONS,
@@ -198,8 +198,12 @@ async def test_a_node_that_runs_again_because_of_a_change_continues_its_recordin
     harness = ExecutionHarness(graph, {**work.acts("b", "c"), "a": changed}, reuse=reuse)
     assert await harness.run() == "completed"
     assert reused_paths(harness) == {"c"}
-    continued = {each: reuse.continued_attempt(each, 1) for each in "abc"}
+    continued = {each: number_of(reuse.continued_attempt(each, 1)) for each in "abc"}
     assert continued == {"a": None, "b": 1, "c": None}
+
+
+def number_of(continued: ContinuedAttempt | None) -> int | None:
+    return None if continued is None else continued.number
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
@@ -221,7 +225,7 @@ async def test_recordings_of_cancelled_attempts_are_continued_and_of_failed_ones
         reuse = reuse_of(OUTER, harness.stored, ["a"] if more else [], **more)
         await work.runs(OUTER, "a i j", reuse)
         for path in ("a", "a[a_k]/i"):
-            assert reuse.continued_attempt(path, 1) == (1 if is_cancelled else None)
+            assert number_of(reuse.continued_attempt(path, 1)) == (1 if is_cancelled else None)
             assert reuse.continued_attempt(path, 2) is None
         assert reuse.continued_attempt("a[a_k]/j", 1) is None
     anew = reuse_of(OUTER, harness.stored, ["a"])

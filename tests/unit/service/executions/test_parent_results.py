@@ -11,7 +11,7 @@ import pytest
 
 from planwave.errors import ProviderError
 from planwave.executor.options import RunOptions
-from planwave.executor.reuse.reuse import Reuse
+from planwave.executor.reuse.reuse import ContinuedAttempt, Reuse
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, NodeEvent
 from planwave.nodes.recorded_calls import record_call
@@ -43,11 +43,11 @@ class GoesOn(Reuse):
 
     def __init__(self, *paths: str, recorded: bool = True) -> None:
         super().__init__("x0", (), (), {})
-        self._continued = dict.fromkeys(paths, 2)
+        self._continued = dict.fromkeys(paths, ContinuedAttempt("x0", 2))
         self._recorded = recorded
 
-    def was_recorded(self, path: str, attempt: int, usage: Any) -> bool:
-        assert (path, attempt, usage) == ("a[k]/n", 2, {})
+    def was_recorded(self, path: str, continued: ContinuedAttempt, usage: Any) -> bool:
+        assert (path, continued, usage) == ("a[k]/n", ("x0", 2), {})
         return self._recorded
 
 

@@ -149,6 +149,23 @@ class TestCommand:
         ]
         assert forked["usage"]["calls"] == forked["budget"]["used"]["tokens"] == 0
 
+    def test_a_fork_pays_nothing_for_what_ran_before_its_parent(self, llm: FakeLLMServer) -> None:
+        invoke_json("exec", "g.json")
+        reusing = invoke_json("fork", "last", "--set", "report.prompt=Report again: {{ input }}")
+        assert node(reusing, "support")["reused"]
+        forked = invoke_json("fork", "last", "--set", "support.maxSteps=9")
+        assert not node(forked, "support").get("reused")
+        assert (forked["status"], mails(), len(llm.requests)) == ("completed", ["Ada"], 4)
+
+    def test_an_answer_about_a_repetition_holds_once(self, llm: FakeLLMServer) -> None:
+        call = ToolCallReply([("mail_customer", {"to": "Ada"})])
+        llm.add(call, ErrorReply(400), call, ErrorReply(400))
+        invoke_json("exec", "g.json", code=1)
+        assert (invoke_json("retry", "last")["status"], mails()) == ("paused", ["Ada"])
+        failed = invoke_json("answer", "last", "--decision", "approve", code=1)
+        assert (failed["status"], mails()) == ("failed", ["Ada", "Ada"])
+        assert (invoke_json("retry", "last")["status"], mails()) == ("paused", ["Ada", "Ada"])
+
     def test_a_changed_tool_is_called_and_what_came_before_costs_nothing(
         self, llm: FakeLLMServer
     ) -> None:

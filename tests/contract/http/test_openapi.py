@@ -243,7 +243,7 @@ def test_responses_match_the_openapi_document(
 
 @pytest.mark.slow
 @DOCUMENT.parametrize()
-@settings(MADE_UP, max_examples=100)
+@settings(MADE_UP, max_examples=200)
 def test_responses_match_the_openapi_document_extended(
     case: schemathesis.Case, server: RunningServer, stock: Stock
 ) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
-from mcp.server.auth.provider import AccessToken
-from mcp.server.streamable_http import StreamableHTTPServerTransport
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from planwave.interop.mcp_server.access import Caller
@@ -16,6 +15,7 @@ from planwave.interop.mcp_server.protocol import Request, ToolChanges, sdk_serve
 from planwave.interop.mcp_server.server import PlanwaveMcpServer
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel.server import Server
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from planwave.interop.mcp_server.endpoint import ScopeGate
@@ -48,29 +48,49 @@ async def http_server(service: Service, gate: ScopeGate) -> AsyncGenerator[HttpS
     """
     changes = ToolChanges()
     server = PlanwaveMcpServer(service, changes, _HttpGate(gate))
-    sessions = _Sessions(
-        sdk_server(server, changes), max_request_body_size=service.limits.body_bytes
-    )
+    async with server, anyio.create_task_group() as tasks:
+        sessions = _Sessions(sdk_server(server, changes), service.limits.body_bytes, tasks)
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        token = gate.token(scope)
-        name = _OWNER if token is None else token.token_id
-        # The SDK lets only the client that has opened a session use it.
-        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
-        await sessions.asgi_app(scope, receive, send)
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            token = gate.token(scope)
+            manager = await sessions.of(_OWNER if token is None else token.token_id)
+            await manager.handle_request(scope, receive, send)
 
-    async with server, sessions.run():
         yield HttpServer(app, changes.listen.close)
+        tasks.cancel_scope.cancel()
 
 
-class _Sessions(StreamableHTTPSessionManager):
-    """The sessions of the SDK, which has a limit for all of them; here no client can take all."""
+class _Sessions:
+    """The sessions of the SDK, those of each client apart: nobody sees another's, or takes all."""
 
-    def _admit_session(
-        self, requestor: AuthorizationContext | None
-    ) -> StreamableHTTPServerTransport | None:
-        own = sum(owner == requestor for owner in self._session_owners.values())
-        return None if own >= MAX_OWN_SESSIONS else super()._admit_session(requestor)
+    def __init__(self, server: Server[Any], body_bytes: int, tasks: TaskGroup) -> None:
+        self._server = server
+        self._body_bytes = body_bytes
+        self._tasks = tasks
+        self._managers: dict[str, StreamableHTTPSessionManager] = {}
+        self._starting = anyio.Lock()
+
+    async def of(self, client: str) -> StreamableHTTPSessionManager:
+        async with self._starting:
+            if client not in self._managers:
+                manager = StreamableHTTPSessionManager(
+                    self._server,
+                    max_request_body_size=self._body_bytes,
+                    max_sessions=MAX_OWN_SESSIONS,
+                )
+                await self._tasks.start(_serve, manager)
+                self._managers[client] = manager
+        return self._managers[client]
+
+
+async def _serve(
+    manager: StreamableHTTPSessionManager,
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    async with manager.run():
+        task_status.started()
+        await anyio.sleep_forever()
 
 
 class _HttpGate:

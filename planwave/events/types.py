@@ -53,6 +53,8 @@ MESSAGE: Final = "message"
 TEXT_DISCARDED: Final = "text_discarded"
 """``event_type`` of a ``node.event`` after which the text that the attempt has streamed before is void,
 and its next text begins at offset 0; its data are ``{"message"}``."""
+REPLY_CUT: Final = "reply-cut"
+"""``code`` of the ``node.log`` of a reply that reached its limit of tokens before its end."""
 PLANNING: Final = "planning"
 """``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it
 (``title``, ``node``, ``edge``, ``fix``; ``repair``: the plan is written again)."""
@@ -405,10 +407,11 @@ class NodeParkedData(TypedDict):
 
 
 class NodeLogData(TypedDict):
-    """A log line of a node."""
+    """A log line of a node; ``code`` where programs act on it (``REPLY_CUT``)."""
 
     message: NotRequired[str]
     level: NotRequired[Json]
+    code: NotRequired[str]
 
 
 class NodeEventData(TypedDict):

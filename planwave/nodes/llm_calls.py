@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 
 from planwave.errors import NodeError, PermanentError, ProviderError
-from planwave.events.types import TEXT_DISCARDED
+from planwave.events.types import REPLY_CUT, TEXT_DISCARDED
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -211,7 +211,7 @@ async def _call_one(
     if last.finish_reason == "length":
         tokens = sum(reply.usage.output_tokens for reply in replies)
         warning = f"the reply was cut at {tokens} tokens; raise maxTokens"
-        yield event("log", _warning_data(warning))
+        yield event("log", {**_warning_data(warning), "code": REPLY_CUT})
     if len(replies) > 1:
         last = replace(last, text="".join(reply.text for reply in replies), native=None)
     yield last

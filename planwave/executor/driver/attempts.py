@@ -358,6 +358,18 @@ def emitted(run: RunState, message: NodeEmitted) -> None:
     update_activity(run, attempt)
 
 
+def _log_data(data: Json) -> NodeLogData:
+    """Return a log line as it is stored."""
+    log = cast("dict[str, Json]", data) if isinstance(data, dict) else {"message": data}
+    line: NodeLogData = {
+        "message": str(log.get("message", "")),
+        "level": log.get("level", "info"),
+    }
+    if isinstance(code := log.get("code"), str):
+        line["code"] = code
+    return line
+
+
 def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeError | None:
     """Emit what a node emitted; return why it cannot be stored."""
     kind = message.event.event_type
@@ -371,8 +383,7 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
         # Text is published at once: text after an event that is not awaited may come before it.
         return PermanentError("it has to be recorded, not emitted", code="reserved-event")
     if kind == "log":
-        log = cast("dict[str, Json]", data) if isinstance(data, dict) else {"message": data}
-        data = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
+        data = cast("Json", _log_data(data))
     if run.limits is not None:
         refusal = run.limits.add_event(attempt.path, f"an event {kind!r}", data)
         if refusal is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from planwave.events import Event
 from planwave.events.chat_chunks.encoder import ChunkEncoder
+from planwave.events.types import REPLY_CUT
 
 _CALLS: Final = "caller_tool_calls"
 """The event with which an agent hands calls of tools to its caller; see ``nodes/agents/caller.py``."""
@@ -36,18 +37,22 @@ class AnswerEnd:
 
     Attributes:
         calls: The calls that the client is to make.
+        is_cut: Whether the model reached its limit of tokens before the end of the answer.
         usage: Tokens of the whole execution: ``prompt_tokens``, ``completion_tokens``, ``total_tokens``.
         failure: ``{"message", "code"}`` of an execution that failed or was cancelled; else None.
     """
 
     calls: Sequence[RequestedCall] = ()
+    is_cut: bool = False
     usage: dict[str, int] = field(default_factory=lambda: dict(_NO_USAGE))
     failure: dict[str, Any] | None = None
 
     @property
     def finish_reason(self) -> str:
         """Why the answer ends, in OpenAI's words."""
-        return "tool_calls" if self.calls else "stop"
+        if self.calls:
+            return "tool_calls"
+        return "length" if self.is_cut else "stop"
 
 
 class Retraction(NamedTuple):
@@ -111,6 +116,7 @@ class _ChunkReader:
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = StopTexts(stops)
         self._calls: list[RequestedCall] = []
+        self._is_cut = False
 
     def read(self, chunk: dict[str, Any]) -> Iterator[AnswerPart]:
         """Yield the parts in a chunk."""
@@ -118,7 +124,10 @@ class _ChunkReader:
         emitted = extras.get("event", {})
         if emitted.get("type") == _CALLS and extras["meta"].get("visible"):
             self._calls = [RequestedCall(**call) for call in emitted["data"]["calls"]]
+        if extras.get("log", {}).get("code") == REPLY_CUT and extras["meta"].get("visible"):
+            self._is_cut = True
         if lost := extras.get("discard"):
+            self._is_cut = False
             yield from self._retract(lost)
         delta = choice["delta"]
         if reasoning := delta.get("reasoning_content"):
@@ -128,7 +137,9 @@ class _ChunkReader:
         if "usage" in chunk:
             if held := self._stops.flush():
                 yield TextPiece("text", held)
-            yield AnswerEnd(tuple(self._calls), chunk["usage"], _failure(chunk.get("error")))
+            yield AnswerEnd(
+                tuple(self._calls), self._is_cut, chunk["usage"], _failure(chunk.get("error"))
+            )
 
     def _retract(self, chars: int) -> Iterator[Retraction]:
         if passed := self._stops.retract(chars):

@@ -19,6 +19,7 @@ from planwave.interop.openai.answer import (
 from planwave.interop.openai.chat_format import AnswerHead
 from planwave.jsonio import dumps_trusted
 
+_INCOMPLETE: Final = {"reason": "max_output_tokens"}
 _CODE: Final = "server_error"
 """The one code of a failed response that clients know and that fits."""
 
@@ -62,7 +63,7 @@ class ResponseObject:
             "tool_choice": "auto",
             "tools": [],
             "error": None if failure is None else {"code": _CODE, "message": failure["message"]},
-            "incomplete_details": None,
+            "incomplete_details": _INCOMPLETE if status == "incomplete" else None,
             **self._repeated,
             "usage": None if end is None else _usage(end.usage),
         }
@@ -70,12 +71,13 @@ class ResponseObject:
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return a whole answer."""
         output: list[dict[str, Any]] = []
+        status = _status(answer.end)
         if answer.reasoning:
             output.append(self.reasoning_item(answer.reasoning))
         if answer.text or not answer.end.calls:
-            output.append(self.message_item("completed", answer.text))
+            output.append(self.message_item(status, answer.text))
         output.extend(self.call_item(call) for call in answer.end.calls)
-        return self.as_json("completed", output, answer.end)
+        return self.as_json(status, output, answer.end)
 
     def reasoning_item(self, text: str | None) -> dict[str, Any]:
         """Return the item with the reasoning; None before it comes."""
@@ -102,6 +104,10 @@ class ResponseObject:
             "name": call.name,
             "arguments": call.arguments if arguments is None else arguments,
         }
+
+
+def _status(end: AnswerEnd) -> str:
+    return "incomplete" if end.finish_reason == "length" else "completed"
 
 
 class ResponseEvents:
@@ -188,8 +194,10 @@ class ResponseEvents:
             events += self._begin_item("text") + self._close()
         for call in end.calls:
             events += self._call(call)
-        response = self._response.as_json("completed", self._output, end)
-        return events + self._event("completed", response=response)
+        status = _status(end)
+        return events + self._event(
+            status, response=self._response.as_json(status, self._output, end)
+        )
 
     def _call(self, call: RequestedCall) -> bytes:
         place = {"item_id": f"fc_{call.id}", "output_index": len(self._output)}

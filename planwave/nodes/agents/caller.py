@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from planwave.errors import PermanentError
@@ -22,6 +22,16 @@ from planwave.providers.protocols import ModelRequest, ToolCall, ToolSpec
 CALLER_TOOL_CALLS: Final = "caller_tool_calls"
 """``event_type`` of the ``node.event`` with the calls that the caller is to make; its data are
 ``{"calls": [{"id", "name", "arguments"}]}``, the arguments as the model wrote them."""
+
+
+def _usable_schema(schema: dict[str, Json]) -> dict[str, Json]:
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    from planwave.nodes.json_schema import check_schema
+
+    for fault in check_schema(schema):
+        where = f" at {fault.pointer}" if fault.pointer else ""
+        raise ValueError(f"no usable JSON Schema{where}: {fault.message}")
+    return schema
 
 
 class CallerTool(NodeData):
@@ -39,7 +49,7 @@ class CallerOptions(NodeData):
 
     messages: Conversation | None = None
     tools: list[CallerTool] = Field([], max_length=128)
-    output_schema: dict[str, Json] | None = None
+    output_schema: Annotated[dict[str, Json], AfterValidator(_usable_schema)] | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
         None

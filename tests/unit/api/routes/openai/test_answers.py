@@ -273,6 +273,29 @@ async def test_stop_ends_the_answer(models: Opens) -> None:
         assert "".join(texts) == "one "
 
 
+async def test_answer_that_the_model_did_not_finish_says_so(models: Opens) -> None:
+    replies = [TextReply("A rob", finish="length") for _ in range(4)]
+    async with models(*replies) as made:
+        await made.publish(AGENT)
+        client = made.client()
+        ask: Any = {"model": "triage", "messages": said("Which?")}
+        answer = await client.chat.completions.create(**ask)
+        assert (answer.choices[0].finish_reason, answer.choices[0].message.content) == (
+            "length",
+            "A rob",
+        )
+        stream = await client.chat.completions.create(**ask, stream=True)
+        assert [chunk.choices[0].finish_reason async for chunk in stream][-1] == "length"
+        whole = await client.responses.create(model="triage", input="Which?")
+        stream = await client.responses.create(model="triage", input="Which?", stream=True)
+        last = [event async for event in stream][-1]
+        assert last.type == "response.incomplete"
+        for response in (whole, last.response):
+            assert (response.status, response.output_text) == ("incomplete", "A rob")
+            assert response.incomplete_details is not None
+            assert response.incomplete_details.reason == "max_output_tokens"
+
+
 async def test_responses_whole_and_as_a_stream(models: Opens) -> None:
     replies = [TextReply("A robin.", reasoning="Red.", chunks=2) for _ in range(2)]
     async with models(*replies) as made:

@@ -66,6 +66,10 @@ async def executions(made: Models) -> list[Any]:
     return (await made.send("GET", "/api/executions"))["executions"]
 
 
+def json_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "bird", "schema": schema}}
+
+
 UNUSABLE: list[dict[str, Any]] = [
     {"messages": [RESULT]},
     {"messages": [*said("x"), RESULT, CALLING, *said("y")]},
@@ -76,6 +80,8 @@ UNUSABLE: list[dict[str, Any]] = [
     {"messages": [{"role": "user", "content": []}]},
     {"reasoning_effort": "enormous"},
     {"tools": [WEATHER] * 129},
+    {"response_format": json_schema({"properties": {"bird": {"type": "burd"}}})},
+    {"response_format": json_schema({"$ref": "https://example.com/schema"})},
 ]
 
 

@@ -63,12 +63,14 @@ class Question:
         place: The execution and the path of the question.
         arguments: Those of the call.
         answer: The answer.
+        is_withdrawn: Whether it was cancelled without one: a call beside it had failed.
     """
 
     kind: str
     place: tuple[str, str]
     arguments: Mapping[str, Any]
     answer: Mapping[str, Any] | None = None
+    is_withdrawn: bool = False
 
 
 @dataclass
@@ -209,7 +211,8 @@ class AgentHistory(CrashHistory):
                 assert {act.text for act in acts} <= texts, f"{item} was done, and not approved"
         for item, asked in questions.items():
             for kind in ("approval", "repetition"):
-                places = Counter(each.place for each in asked if each.kind == kind)
+                standing = [each for each in asked if not each.is_withdrawn]
+                places = Counter(each.place for each in standing if each.kind == kind)
                 assert not places or max(places.values()) == 1, f"{item} was asked about twice"
             interrupted = Counter(each.place for each in asked if each.kind == "interrupted")
             assert all(times < len(self.runs) for times in interrupted.values())
@@ -343,7 +346,10 @@ def _questions_in(events: list[Event]) -> Iterator[tuple[str, Question]]:
         if event.type == "node.answered":
             assert event.data["request_id"] not in answers, "answered twice"
             answers[event.data["request_id"]] = event.data["answer"]
+    open_: dict[str, Question] = {}
     for event in events:
+        if event.type == "node.cancelled" and (left := open_.pop(event.path or "", None)):
+            left.is_withdrawn = left.answer is None
         if event.type == "node.waiting" and "tool" in event.data["request"]:
             asked = event.data["request"]
             answer = answers.get(event.data["request_id"])
@@ -351,7 +357,9 @@ def _questions_in(events: list[Event]) -> Iterator[tuple[str, Question]]:
             kind = asked["kind"]
             if kind == "approval" and not asked["editable"]:
                 kind = "repetition"
-            yield asked["tool"]["call_id"], Question(kind, place, asked["value"], answer)
+            question = Question(kind, place, asked["value"], answer)
+            open_[place[1]] = question
+            yield asked["tool"]["call_id"], question
 
 
 def _started_items(events: list[Event]) -> set[str]:

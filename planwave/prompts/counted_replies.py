@@ -1,8 +1,9 @@
-"""How many things a goal asks for, and a grammar by which a reply has exactly as many.
+"""How many things a goal asks for, and grammars by which a reply has exactly as many, or an end at all.
 
-Small models stop early or add one more, whatever the prompt says. A grammar in GBNF, the notation of
-llama.cpp, leaves them no choice. It also fixes the form, a list or one paragraph; so only requests whose
-form is certain count: "give me ten ideas", "in five sentences"; not "a letter to my two sisters".
+Small models stop early, add one more or write one line for ever, whatever the prompt says. A grammar in
+GBNF, the notation of llama.cpp, leaves them no choice. That of a count also fixes the form, a list or one
+paragraph; so only requests whose form is certain count: "give me ten ideas", "in five sentences"; not "a
+letter to my two sisters".
 """
 
 from __future__ import annotations
@@ -29,12 +30,28 @@ _NUMBERS: Final = {word: number for number, word in enumerate(_WORDS, 2)} | {
 """Up to 20 lines can be written within the tokens of a last step."""
 _NUMBER = rf"(?P<number>{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
 _MAX_CHARS: Final = 1_600
-"""Of the whole reply, about 400 tokens: without a bound, small models write one line for ever."""
+"""Of the whole reply, about 400 tokens."""
 _MAX_LINE_CHARS: Final = 240
+NOTES_GRAMMAR: Final = r"""
+root ::= long ("\n" long){0,5} "\n"? | short ("\n" short){0,13} "\n"?
+long ::= [^\n]{1,240}
+short ::= [^\n]{1,100}
+"""
+"""Of what one step tells the next: six lines, or fourteen short ones, which is some 400 tokens."""
+LIST_GRAMMAR: Final = r"""
+root ::= item ("\n" item){5,13} "\n"?
+item ::= "- " [^\n,:*]{1,80}
+"""
+"""Of a list whose length the goal leaves open: six to fourteen lines, one thing each."""
 _LIST = re.compile(
     r"^\W*(?:(?:please|can|could|would|you) )*"
     r"(?:list|name|give|suggest|propose|find|tell|brainstorm|think of|come up with|what are)"
     rf"(?: me| us)?(?: the)? {_NUMBER}(?: [\w-]+,?){{0,2}}? [\w-]+s\b",
+    re.IGNORECASE,
+)
+_OPEN_LIST = re.compile(
+    r"^\W*(?:please )?(?:make|write|create|draw up|prepare|give)(?: me| us)?(?: an?| the| my| our)?"
+    r"(?: [\w-]+)? (?:checklist|list)\b(?!-)",
     re.IGNORECASE,
 )
 _FORM = re.compile(
@@ -51,7 +68,9 @@ class Count(NamedTuple):
     @property
     def text(self) -> str:
         """The count as a prompt says it."""
-        return f"{self.number} {'sentences' if self.sentences else 'numbered lines'}"
+        if self.sentences:
+            return f"{self.number} sentences of prose in one paragraph, no two of them about the same thing"
+        return f"{self.number} numbered lines"
 
 
 def requested_count(goal: str) -> Count | None:
@@ -61,6 +80,11 @@ def requested_count(goal: str) -> Count | None:
         return None
     form = found.groupdict().get("form", "")
     return Count(_NUMBERS[found["number"].lower()], sentences=form.lower() == "sentences")
+
+
+def asks_for_list(goal: str) -> bool:
+    """Return whether a goal asks for a list, whatever its length."""
+    return _OPEN_LIST.match(goal) is not None
 
 
 def counted_grammar(count: Count, *, closing_line: bool = False) -> str:
@@ -82,6 +106,6 @@ def counted_grammar(count: Count, *, closing_line: bool = False) -> str:
         (
             rf'root ::= {root} "\n"?',
             rf"line ::= [^\n]{{1,{chars}}}",
-            rf"sentence ::= [^\n.!?0-9] ([^\n.!?] | [.!?] [a-z0-9]){{1,{chars}}} [.!?]",
+            rf"sentence ::= [^\n.!?0-9:(_] ([^\n.!?:(_] | [.!?] [a-z0-9]){{1,{chars}}} [.!?]",
         )
     )

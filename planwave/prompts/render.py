@@ -12,7 +12,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planwave.prompts.counted_replies import counted_grammar, requested_count
+from planwave.prompts.counted_replies import (
+    LIST_GRAMMAR,
+    NOTES_GRAMMAR,
+    asks_for_list,
+    counted_grammar,
+    requested_count,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -145,15 +151,15 @@ def small_agent_prompt(
         inputs: The ``From {name} ({id}):`` blocks of what earlier steps gave, "" for a first step.
         is_last: Whether the result is for people, not for other steps.
     """
-    count = requested_count(goal or task)
+    asked = goal or task
     prompt = _render(
         "agent_small.j2",
         goal=goal,
         task=task,
         inputs=inputs,
         is_last=is_last,
-        is_choice=asks_for_choice(goal or task),
-        count=None if count is None else count.text,
+        is_choice=asks_for_choice(asked),
+        form=_form(asked),
     )
     return _render("agent_small_system.j2"), prompt
 
@@ -163,16 +169,29 @@ def asks_for_choice(goal: str) -> bool:
     return _CHOICE.search(goal) is not None
 
 
-def small_agent_grammar(goal: str, task: str) -> str | None:
-    """Return the grammar of a small model's last step; None where the goal leaves the form open.
+def _form(asked: str) -> str:
+    """Return the form of a last step's result as a prompt says it."""
+    if (count := requested_count(asked)) is not None:
+        return f"Exactly {count.text}."
+    if asks_for_list(asked):
+        return "Six to fourteen lines, one thing each."
+    return "At most eight short sentences or lines."
+
+
+def small_agent_grammar(goal: str, task: str, *, is_last: bool = False) -> str | None:
+    """Return the grammar of a small model's reply; None where a last step is free in its form.
 
     Args:
         goal: See :func:`small_agent_prompt`.
         task: See :func:`small_agent_prompt`.
+        is_last: See :func:`small_agent_prompt`.
     """
+    if not is_last:
+        return NOTES_GRAMMAR
     asked = goal or task
-    count = requested_count(asked)
-    return count and counted_grammar(count, closing_line=asks_for_choice(asked))
+    if (count := requested_count(asked)) is not None:
+        return counted_grammar(count, closing_line=asks_for_choice(asked))
+    return LIST_GRAMMAR if asks_for_list(asked) else None
 
 
 def _render(template: str, **values: Any) -> str:

@@ -321,11 +321,11 @@ def agent_request(
 
 
 def _grammar(data: AgentData, context: FlowContext) -> str | None:
-    """Return the grammar of a planned last step's reply; other prompts are used as they are."""
+    """Return the grammar of a planned step's reply; other prompts are used as they are."""
     task = context.runtime.get_node(context.node_id).description.strip()
-    if data.user_prompt or data.output_schema is not None or not task or not _is_last(context):
+    if data.user_prompt or data.output_schema is not None or not task or is_called(context):
         return None
-    return small_agent_grammar(goal_of(context), task)
+    return small_agent_grammar(goal_of(context), task, is_last=_is_last(context))
 
 
 def _is_last(context: FlowContext) -> bool:

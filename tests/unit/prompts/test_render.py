@@ -11,6 +11,7 @@ import jinja2
 import pytest
 
 from planwave.prompts import render
+from planwave.prompts.counted_replies import LIST_GRAMMAR, NOTES_GRAMMAR
 from planwave.prompts.render import (
     ProviderCard,
     TypeCard,
@@ -138,9 +139,30 @@ def test_a_small_models_last_step_is_told_to_choose_where_the_goal_asks_for_it(
 def test_a_small_models_last_step_is_told_the_number_of_lines_that_the_goal_asks_for() -> None:
     _, prompt = small_agent_prompt("Give me ten ideas", "list them", "", is_last=True)
     assert prompt.rstrip().endswith("no two alike. Exactly 10 numbered lines.")
-    assert small_agent_grammar("Give me ten ideas", "list them") is not None
-    assert small_agent_grammar("Give me an idea", "give me ten ideas") is None
-    assert small_agent_grammar("", "give me ten ideas") is not None
+    assert small_agent_grammar("Give me ten ideas", "list them", is_last=True) is not None
+    assert small_agent_grammar("Give me an idea", "give me ten ideas", is_last=True) is None
+    assert small_agent_grammar("", "give me ten ideas", is_last=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("goal", "is_list"),
+    [
+        ("Make a checklist for a week of camping", True),
+        ("please write me a packing list for the sea", True),
+        ("Give me the list of what to buy", True),
+        ("Explain what a linked list is", False),
+        ("Make a list-making app", False),
+        ("Write a letter", False),
+    ],
+)
+def test_a_list_of_open_length_has_bounds(goal: str, is_list: bool) -> None:
+    _, prompt = small_agent_prompt(goal, "write it", "", is_last=True)
+    assert prompt.rstrip().endswith("Six to fourteen lines, one thing each.") is is_list
+    assert (small_agent_grammar(goal, "write it", is_last=True) == LIST_GRAMMAR) is is_list
+
+
+def test_notes_of_a_small_model_have_an_end() -> None:
+    assert small_agent_grammar("Give me ten ideas", "name them") == NOTES_GRAMMAR
 
 
 def test_a_long_goal_stands_only_once_in_the_prompt_of_a_small_model() -> None:

@@ -33,11 +33,12 @@ _MAX_CHARS: Final = 1_600
 """Of the whole reply, about 400 tokens."""
 _MAX_LINE_CHARS: Final = 240
 NOTES_GRAMMAR: Final = r"""
-root ::= long ("\n" long){0,5} "\n"? | short ("\n" short){0,13} "\n"?
-long ::= [^\n]{1,240}
-short ::= [^\n]{1,100}
+root ::= long ("\n" long){0,3} "\n"? | short ("\n" short){0,12} "\n"?
+long ::= [^\n]{1,450}
+short ::= [^\n]{1,130}
 """
-"""Of what one step tells the next: six lines, or fourteen short ones, which is some 400 tokens."""
+"""Of what one step tells the next: four lines, or thirteen short ones, which a reply and its continuation
+hold (some 440 tokens)."""
 LIST_GRAMMAR: Final = r"""
 root ::= item ("\n" item){5,13} "\n"?
 item ::= "- " [^\n,:*]{1,80}

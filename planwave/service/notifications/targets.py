@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from planwave.errors import OutboundError
 from planwave.nodes.secrets import Secret
+from planwave.outbound.urls import parse_url
 from planwave.settings import NotificationSettings
 from planwave.signatures import signing_key
 from planwave.storage.notifications import NotificationTarget
@@ -44,6 +46,10 @@ def signing_keys(target: NotificationTarget, secrets: Mapping[str, Secret]) -> l
 
 def problem_of(target: NotificationTarget, secrets: Mapping[str, Secret]) -> str | None:
     """Return why a target gets nothing, one sentence, or None."""
+    try:
+        parse_url(target.url)
+    except OutboundError as error:
+        return error.message
     if signing_keys(target, secrets):
         return None
     known = [secrets[name] for name in target.secrets if name in secrets]

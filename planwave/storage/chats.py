@@ -81,7 +81,7 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Projected:
-    """What an execution has come to, as its reply shows it.
+    """The blocks and the status of a reply, from the events of its execution.
 
     Attributes:
         cursor: The last event that it shows.
@@ -163,7 +163,7 @@ class ChatStore(Protocol):
         ...
 
     async def project(self, message_id: str, projected: Projected, at: str) -> bool:
-        """Store what a reply has come to; return whether that was new.
+        """Store the blocks and the status of a reply; return whether they were new.
 
         A reply that has ended stays as it is; so does one that shows later events already.
         """

@@ -26,7 +26,7 @@ class Caller(NamedTuple):
     """Who sends a request.
 
     Attributes:
-        name: Tells callers apart: each has idempotency keys of its own.
+        name: Identifies the caller, whose idempotency keys are apart from those of others.
         flows: The ids of the flows that the caller may use; None for the operator.
         scopes: Those of an access token.
     """
@@ -87,7 +87,7 @@ class Caller(NamedTuple):
 
 
 class Gate(Protocol):
-    """Knows who sends a request, and counts the executions of each."""
+    """Identifies the client of a request, and counts the executions of each."""
 
     def caller(self, context: Request) -> Caller: ...
     def admit(self, context: Request) -> None:

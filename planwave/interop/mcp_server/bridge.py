@@ -1,6 +1,6 @@
 """Requests passed on to the MCP server of the process that owns the storage directory.
 
-Each request has a session of its own, so a service that was started again is found. A call that its
+Each request opens a session, so a service that was started again is found. A call that its
 client cancels is cancelled there too; where the client or this process is gone, it is not.
 """
 
@@ -129,7 +129,7 @@ class Bridge:
             raise MCPError(mcp_types.INTERNAL_ERROR, f"{error.message}; {error.hint}") from error
 
     async def _ask(self, ask: Callable[[ClientSession], Awaitable[_Result]]) -> _Result:
-        """Make a request in a session of its own.
+        """Make a request in a new session.
 
         Raises:
             Unreachable: The service has ended, or ends now.

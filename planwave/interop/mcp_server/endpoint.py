@@ -36,7 +36,7 @@ class CallerToken(Protocol):
 
 
 class ScopeGate(Protocol):
-    """Knows who sends a request, by its ASGI scope, and counts the executions of each."""
+    """Identifies the client of a request by its ASGI scope, and counts the executions of each."""
 
     def token(self, scope: Scope) -> CallerToken | None:
         """Return the access token of a request; None for the operator."""
@@ -61,7 +61,7 @@ class McpEndpoint:
 
     Args:
         service: Plans, runs and stores.
-        gate: Knows who sends a request.
+        gate: Identifies the client of a request.
     """
 
     def __init__(self, service: Service, gate: ScopeGate) -> None:

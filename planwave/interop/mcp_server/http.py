@@ -44,7 +44,7 @@ async def http_server(service: Service, gate: ScopeGate) -> AsyncGenerator[HttpS
 
     Args:
         service: Plans, runs and stores.
-        gate: Knows who sends a request.
+        gate: Identifies the client of a request.
     """
     changes = ToolChanges()
     server = PlanwaveMcpServer(service, changes, _HttpGate(gate))
@@ -61,7 +61,7 @@ async def http_server(service: Service, gate: ScopeGate) -> AsyncGenerator[HttpS
 
 
 class _Sessions:
-    """The sessions of the SDK, those of each client apart: nobody sees another's, or takes all."""
+    """The sessions of the SDK, in one manager for each client: the limit of sessions holds for each."""
 
     def __init__(self, server: Server[Any], body_bytes: int, tasks: TaskGroup) -> None:
         self._server = server

@@ -129,7 +129,7 @@ class OpenCalls:
         return task
 
     async def close(self) -> None:
-        """Wait for what was begun."""
+        """Wait for the calls that were started."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 

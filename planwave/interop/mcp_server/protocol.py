@@ -49,7 +49,7 @@ class Handlers(Protocol):
 class ToolChanges:
     """Tells clients that the list of tools may have changed.
 
-    Clients of 2026-07-28 listen on a stream; those of sessions are told once they have listed the tools.
+    Clients of 2026-07-28 listen on a stream; those of sessions are notified once they have listed the tools.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ class PlanwaveMcpServer:
     Args:
         service: Plans, runs and stores.
         changes: Where a change of the published flows is announced.
-        gate: Knows who sends a request.
+        gate: Identifies the client of a request.
     """
 
     def __init__(self, service: Service, changes: ToolChanges, gate: Gate | None = None) -> None:

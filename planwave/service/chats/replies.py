@@ -80,7 +80,7 @@ class ReplySubscription:
         stored = self._message
         is_last = event.type in TERMINAL and stored.has_ended
         if is_last and self._encoder.blocks != list(stored.blocks):
-            # What was streamed before a cancellation is stored with the reply only.
+            # Text that was streamed before a cancellation is stored with the reply only.
             blocks = list(stored.blocks)
             seed = {"event": "SeedBlocks", "messageId": stored.message_id, "blocks": blocks}
             told.insert(-1, seed)
@@ -95,7 +95,7 @@ class ReplyProjector:
         self._streaming = streaming
 
     async def project(self, message: MessageRecord, *, live: bool = False) -> Projected:
-        """Return what a reply has come to, from the events of its execution.
+        """Return the blocks and the status of a reply, from the events of its execution.
 
         Args:
             message: The reply.

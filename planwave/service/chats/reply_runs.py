@@ -213,7 +213,7 @@ class ReplyRuns:
             await self._project(execution_id)
 
     async def close(self) -> None:
-        """Stop projecting replies; what is stored of them is computed again when it is read."""
+        """Stop projecting replies; their stored blocks are computed again when they are read."""
         self._commands.runner.listeners.remove(self._on_published)
         for task in self._tasks:
             task.cancel()
@@ -238,7 +238,7 @@ class ReplyRuns:
             _log.warning("the reply of execution %s is not stored: %s", execution_id, error)
 
     async def _project(self, execution_id: str) -> None:
-        """Store what a reply has come to; it is forgotten here once it has ended."""
+        """Store the blocks and the status of a reply; it is forgotten here once it has ended."""
         message_id = self._open.get(execution_id)
         if message_id is None:
             return
@@ -295,7 +295,7 @@ class ReplyRuns:
                     self._spawn(self._cancel_if_left(reply))
 
     async def _cancel_if_left(self, reply: MessageRecord) -> None:
-        """Cancel a reply that nobody follows any more, where its chat says so."""
+        """Cancel a reply without followers, where its chat says so."""
         chat = await self._store.chats.get(reply.chat_id)
         if chat is None:
             return

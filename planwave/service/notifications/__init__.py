@@ -1,1 +1,1 @@
-"""Outgoing notifications: what happens to executions is sent, signed, to URLs that ask for it."""
+"""Outgoing notifications: events of executions are sent, signed, to configured URLs."""

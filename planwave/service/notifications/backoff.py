@@ -1,4 +1,4 @@
-"""When a notification is sent again that nobody accepted."""
+"""When a notification that was not accepted is sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications for people: which URLs are notified, what was sent, and what nobody accepted."""
+"""Notifications as the operator sees them: the URLs that are notified, the messages sent, and those never accepted."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class NotificationService:
             flow_id: The flow.
             url: The URL; requests to it keep to the rules for all URLs that users choose.
             secrets: The names of the operator's secrets that sign; each must be for the host of the URL.
-            events: What it is notified of, such as ``failed``.
+            events: The events it is notified of, such as ``failed``.
             target_id: The id, chosen by a caller that may repeat the request; if it exists already,
                 it is returned.
 

@@ -1,4 +1,4 @@
-"""Sends the notifications that are stored, again and again until somebody accepts them."""
+"""Sends the stored notifications, again and again until they are accepted."""
 
 from __future__ import annotations
 

@@ -172,6 +172,10 @@ def open_mcp_servers(settings: Settings) -> McpServers:
     return McpServers(settings.mcp, settings.limits, check_schema=_schema_problem)
 
 
+def _described_servers(settings: Settings) -> dict[str, str | None]:
+    return {name: server.description for name, server in settings.mcp.items()}
+
+
 def _schema_problem(schema: Mapping[str, Any]) -> str | None:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.json_schema import check_schema
@@ -256,7 +260,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
         .with_providers(
             providers or open_providers(settings)[0],
             limits=settings.limits,
-            mcp_servers=sorted(settings.mcp),
+            mcp_servers=_described_servers(settings),
             secrets=frozenset(open_secrets(settings)),
         )
     )
@@ -295,7 +299,7 @@ async def open_node_services(
     providers, local = open_providers(settings)
     models = open_models(settings, providers, recorder)
     catalogue = installed_types().with_providers(
-        providers, limits=settings.limits, mcp_servers=sorted(settings.mcp)
+        providers, limits=settings.limits, mcp_servers=_described_servers(settings)
     )
     planner = open_planner(settings, models, providers, catalogue)
     try:

@@ -66,6 +66,9 @@ class McpServerSettings(BaseModel):
     """In place of ``command``: the address of a server that speaks streamable HTTP."""
     header_env: dict[str, str] = Field(default_factory=dict[str, str])
     """Headers of requests to it: the name of each, and the environment variable with its value."""
+    description: str | None = Field(default=None, min_length=1, max_length=500)
+    """What its tools are for, in a sentence. The planner offers servers that have one to its model, whose plans
+    may link them to agents."""
 
     @property
     def kind(self) -> Literal["stdio", "http"]:

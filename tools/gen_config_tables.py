@@ -121,6 +121,8 @@ def _rows(
 
 
 def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
     value: Any = field.get_default(call_default_factory=True)
     if value is None or value in ([], {}):
         return "none"

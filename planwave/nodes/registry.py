@@ -77,7 +77,7 @@ class Registry:
         default_provider: str | None = None,
         default_model: str | None = None,
         limits: Limits | None = None,
-        mcp_servers: Sequence[str] | None = None,
+        mcp_servers: Mapping[str, str | None] | None = None,
         secrets: Collection[str] | None = None,
         tools: ToolRegistry | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Registry:
             default_provider: Provider of nodes that do not name one.
             default_model: Model of nodes that use the default provider and do not name a model.
             limits: Limits that :meth:`check` enforces; None for no limits.
-            mcp_servers: Names of MCP servers that nodes may name; None checks none.
+            mcp_servers: The MCP servers that nodes may name, and what each is for; None checks none.
             secrets: The names of secrets that :meth:`check` knows; None does not check them.
             tools: The tools that nodes may name; None for none yet.
         """
@@ -188,7 +188,7 @@ class Registry:
         default_provider: str | None = None,
         default_model: str | None = None,
         limits: Limits | None = None,
-        mcp_servers: Sequence[str] | None = None,
+        mcp_servers: Mapping[str, str | None] | None = None,
         secrets: Collection[str] | None = None,
     ) -> Registry:
         """Return a registry of the same types and tools that looks up models at these providers.
@@ -254,13 +254,19 @@ class Registry:
         return [each.as_document() for each in found if each is not None]
 
     def offered_tools(self) -> list[ToolCard]:
-        """Return the tools that plans may name, for the planner's prompt."""
+        """Return the tools and servers of tools that plans may name, for the planner's prompt."""
         found = (self.tools.get(name) for name in self.tools.names())
-        return [
+        tools = [
             ToolCard(each.tool.name, " ".join(each.tool.description.split()), each.tool.effect)
             for each in found
             if each is not None
         ]
+        servers = [
+            ToolCard(name, " ".join(description.split()), "once", "mcp_server")
+            for name, description in sorted((self._mcp_servers or {}).items())
+            if description
+        ]
+        return [*tools, *servers]
 
     def read_data(self, node_type: str, data: Mapping[str, Json]) -> tuple[Any, str | None]:
         """Return validated data of a node, or what is wrong with them; templates stay as they are."""
@@ -348,7 +354,7 @@ class Registry:
                     self._variable_names,
                     tools=self.tools,
                     secrets=self._secrets,
-                    mcp_servers=self._mcp_servers,
+                    mcp_servers=None if self._mcp_servers is None else [*self._mcp_servers],
                 ),
             )
         return kept[1]

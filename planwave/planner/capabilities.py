@@ -13,8 +13,10 @@ from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.protocols import Providers
 
 DEFAULT_TYPE = "agent"
+SERVER_TYPE: Final = "mcp_server"
+"""The type whose nodes name a server of tools."""
 TOOL_TYPE = "tool"
-"""The type whose nodes name a tool, and the socket type of tools."""
+"""The socket type of tools."""
 _MODEL_FIELDS = frozenset({"provider", "model"})
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
@@ -58,12 +60,15 @@ class OffersTools(Protocol):
 
 def tool_cards(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[ToolCard]:
     """Return the tools that a plan may use: all that the operator made available and the rules allow."""
-    if not isinstance(catalogue, OffersTools) or catalogue.type_info(TOOL_TYPE) is None:
+    if not isinstance(catalogue, OffersTools):
         return []
-    if rules.node_types is not None and TOOL_TYPE not in rules.node_types:
-        return []
-    tools = catalogue.offered_tools()
-    return [tool for tool in tools if rules.effects is None or tool.effect in rules.effects]
+    return [
+        tool
+        for tool in catalogue.offered_tools()
+        if catalogue.type_info(tool.node_type) is not None
+        and (rules.node_types is None or tool.node_type in rules.node_types)
+        and (rules.effects is None or tool.effect in rules.effects)
+    ]
 
 
 def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
@@ -82,8 +87,8 @@ def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[s
             )
     names = sorted(catalogue.names(), key=lambda name: (name != DEFAULT_TYPE, name))
     found = [name for name in names if _may_be_planned(catalogue, name, rules)]
-    if found and tool_cards(catalogue, rules):
-        found.append(TOOL_TYPE)
+    if found:
+        found += dict.fromkeys(tool.node_type for tool in tool_cards(catalogue, rules))
     if not found:
         raise InputError(
             "no node type is left that a plan may use",
@@ -116,13 +121,14 @@ def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
 
 def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
     """Describe node types for the planner's prompt; sockets of tools only where plans have tools."""
-    listed = list(names)
-    hidden = () if TOOL_TYPE in listed else (TOOL_TYPE,)
-    return [
-        _type_card(catalogue, facts, hidden)
-        for name in listed
-        if (facts := catalogue.type_info(name))
-    ]
+    found = [facts for name in names if (facts := catalogue.type_info(name))]
+    hidden = () if any(map(_gives_tools, found)) else (TOOL_TYPE,)
+    return [_type_card(catalogue, facts, hidden) for facts in found]
+
+
+def _gives_tools(facts: NodeTypeInfo) -> bool:
+    """Return whether nodes of a type are no steps and give tools to agents."""
+    return not facts.executes and any(port.type == TOOL_TYPE for port in facts.outputs)
 
 
 def provider_cards(providers: Providers) -> list[ProviderCard]:
@@ -228,7 +234,7 @@ def _type_card(
         ),
         fields,
         facts.template_fields or (),
-        "none" if facts.node_type == TOOL_TYPE else facts.effect,  # each tool has its own
+        "none" if _gives_tools(facts) else facts.effect,  # each tool has its own
     )
 
 

@@ -18,10 +18,11 @@ from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.json_values import is_storable_text
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import Graph, Json, Node
 from planwave.graph.protocols import Catalogue, effect_of
 from planwave.graph.reading.documents import parse_strict_json
 from planwave.graph.subgraphs import subgraphs_of
+from planwave.planner.capabilities import SERVER_TYPE, tool_cards
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph
 from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
@@ -310,31 +311,48 @@ def _build_and_check(
     findings = [*known, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
     graph, found = read_and_check(draft.document, context.catalogue, context.limits)
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
-    findings += () if graph is None else _effects_not_allowed(graph, context, "")
+    findings += () if graph is None else _not_allowed(graph, context, "")
     findings = sorted_by_location([*findings, *(d for d in found if not d.fix)])
     kept = None if errors_in(findings) else graph
     return ParseResult("", kept, (plan.title or "").strip(), findings, fixes)
 
 
-def _effects_not_allowed(graph: Graph, context: ParseContext, pointer: str) -> Iterator[Diagnostic]:
-    """Yield an error for each node whose data give it an effect that the plan may not have."""
-    if context.effects is None:
-        return
+def _not_allowed(graph: Graph, context: ParseContext, pointer: str) -> Iterator[Diagnostic]:
+    """Yield an error for each node whose data have an effect or a server that the plan may not use."""
     for number, node in enumerate(graph.nodes):
         here = f"{pointer}/nodes/{number}"
-        facts = context.catalogue.type_info(node.type)
-        by = None if facts is None else facts.effect_by
-        if facts is not None and by is not None:
-            effect = effect_of(node, facts, graph)
-            if effect not in context.effects:
-                message = (
-                    f"node {node.id!r} has the effect {effect!r} by its data.{by.field}; this plan "
-                    f"may have {', '.join(sorted(context.effects))}"
-                )
-                yield Diagnostic("type-not-allowed", "error", message, here, node.id)
+        problems = (_effect_not_allowed(node, graph, context), _server_not_offered(node, context))
+        for message in filter(None, problems):
+            yield Diagnostic("type-not-allowed", "error", message, here, node.id)
         for inner in subgraphs_of(node, context.catalogue):
-            for found in _effects_not_allowed(inner, context, ""):
+            for found in _not_allowed(inner, context, ""):
                 yield replace(found, pointer=f"{here}/data", node=node.id)
+
+
+def _effect_not_allowed(node: Node, graph: Graph, context: ParseContext) -> str | None:
+    facts = context.catalogue.type_info(node.type)
+    by = None if facts is None else facts.effect_by
+    if context.effects is None or facts is None or by is None:
+        return None
+    effect = effect_of(node, facts, graph)
+    if effect in context.effects:
+        return None
+    return (
+        f"node {node.id!r} has the effect {effect!r} by its data.{by.field}; this plan "
+        f"may have {', '.join(sorted(context.effects))}"
+    )
+
+
+def _server_not_offered(node: Node, context: ParseContext) -> str | None:
+    """Return why a plan may not use a server: the operator has not described it for plans."""
+    if node.type != SERVER_TYPE:
+        return None
+    cards = tool_cards(context.catalogue)
+    offered = [card.name for card in cards if card.node_type == SERVER_TYPE]
+    if node.data.get("server") in offered:
+        return None
+    servers = ", ".join(offered) or "none"
+    return f"node {node.id!r} names a server that plans may not use; they may use {servers}"
 
 
 def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:

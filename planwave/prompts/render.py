@@ -44,11 +44,19 @@ class TypeCard(NamedTuple):
 
 
 class ToolCard(NamedTuple):
-    """One tool as the planner's prompt shows it; ``effect`` is what calling it does to the world."""
+    """A tool, or a server of tools, as the planner's prompt shows it.
+
+    Attributes:
+        name: Its name, in a field of the node's data.
+        purpose: What it is for.
+        effect: What its calls do to the world.
+        node_type: The type of the node that gives it to agents.
+    """
 
     name: str
     purpose: str
     effect: str = "none"
+    node_type: str = "tool"
 
 
 class ProviderCard(NamedTuple):

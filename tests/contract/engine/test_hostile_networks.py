@@ -167,7 +167,7 @@ URLS: dict[str, Callable[[str], Awaitable[None]]] = {
 
 
 def findings(data: dict[str, Any]) -> list[Any]:
-    registry = Registry([McpServer], mcp_servers=("box",))
+    registry = Registry([McpServer], mcp_servers={"box": None})
     node = Node("m", "mcp_server", "M", data=data)
     found = registry.check(node, make_graph(node))
     return [each for each in found if each.pointer.startswith("/data/") or each.severity == "error"]

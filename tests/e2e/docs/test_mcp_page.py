@@ -23,6 +23,6 @@ def test_the_settings_can_be_read_and_the_graph_can_run_with_them(tmp_path: Path
         "tickets": "stdio",
         "wiki": "http",
     }
-    catalogue = default_registry().with_providers(None, mcp_servers=list(servers))
+    catalogue = default_registry().with_providers(None, mcp_servers=dict.fromkeys(servers))
     graph, found = read_and_check(by_kind["json"], catalogue)
     assert (graph is None, found) == (False, [])

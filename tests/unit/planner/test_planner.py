@@ -489,6 +489,59 @@ def with_tools(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
     return Planner(models, providers, registry, Limits(), rules)
 
 
+def with_servers(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
+    """Return a planner with an MCP server for plans, and one that plans may not use."""
+    providers = FakeProviders()
+    servers = {"tickets": "Files and\nreads tickets.", "payroll": None}
+    registry = library_registry(providers).with_providers(providers, mcp_servers=servers)
+    return Planner(models, providers, registry, Limits(), rules)
+
+
+def plan_with_server(name: str, **data: str) -> str:
+    """Return a reply in which an agent has the tools of an MCP server."""
+    link = reply_edge("source", "answer") | {
+        "channel": "link", "source_handle": "tools", "target_handle": "tools",
+    }  # fmt: skip
+    node = reply_node("source", type="mcp_server", data={"server": name, **data})
+    return planner_reply(node, reply_node("answer"), edges=[link])
+
+
+async def test_described_mcp_servers_are_offered_and_may_be_linked_to_agents() -> None:
+    models = ScriptedModels([plan_with_server("tickets")])
+    plan = await with_servers(models).create_plan("Do it all")
+    system = str(models.requests[0].system)
+    assert "- tickets (mcp_server): Files and reads tickets. (side effect: once)" in system
+    assert '"type": "mcp_server", "data": {"server": "tickets"}}' in system
+    assert "payroll" not in system
+    assert "- tool: " not in system
+    assert "in: input (any), tools (tool, link); out: output (text)" in system
+    assert plan.graph.by_id["source"].type == "mcp_server"
+    assert plan.forecast["effects"] == [{"node": "source", "type": "mcp_server", "effect": "once"}]
+
+
+async def test_a_plan_uses_no_other_server_and_waives_no_approval() -> None:
+    models = ScriptedModels(
+        [
+            plan_with_server("payroll"),
+            plan_with_server("tickets", approval="never"),
+            plan_with_server("tickets", approval="always"),
+        ]
+    )
+    await with_servers(models).create_plan("Do it all")
+    refused = "[type-not-allowed] node 'source' names a server that plans may not use"
+    assert refused in models.requests[1].prompt
+    assert "they may use tickets" in models.requests[1].prompt
+    assert "[forbidden-field]" in models.requests[2].prompt
+    assert "approvals are answered by people" in models.requests[2].prompt
+
+
+async def test_servers_are_not_offered_where_their_effect_is_not_allowed() -> None:
+    models = ScriptedModels([plan_with_server("tickets"), planner_reply(reply_node("a"))])
+    await with_servers(models, PlanRules(None, ["none", "read"])).create_plan("Do it all")
+    assert "tickets" not in str(models.requests[0].system)
+    assert "[type-not-allowed]" in models.requests[1].prompt
+
+
 def plan_with_tool(name: str, target_handle: str = "tools") -> str:
     """Return a reply in which an agent has a tool."""
     link = reply_edge("source", "answer") | {

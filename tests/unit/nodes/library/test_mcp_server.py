@@ -50,7 +50,8 @@ def findings(
     data: dict[str, Any], servers: tuple[str, ...] | None = ("box", "tickets")
 ) -> list[Any]:
     """Check a node; what is said of its links is left out."""
-    registry = Registry([McpServer], mcp_servers=servers)
+    known = None if servers is None else dict.fromkeys(servers)
+    registry = Registry([McpServer], mcp_servers=known)
     node = Node("m", "mcp_server", "M", data=data)
     found = registry.check(node, make_graph(node))
     return [each for each in found if each.pointer.startswith("/data/") or each.severity == "error"]

@@ -53,8 +53,6 @@ MESSAGE: Final = "message"
 TEXT_DISCARDED: Final = "text_discarded"
 """``event_type`` of a ``node.event`` after which the text that the attempt has streamed before is void,
 and its next text begins at offset 0; its data are ``{"message"}``."""
-REPLY_CUT: Final = "reply-cut"
-"""``code`` of the ``node.log`` of a reply that reached its limit of tokens before its end."""
 PLANNING: Final = "planning"
 """``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it
 (``title``, ``node``, ``edge``, ``fix``; ``repair``: the plan is written again)."""
@@ -407,7 +405,7 @@ class NodeParkedData(TypedDict):
 
 
 class NodeLogData(TypedDict):
-    """A log line of a node; ``code`` where programs act on it (``REPLY_CUT``)."""
+    """A log line of a node; ``code`` where programs act on it."""
 
     message: NotRequired[str]
     level: NotRequired[Json]

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 
 from planwave.errors import NodeError, PermanentError, ProviderError
-from planwave.events.types import REPLY_CUT, TEXT_DISCARDED
+from planwave.events.types import TEXT_DISCARDED
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -52,6 +52,8 @@ _UPSTREAM_VARIABLES: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 """Where a template finds what earlier nodes gave, besides input handles by name."""
 PROMPT_EVENT: Final = "prompt"
 """The event with what is sent to a model."""
+REPLY_CUT: Final = "reply_cut"
+"""``code`` of the log line of a reply that reached its limit of tokens before its end."""
 _DELTA: Final = "delta"
 _IMAGES: Final = "images"
 """Where an attempt keeps the images that it has fetched, by URL."""

@@ -18,7 +18,9 @@ from tests.support.llm.fake_providers import ListedProviders
 from tests.support.mcp.servers import Marks, scripted_program, servers_of
 from tests.support.nodes.node_context import services_with
 
-REGISTRY = Registry(LIBRARY, providers=ListedProviders({"openai": ["m"]}), mcp_servers={"box": None})
+REGISTRY = Registry(
+    LIBRARY, providers=ListedProviders({"openai": ["m"]}), mcp_servers={"box": None}
+)
 GRAPH: dict[str, Json] = {
     "nodes": [
         {"id": "tools", "type": "mcp_server", "data": {"server": "box", "approval": "never"}},

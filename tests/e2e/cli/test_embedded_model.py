@@ -128,7 +128,10 @@ GOALS: dict[str, Check] = {
         "dog|cat|rabbit"
     ),
     "Summarise the causes of the French Revolution in five sentences": all_of(
-        names(3, "king|monarch|louis|tax|debt|financ|econom|bread|famine|food|enlighten|inequal|povert|wealth|religio"),
+        names(
+            3,
+            "king|monarch|louis|tax|debt|financ|econom|bread|famine|food|enlighten|inequal|povert|wealth|religio",
+        ),
         lambda answer: len(sentences(answer)) == 5,
     ),
 }

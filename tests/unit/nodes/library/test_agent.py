@@ -214,7 +214,7 @@ async def test_a_truncated_reply_gives_its_text_and_a_warning() -> None:
     assert events[-1].data == {
         "message": "the reply was cut at 4 tokens; raise maxTokens",
         "level": "warning",
-        "code": "reply-cut",
+        "code": "reply_cut",
     }
     assert events[-2].data["recorded"] is True
 

@@ -4,9 +4,8 @@ An event is an immutable, numbered fact about an execution. The state of an exec
 its events (``ExecutionState``); documents, answers and screens are projections of it. ``seq`` runs
 1..n without a gap. ``node.delta`` is streamed but never stored and has ``seq`` 0.
 
-A reader that needs no particular type takes an :class:`Event`. A reader that does takes a
-:data:`TypedEvent`, from :func:`typed_event`: after ``event.type == "node.started"`` the type checker
-knows the keys of ``event.data``. Outputs are ``{handle: {"type", "value"}}``.
+:func:`typed_event` gives an :class:`Event` as a :data:`TypedEvent`: after ``event.type == "node.started"``
+the type checker knows the keys of its ``data``. Outputs are ``{handle: {"type", "value"}}``.
 """
 
 from __future__ import annotations
@@ -405,11 +404,11 @@ class NodeParkedData(TypedDict):
 
 
 class NodeLogData(TypedDict):
-    """A log line of a node; ``code`` where programs act on it."""
+    """A log line of a node; ``kind`` where programs act on it."""
 
     message: NotRequired[str]
     level: NotRequired[Json]
-    code: NotRequired[str]
+    kind: NotRequired[str]
 
 
 class NodeEventData(TypedDict):

@@ -53,7 +53,7 @@ _UPSTREAM_VARIABLES: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 PROMPT_EVENT: Final = "prompt"
 """The event with what is sent to a model."""
 REPLY_CUT: Final = "reply_cut"
-"""``code`` of the log line of a reply that reached its limit of tokens before its end."""
+"""``kind`` of the log line of a reply that reached its limit of tokens before its end."""
 _DELTA: Final = "delta"
 _IMAGES: Final = "images"
 """Where an attempt keeps the images that it has fetched, by URL."""
@@ -213,7 +213,7 @@ async def _call_one(
     if last.finish_reason == "length":
         tokens = sum(reply.usage.output_tokens for reply in replies)
         warning = f"the reply was cut at {tokens} tokens; raise maxTokens"
-        yield event("log", {**_warning_data(warning), "code": REPLY_CUT})
+        yield event("log", {**_warning_data(warning), "kind": REPLY_CUT})
     if len(replies) > 1:
         last = replace(last, text="".join(reply.text for reply in replies), native=None)
     yield last

@@ -365,8 +365,8 @@ def _log_data(data: Json) -> NodeLogData:
         "message": str(log.get("message", "")),
         "level": log.get("level", "info"),
     }
-    if isinstance(code := log.get("code"), str):
-        line["code"] = code
+    if isinstance(kind := log.get("kind"), str):
+        line["kind"] = kind
     return line
 
 

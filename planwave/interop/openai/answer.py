@@ -13,7 +13,7 @@ from planwave.events.chat_chunks.encoder import ChunkEncoder
 _CALLS: Final = "caller_tool_calls"
 """The event with which an agent hands calls of tools to its caller; see ``nodes/agents/caller.py``."""
 _REPLY_CUT: Final = "reply_cut"
-"""``code`` of the log line of a reply that the model did not finish; see ``nodes/llm_calls.py``."""
+"""``kind`` of the log line of a reply that the model did not finish; see ``nodes/llm_calls.py``."""
 _NO_USAGE: Final = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
@@ -125,7 +125,7 @@ class _ChunkReader:
         emitted = extras.get("event", {})
         if emitted.get("type") == _CALLS and extras["meta"].get("visible"):
             self._calls = [RequestedCall(**call) for call in emitted["data"]["calls"]]
-        if extras.get("log", {}).get("code") == _REPLY_CUT and extras["meta"].get("visible"):
+        if extras.get("log", {}).get("kind") == _REPLY_CUT and extras["meta"].get("visible"):
             self._is_cut = True
         if lost := extras.get("discard"):
             self._is_cut = False

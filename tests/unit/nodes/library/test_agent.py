@@ -11,6 +11,7 @@ from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import NodeEvent
 from planwave.graph.upstream_text import labelled_arrivals
 from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT, Agent
+from planwave.prompts.counted_replies import NOTES_GRAMMAR
 from planwave.prompts.render import agent_prompt, small_agent_prompt
 from planwave.providers.protocols import (
     Delta,
@@ -144,16 +145,17 @@ async def test_on_a_small_model_the_last_step_gets_twice_the_tokens() -> None:
 @pytest.mark.parametrize(
     ("goal", "data", "next_node", "grammars", "held"),
     [
-        ("Give me two sheds", {}, False, True, True),
-        ("Give me a shed", {}, False, True, False),
-        ("Give me two sheds", {"userPrompt": "Hi"}, False, True, False),
-        ("Give me two sheds", {"outputSchema": {"type": "object"}}, False, True, False),
-        ("Give me two sheds", {}, True, True, False),
-        ("Give me two sheds", {}, False, False, False),
+        ("Give me two sheds", {}, False, True, "count"),
+        ("Give me a shed", {}, False, True, None),
+        ("Give me two sheds", {"userPrompt": "Hi"}, False, True, None),
+        ("Give me two sheds", {"outputSchema": {"type": "object"}}, False, True, None),
+        ("Give me two sheds", {}, True, True, "notes"),
+        ("Give me two sheds", {}, False, False, None),
+        ("Give me two sheds", {}, True, False, None),
     ],
 )
-async def test_a_planned_last_step_is_held_to_the_number_that_the_goal_asks_for(
-    goal: str, data: dict[str, Any], next_node: bool, grammars: bool, held: bool
+async def test_a_planned_step_is_held_to_the_number_that_the_goal_asks_for_or_to_the_size_of_notes(
+    goal: str, data: dict[str, Any], next_node: bool, grammars: bool, held: str | None
 ) -> None:
     profile = ModelProfile(small=True, grammars=grammars)
     providers = ListedProviders({"local": ["tiny"]}, profiles={"tiny": profile})
@@ -163,7 +165,8 @@ async def test_a_planned_last_step_is_held_to_the_number_that_the_goal_asks_for(
     edges = (make_edge("a", "z"),) if next_node else ()
     context = context_for(PLANNED, edges=edges, services=services)
     await result_and_events(Agent().execute(data, Inputs(), context))
-    assert (models.requests[0].grammar is not None) is held
+    given = models.requests[0].grammar
+    assert (given and ("notes" if given == NOTES_GRAMMAR else "count")) == held
 
 
 @pytest.mark.parametrize("searches", [True, False])
@@ -214,7 +217,7 @@ async def test_a_truncated_reply_gives_its_text_and_a_warning() -> None:
     assert events[-1].data == {
         "message": "the reply was cut at 4 tokens; raise maxTokens",
         "level": "warning",
-        "code": "reply_cut",
+        "kind": "reply_cut",
     }
     assert events[-2].data["recorded"] is True
 

@@ -127,7 +127,7 @@ class ChatSession:
                     await self._turn(line.strip())
                 except (InputError, Conflict) as error:
                     self._console.note(error.message + (f" ({error.hint})" if error.hint else ""))
-        self._stop_reading()
+        await self._stop_reading()
 
     async def _turn(self, line: str) -> None:
         """Begin the reply that a line asks for, and follow it."""
@@ -173,7 +173,7 @@ class ChatSession:
             self._console.note(f"{asked['summary']} Answer with: {hint}")
             return
         await self._stop_watching()
-        self._stop_reading()
+        await self._stop_reading()
         found = {each.request_id: each for each in await self._backend.requests(execution_id)}
         if request_id in found:  # else somebody else has answered it
             name = asked["toolName"] or "The reply"
@@ -207,10 +207,8 @@ class ChatSession:
     async def _read(self) -> str | None:
         """Return the next line, perhaps one that was typed during a reply."""
         reading, self._reading = self._reading, None
-        if reading is not None and reading.done():
+        if reading is not None and not await _stopped(reading):
             return reading.result()
-        if reading is not None:
-            reading.cancel()  # the prompter keeps what is typed of a line
         return await self._next_line(_PROMPT)
 
     async def _next_line(self, prompt: str) -> str | None:
@@ -218,7 +216,14 @@ class ChatSession:
             return await self._prompter.read_line(prompt)
         return await asyncio.to_thread(sys.stdin.readline) or None
 
-    def _stop_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
+    async def _stop_reading(self) -> None:
+        if self._reading is not None and await _stopped(self._reading):
             self._reading = None
+
+
+async def _stopped(reading: asyncio.Task[str | None]) -> bool:
+    """Stop a read, which keeps the typed part of a line; return False where it had read a line."""
+    reading.cancel()
+    # Only one task may wait for the terminal: the end of this one would unregister the next one.
+    await asyncio.wait([reading])
+    return reading.cancelled()

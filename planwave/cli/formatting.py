@@ -181,7 +181,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as text: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    """Return a duration as text: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``, ``7 days``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -189,7 +189,10 @@ def duration(seconds: float) -> str:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    if whole < 48 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    days, hours = divmod(round(whole / 3600), 24)
+    return f"{days} days {hours} h" if hours else f"{days} days"
 
 
 def counted(number: int, noun: str) -> str:

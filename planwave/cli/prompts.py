@@ -99,9 +99,11 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
         text = _as_text(value)
         console.text(text[:_VALUE_CHARS] + ("…" if len(text) > _VALUE_CHARS else ""))
     if request.timeout_s is not None:
-        action = json_object(request.request).get("timeoutAction")
+        fields = json_object(request.request)
+        action = fields.get("timeoutAction")
+        becomes = "fails" if action is None and "timeoutAction" in fields else "continues"
         way = "" if action is None else f", with {action}"
-        limit = f"Without an answer the step continues after {duration(request.timeout_s)}{way}."
+        limit = f"Without an answer the step {becomes} after {duration(request.timeout_s)}{way}."
         console.text(Text(one_line(limit), style="dim"))
     console.text(Text("Ctrl-D leaves the question open, for planwave answer.", style="dim"))
 

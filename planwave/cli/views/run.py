@@ -242,7 +242,7 @@ class RunScreen:
         progress = self._progress
         nodes = progress.counted_nodes
         done = sum(node.status in NODE_END_STATUSES for node in nodes)
-        parts = [f"{done} of {counted(len(nodes), 'step')} done", duration(progress.elapsed)]
+        parts = [f"{done} of {counted(len(nodes), 'step')} ended", duration(progress.elapsed)]
         if progress.input_tokens or progress.output_tokens:
             used = tokens_text(progress.input_tokens, progress.output_tokens)
             parts.append(f"tokens {used}")

@@ -60,6 +60,9 @@ def test_unknown_status_has_a_sign() -> None:
         (59.6, "1 min 00 s"),
         (185, "3 min 05 s"),
         (7800, "2 h 10 min"),
+        (47 * 3600, "47 h 00 min"),
+        (51 * 3600, "2 days 3 h"),
+        (7 * 86_400, "7 days"),
     ],
 )
 def test_duration_format(seconds: float, shown: str) -> None:

@@ -148,6 +148,8 @@ async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
 async def test_prompt_shows_remaining_time() -> None:
     _, seen = await ask_person([None], request(timeout_s=90, timeoutAction="reject"))
     assert "the step continues after 1 min 30 s, with reject" in seen
+    _, seen = await ask_person([None], request(timeout_s=604_800, timeoutAction=None))
+    assert "the step fails after 7 days." in seen
 
 
 async def test_prompt_removes_control_characters() -> None:

@@ -138,7 +138,7 @@ def test_screen_shows_status_times_and_last_text() -> None:
     assert "running" in slow
     assert slow.endswith("words of the [2Jmodel")
     assert "running" in second
-    assert "1 of 3 steps done" in texts(frame)[-1]
+    assert "1 of 3 steps ended" in texts(frame)[-1]
     assert "Ctrl-C" in texts(frame)[-1]
 
 

@@ -50,6 +50,12 @@ _LIST = re.compile(
     rf"(?: me| us)?(?: the)? {_NUMBER}(?: [\w-]+,?){{0,2}}? [\w-]+s\b",
     re.IGNORECASE,
 )
+CHOICE_GRAMMAR: Final = r"""
+root ::= (line gap){1,8} "Recommendation: " line "\n"?
+gap ::= "\n" "\n"?
+line ::= [^\n]{1,450}
+"""
+"""Of a comparison that ends with a choice, which small models forget at times."""
 _OPEN_LIST = re.compile(
     r"^\W*(?:please )?(?:make|write|create|draw up|prepare|give)(?: me| us)?(?: an?| the| my| our)?"
     r"(?: [\w-]+)? (?:checklist|list)\b(?!-)",

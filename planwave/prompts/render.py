@@ -13,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planwave.prompts.counted_replies import (
+    CHOICE_GRAMMAR,
     LIST_GRAMMAR,
     NOTES_GRAMMAR,
     asks_for_list,
@@ -23,6 +24,7 @@ from planwave.prompts.counted_replies import (
 if TYPE_CHECKING:
     import jinja2
 
+_CLOSING_CHOICE = re.compile(r"\band (?:then )?(?:choose|pick|recommend)\b", re.IGNORECASE)
 _CHOICE = re.compile(r"\b(choose|pick|recommend|which)\b", re.IGNORECASE)
 """Words of goals that ask for a choice: small models list what there is, and forget to choose."""
 
@@ -166,7 +168,6 @@ def small_agent_prompt(
         task=task,
         inputs=inputs,
         is_last=is_last,
-        is_choice=asks_for_choice(asked),
         form=_form(asked),
     )
     return _render("agent_small_system.j2"), prompt
@@ -180,10 +181,18 @@ def asks_for_choice(goal: str) -> bool:
 def _form(asked: str) -> str:
     """Return the form of a last step's result as a prompt says it."""
     if (count := requested_count(asked)) is not None:
-        return f"Exactly {count.text}."
-    if asks_for_list(asked):
-        return "Six to fourteen lines, one thing each."
-    return "At most eight short sentences or lines."
+        form = f"Exactly {count.text}."
+    elif asks_for_list(asked):
+        form = "Six to fourteen lines, one thing each."
+    else:
+        form = "At most eight short sentences or lines."
+    if _CLOSING_CHOICE.search(asked):
+        return (
+            f'{form} The last line begins with "Recommendation:" and names the one choice and why.'
+        )
+    if asks_for_choice(asked):
+        return f"{form} The last line names the one choice and why."
+    return form
 
 
 def small_agent_grammar(goal: str, task: str, *, is_last: bool = False) -> str | None:
@@ -199,6 +208,8 @@ def small_agent_grammar(goal: str, task: str, *, is_last: bool = False) -> str |
     asked = goal or task
     if (count := requested_count(asked)) is not None:
         return counted_grammar(count, closing_line=asks_for_choice(asked))
+    if _CLOSING_CHOICE.search(asked):
+        return CHOICE_GRAMMAR
     return LIST_GRAMMAR if asks_for_list(asked) else None
 
 

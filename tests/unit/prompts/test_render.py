@@ -11,7 +11,7 @@ import jinja2
 import pytest
 
 from planwave.prompts import render
-from planwave.prompts.counted_replies import LIST_GRAMMAR, NOTES_GRAMMAR
+from planwave.prompts.counted_replies import CHOICE_GRAMMAR, LIST_GRAMMAR, NOTES_GRAMMAR
 from planwave.prompts.render import (
     ProviderCard,
     TypeCard,
@@ -134,6 +134,14 @@ def test_a_small_models_last_step_is_told_to_choose_where_the_goal_asks_for_it(
     assert prompt.rstrip().endswith("names the one choice and why.") is chooses
     _, before = small_agent_prompt(goal, task, "")
     assert "the one choice" not in before
+
+
+def test_a_comparison_that_is_to_end_with_a_choice_ends_with_a_recommendation() -> None:
+    for goal in ("Compare two ways and recommend one", "weigh both, and then choose"):
+        _, prompt = small_agent_prompt(goal, "judge", "", is_last=True)
+        assert 'The last line begins with "Recommendation:"' in prompt
+        assert small_agent_grammar(goal, "judge", is_last=True) == CHOICE_GRAMMAR
+    assert small_agent_grammar("Choose a dog or a cat", "judge", is_last=True) is None
 
 
 def test_a_small_models_last_step_is_told_the_number_of_lines_that_the_goal_asks_for() -> None:

@@ -51,7 +51,7 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 CHOICE_GRAMMAR: Final = r"""
-root ::= (line gap){1,8} "Recommendation: " line "\n"?
+root ::= line (gap line){0,7} "\n\nRecommendation: " line "\n"?
 gap ::= "\n" "\n"?
 line ::= [^\n]{1,450}
 """

@@ -51,11 +51,12 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 CHOICE_GRAMMAR: Final = r"""
-root ::= line (gap line){0,7} "\n\nRecommendation: " line "\n"?
+root ::= (line gap){1,8} "Recommendation: " line "\n"?
 gap ::= "\n" "\n"?
 line ::= [^\n]{1,450}
 """
-"""Of a comparison that ends with a choice, which small models forget at times."""
+"""Of a comparison that ends with a choice, which small models forget at times. The gap before it is theirs: a model
+that was held to an empty line there wrote its recommendation without one, and then went on."""
 _OPEN_LIST = re.compile(
     r"^\W*(?:please )?(?:make|write|create|draw up|prepare|give)(?: me| us)?(?: an?| the| my| our)?"
     r"(?: [\w-]+)? (?:checklist|list)\b(?!-)",

@@ -1637,10 +1637,11 @@ export type NodeUnparkedEvent = {
   data: NoData;
 };
 
-/** A log line of a node. */
+/** A log line of a node; `kind` where programs act on it. */
 export type NodeLogData = {
   message?: string;
   level?: unknown;
+  kind?: string;
 };
 
 export type NodeLogEvent = {

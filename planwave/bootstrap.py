@@ -343,6 +343,14 @@ def open_command_server(settings: Settings, is_wanted: Callable[[], bool]) -> Co
     return CommandServer(settings)
 
 
+def has_web_ui() -> bool:
+    """Return whether the web UI is built."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.api.routes.web import BUILT_FILES, PAGE_NAME
+
+    return (BUILT_FILES / PAGE_NAME).is_file()
+
+
 def cli_factories() -> Factories:
     """Return the factories that the command line uses."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
@@ -356,5 +364,6 @@ def cli_factories() -> Factories:
         open_providers,
         serve,
         open_mcp_servers,
+        has_web_ui,
         open_command_server,
     )

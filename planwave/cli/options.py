@@ -252,6 +252,7 @@ class Factories:
         serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
             and returns the exit code.
         mcp_servers: Returns the MCP servers; none is started.
+        has_web_ui: Returns whether the web UI is built.
         command_server: Imports and builds the HTTP server of a command; called in a thread. None
             once the given function returns False.
     """
@@ -263,6 +264,7 @@ class Factories:
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
     mcp_servers: Callable[[Settings], McpServers]
+    has_web_ui: Callable[[], bool]
     command_server: Callable[[Settings, Callable[[], bool]], CommandServer | None]
 
 

@@ -32,6 +32,7 @@ from planwave.providers.errors import is_request_error
 from planwave.providers.protocols import (
     CallScope,
     Delta,
+    ModelProfile,
     ModelReply,
     ModelRequest,
     PromptMessage,
@@ -187,6 +188,7 @@ async def _call_one(
     _require_prompt(request, context)
     budget = CallBudget(context, scope)
     profile = services_of(context).providers.profile(request.provider, request.model)
+    _require_tools(request, profile)
     if not profile.images:
         request, left_out = strip_images(request)
         if left_out:
@@ -324,6 +326,16 @@ def _event(context: FlowContext, node_type: str, event_type: str, data: Json) ->
 
 def _warning_data(message: str) -> dict[str, Json]:
     return {"message": message, "level": "warning"}
+
+
+def _require_tools(request: ModelRequest, profile: ModelProfile) -> None:
+    """Check that the model can call its tools; a graph from Python was not checked against models."""
+    if request.tools and not profile.tools:
+        raise PermanentError(
+            f"{_name(request)} cannot call tools, and tools are linked to the agent",
+            code="tools-unavailable",
+            hint="choose another model, or remove the links",
+        )
 
 
 def _require_prompt(request: ModelRequest, context: FlowContext) -> None:

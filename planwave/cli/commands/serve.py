@@ -88,7 +88,7 @@ def serve(
     console = ctx.console()
 
     def on_listening(url: str) -> None:
-        _show_address(console, settings, url)
+        _show_address(console, settings, url, has_web_ui=ctx.factories.has_web_ui())
         if open_page:  # a browser in a terminal holds up its caller until it is closed
             Thread(target=_open, args=(console, _page(settings, url)), daemon=True).start()
 
@@ -116,7 +116,9 @@ def _open(console: CommandConsole, page: str) -> None:
         console.note(f"no browser can be started here: open {page} yourself")
 
 
-def _show_address(console: CommandConsole, settings: Settings, url: str) -> None:
+def _show_address(
+    console: CommandConsole, settings: Settings, url: str, *, has_web_ui: bool
+) -> None:
     """Write the URL of the service; with ``--json``, one object."""
     directory = settings.storage_dir.absolute()
     if console.json:
@@ -131,7 +133,8 @@ def _show_address(console: CommandConsole, settings: Settings, url: str) -> None
         sys.stdout.flush()
         return
     console.verbatim(f"planwave listens on {url}")
-    console.verbatim(f"  web UI: {_page(settings, url)}")
+    page = _page(settings, url) if has_web_ui else "not built; make web builds it, and needs Node"
+    console.verbatim(f"  web UI: {page}")
     if settings.api_docs:
         console.verbatim(f"  API documentation: {_page(settings, url)}docs")
     console.verbatim(f"  storage: {directory}")

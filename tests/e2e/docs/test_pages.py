@@ -36,8 +36,6 @@ RUN = {
         "$ planwave show last                     # what it asks, and the command that answers",
         "$ planwave serve",
         "import planwave",
-        'def ask(goal, url="http://127.0.0.1:8000", token=None):',
-        '@planwave.tool(effect="write", approval="always")',
         '$ planwave plan "Compare three ways to store time series data" --json > plan.json  '
         "# plan only",
         "# planwave.toml",

@@ -125,6 +125,9 @@ class PageReader:
         self._resources.callback(process.kill)
         first = read_until(process.stdout, "web UI: ")
         self._address = first.split()[3]
+        root = options[options.index("--root-path") + 1] if "--root-path" in options else ""
+        # Where there is no Node, the page is not built.
+        first = re.sub("web UI: not built.*", f"web UI: {self._address}{root}/", first)
         return first.replace(self._address, _ADDRESS) + LEFT_OUT  # the rest is not read
 
     def _curl(self, words: list[str]) -> str:

@@ -39,6 +39,7 @@ def fake_factories(
     service: Callable[[Settings], Service] | None = None,
     history: Callable[[Settings], QueryService] | None = None,
     serve: Callable[[Settings, Callable[[str], object]], Any] | None = None,
+    has_web_ui: bool = True,
     **settings: Any,
 ) -> Factories:
     """Compose fakes; every service and history starts empty unless given."""
@@ -50,5 +51,6 @@ def fake_factories(
         providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
         serve=serve or _listen,
         mcp_servers=lambda settings: McpServers(settings.mcp, settings.limits),
+        has_web_ui=lambda: has_web_ui,
         command_server=lambda settings, is_wanted: None,
     )

@@ -109,12 +109,17 @@ class AgentRun(NamedTuple):
 
 
 async def run_agents(
-    graph: Mapping[str, Any], script: Script, *tools: Tool, limits: Any = None, **options: Any
+    graph: Mapping[str, Any],
+    script: Script,
+    *tools: Tool,
+    limits: Any = None,
+    providers: Any = None,
+    **options: Any,
 ) -> AgentRun:
     """Run a graph of agents to its end, or until it waits."""
     store = MemoryStore()
     services, models = services_with(
-        lambda request: [script(request)], limits=limits, recorder=store
+        lambda request: [script(request)], providers, limits=limits, recorder=store
     )
     result = await run_to_end(graph, Kit(tools), services=services, store=store, **options)
     emitted = [

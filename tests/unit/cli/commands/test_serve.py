@@ -76,6 +76,11 @@ def test_serve_mentions_token_without_showing_it() -> None:
     assert "/docs" not in shown
 
 
+def test_serve_says_that_the_web_ui_is_not_built() -> None:
+    done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(), has_web_ui=False))
+    assert "  web UI: not built; make web builds it, and needs Node\n" in done.stdout
+
+
 def test_serve_prints_addresses_below_root_path() -> None:
     server = Server()
     done = CliRunner().invoke(

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 import planwave
 from planwave.nodes.agents.tool import Tool, ToolError
 from planwave.nodes.agents.tool_function import FunctionTool
-from planwave.providers.protocols import ModelReply, ModelRequest, Usage
+from planwave.providers.protocols import ModelProfile, ModelReply, ModelRequest, Usage
 from planwave.service.library.results import RunResult
 from planwave.settings import Limits
+from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.agent_runs import (
     Kit,
     agent_graph,
@@ -64,6 +65,15 @@ async def test_result_of_a_call_goes_back_to_the_model() -> None:
     assert start == ("tool_call_start", {**about, "arguments": {"x": 2, "y": 3}})
     assert end[1].pop("duration_s") >= 0
     assert end == ("tool_call_end", {**about, "result": 5})
+
+
+async def test_model_that_cannot_call_tools_is_not_asked() -> None:
+    weak = ListedProviders({"local": ["tiny"]}, profiles={"tiny": ModelProfile(tools=False)})
+    script = scripted("It is 5.")
+    result, requests, _ = await run_agents(agent_graph(), script, ADD, providers=weak)
+    assert requests == []
+    assert [failure.code for failure in result.failures] == ["tools-unavailable"]
+    assert "local (tiny) cannot call tools" in result.failures[0].message
 
 
 async def test_calls_of_one_reply_run_at_the_same_time_and_are_told_in_order() -> None:

@@ -324,7 +324,7 @@ class NodeDifference(TypedDict):
     usage: list[UsageResponse | None]
     error: NotRequired[list[ErrorInfo | None]]
     written: NotRequired[list[str]]
-    """Fields of it in the graph that differ."""
+    """Fields of it in the graph that differ, such as `data.text`."""
     outputs: NotRequired[dict[str, list[dict[str, Any] | None]]]
     """By handle: `{type, value}`; of a long value `{type, preview, sha256, chars}`."""
     result: NotRequired[str]

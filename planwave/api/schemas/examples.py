@@ -395,7 +395,7 @@ DIFFERENCE: Final[_Json] = {
             "status": ["completed", "completed"],
             "duration_s": [0.01, 0.01],
             "usage": [_NO_USAGE, _NO_USAGE],
-            "written": ["data"],
+            "written": ["data.text"],
             "outputs": {
                 "output": [
                     {"type": "text", "value": _RESULTS["note"]},

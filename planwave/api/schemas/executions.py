@@ -454,7 +454,7 @@ class NodeDifference(ResponseModel):
     usage: list[UsageResponse | None]
     error: list[ErrorInfo | None] | None = None
     written: list[str] | None = None
-    """Fields of it in the graph that differ."""
+    """Fields of it in the graph that differ, such as `data.text`."""
     outputs: dict[str, list[dict[str, Any] | None]] | None = None
     """By handle: `{type, value}`; of a long value `{type, preview, sha256, chars}`."""
     result: str | None = None

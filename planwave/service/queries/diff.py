@@ -55,7 +55,7 @@ def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
 
         A node is ``{"path", "change", "status", "duration_s", "usage", "error"?, "written"?,
         "outputs"?, "result"?}``, pairs again, None where it is not there. ``written`` names the
-        fields of it in the graph that differ, ``outputs`` has the handles that do, each side as
+        fields of it in the graph that differ, such as ``data.text``, ``outputs`` has the handles that do, each side as
         ``{"type", "value"}``, a long one as ``{"type", "preview", "sha256", "chars"}``; ``result``
         is the unified diff of the node's main text, where both sides are text.
     """
@@ -86,7 +86,24 @@ def _graph_nodes(state: ExecutionState) -> dict[str, _Document]:
 
 
 def _fields_changed(a: _Document, b: _Document) -> list[str]:
-    return [name for name in _GRAPH_FIELDS if not _is_same(a.get(name), b.get(name))]
+    """Return the fields that differ; those inside ``data`` and ``policy`` each, as ``data.text``."""
+    found: list[str] = []
+    for name in _GRAPH_FIELDS:
+        before, after = a.get(name), b.get(name)
+        if _is_same(before, after):
+            continue
+        if isinstance(before, dict) and isinstance(after, dict):
+            sides = cast("dict[str, Json]", before), cast("dict[str, Json]", after)
+            keys = dict.fromkeys([*sides[0], *sides[1]])
+            found += [
+                f"{name}.{key}"
+                for key in keys
+                if (key in sides[0]) != (key in sides[1])
+                or not _is_same(sides[0].get(key), sides[1].get(key))
+            ]
+        else:
+            found.append(name)
+    return found
 
 
 def _change_of(a: NodeState | None, b: NodeState | None, written: list[str]) -> Change:

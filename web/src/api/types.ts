@@ -334,7 +334,7 @@ export type NodeDifference = {
   duration_s: (number | null)[];
   usage: (UsageResponse | null)[];
   error?: (ErrorInfo | null)[] | null;
-  /** Fields of it in the graph that differ. */
+  /** Fields of it in the graph that differ, such as `data.text`. */
   written?: string[] | null;
   /** By handle: `{type, value}`; of a long value `{type, preview, sha256, chars}`. */
   outputs?: Record<string, (Record<string, unknown> | null)[]> | null;

@@ -144,10 +144,10 @@ def test_changed_status_has_the_error() -> None:
 def test_changed_graph_fields_are_named() -> None:
     story = [completed("x", text("1"))]
     a, b = (
-        state_of("x", story, data={"x": {"k": 1}}),
-        state_of("x:fork", story, "b", data={"x": {"k": 2}}),
+        state_of("x", story, data={"x": {"k": 1, "same": [0], "old": None}}),
+        state_of("x:fork", story, "b", data={"x": {"k": True, "same": [0], "new": None}}),
     )
-    assert only(diff(a, b))["written"] == ["type", "data"]
+    assert only(diff(a, b))["written"] == ["type", "data.k", "data.old", "data.new"]
 
 
 def test_nodes_of_one_side_are_listed_first_side_first() -> None:

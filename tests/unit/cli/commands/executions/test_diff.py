@@ -142,7 +142,7 @@ def test_diff_shows_nodes_of_one_side_and_omitted_nodes(encoding: str) -> None:
                 "status": ["pending", None],
                 "duration_s": [None, None],
                 "usage": [usage, None],
-                "written": ["data", "type"],
+                "written": ["data.text", "type"],
             }
         ],
         "left_off": 200,
@@ -154,6 +154,6 @@ def test_diff_shows_nodes_of_one_side_and_omitted_nodes(encoding: str) -> None:
         text = console.out.export_text()
     assert "1 step the same, 201 only in A" in text
     assert "price unknown" in text
-    assert "changed in the graph: data, type" in text
+    assert "changed in the graph: data.text, type" in text
     assert "200 more steps that differ" in text
     assert ("→" in text) is (encoding == "utf-8")

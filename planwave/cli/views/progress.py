@@ -222,6 +222,11 @@ class RunProgress:
         elif event.type in _EVENT_WORDS and (holder := self.nodes.get(outermost_path(event.path))):
             holder.tail = f"{event.path[len(holder.id) :]} {_EVENT_WORDS[event.type]}"
 
+    def is_skipped(self, node_id: str) -> bool:
+        """Return whether a node of the graph was skipped."""
+        node = self.nodes.get(node_id)
+        return node is not None and node.status == "skipped"
+
     def _track_activity(self, event: Event, path: str) -> None:
         """Update the active nodes and the open requests, nested nodes included."""
         data = event.data
@@ -356,7 +361,9 @@ def event_line(event: Event, progress: RunProgress) -> str | None:
     if kind == "execution.started":
         return _start_line(progress)
     if kind == "wave.started" and event.path is None:
-        return _wave_line([str(each) for each in event.data.get("nodes") or ()], progress)
+        named = [str(each) for each in event.data.get("nodes") or ()]
+        runs = [each for each in named if not progress.is_skipped(each)]
+        return _wave_line(runs, progress) if runs else None
     if kind == "execution.paused":
         return f"paused: {progress.pause_reason}"
     if kind == "execution.resumed":

@@ -158,6 +158,13 @@ def test_run_counts_steps_and_waves_as_its_plan_does() -> None:
     assert event_line(both, seen) == "waves 1 and 2 of 2: a, b"
 
 
+def test_wave_does_not_name_what_was_skipped() -> None:
+    seen = progress(event("execution.started"), event("node.skipped", "b", reason="not taken"))
+    both = event("wave.started", wave=1, nodes=["a", "b"])
+    assert event_line(both, seen) == "wave 1 of 2: a"
+    assert event_line(event("wave.started", wave=2, nodes=["b"]), seen) is None
+
+
 def test_run_of_a_part_says_how_many_steps_run() -> None:
     started = event("execution.started", waves=1, not_reached=["b"])
     assert event_line(started, progress(started)) == "running 1 of 2 steps in 1 wave"

@@ -19,6 +19,7 @@ from planwave.mcp.servers import hint_to_set_up
 from planwave.mcp.tools import ServerTool
 from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
 from planwave.nodes.agents.tool_names import MAX_NAME_CHARS, tool_name
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.services import mcp_servers_of
@@ -56,7 +57,9 @@ class McpServerData(NodeData):
         ),
     ] = None
     approval: Approval = Field(
-        "write", description="Which calls a person approves: write is all that change something."
+        "write",
+        description="Which calls a person approves: write is all that change something.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from planwave.graph.model import LINK, Json, Port
 from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, Approval
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import LinkType, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_links import check_tool_links
@@ -20,7 +21,8 @@ ApprovalField = Annotated[
     Approval | None,
     Field(
         description="When a person approves a call: never, always, or write (where it may change "
-        "something). The stricter of this and what the tool and the agent say holds."
+        "something). The stricter of this and what the tool and the agent say holds.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
     ),
 ]
 TOOLS_OUTPUT: Final = Port(TOOLS_HANDLE, TOOL, channel=LINK)

@@ -240,7 +240,7 @@ async def test_graphs_of_two_runs_are_laid_over_each_other(
     await expect(graph).to_contain_text("in bothonly in Aonly in B")
     await graph.get_by_role("button", name="Assess the speed").click()
     speed = page.get_by_role("region", name="Assess the speed, output")
-    await expect(speed).to_contain_text("Differs in settings, output.")
+    await expect(speed).to_contain_text("Differs in settings (userPrompt), output.")
     await expect(speed.locator("ins")).to_have_text("Fast.")
     await page.keyboard.press("ArrowRight")
     await expect(graph.get_by_role("button", name="Recommendation")).to_be_focused()

@@ -74,7 +74,12 @@ test("steps of both runs stand side by side; nested and linked ones are left out
     node("c", 3),
   ]);
   const difference = differing(
-    { path: "b", written: ["data", "name"], status: ["completed", "failed"], outputs: {} },
+    {
+      path: "b",
+      written: ["data.text", "name", "policy"],
+      status: ["completed", "failed"],
+      outputs: {},
+    },
     { path: "only", change: "only_a" },
     { path: "c", change: "only_b" },
   );
@@ -89,7 +94,7 @@ test("steps of both runs stand side by side; nested and linked ones are left out
   expect(firstChosen(steps)?.path).toBe("b");
   expect(steps.map(({ differs }) => differs.join(", "))).toEqual([
     "",
-    "settings, name, status, output",
+    "settings (text), name, retries and timeouts, status, output",
     "",
     "",
   ]);

@@ -81,7 +81,7 @@ export interface StepPair {
   name: string;
   nodes: Pair<DocumentNode | undefined>;
   change: Change;
-  /** What differs, in words, where both runs have it: "settings", "output". */
+  /** What differs, in words, where both runs have it: "settings (userPrompt)", "output". */
   differs: readonly string[];
 }
 
@@ -128,9 +128,16 @@ const FIELD_WORDS: Record<string, string> = {
   policy: "retries and timeouts",
 };
 
+/** "settings (userPrompt)" for the field `data.userPrompt` of a step. */
+function fieldWords(field: string): string {
+  const [head = field, ...inside] = field.split(".");
+  const words = FIELD_WORDS[head] ?? head;
+  return inside.length > 0 ? `${words} (${inside.join(".")})` : words;
+}
+
 function differingParts({ written, status, error, outputs }: NodeDifference): string[] {
   return [
-    ...(written ?? []).map((field) => FIELD_WORDS[field] ?? field),
+    ...(written ?? []).map(fieldWords),
     ...(status[0] === status[1] ? [] : ["status"]),
     ...(error ? ["error"] : []),
     ...(outputs ? ["output"] : []),

@@ -61,14 +61,23 @@ def _list_difference(
     for key, item in after.items():
         if key not in before:
             yield {"id": key[0], "change": "added", "after": item}
-        elif fields := list(_field_differences(before[key], item, "")):
+        elif fields := list(field_differences(before[key], item)):
             yield {"id": key[0], "change": "changed", "fields": fields}
 
 
-def _field_differences(
-    before: Mapping[str, Json], after: Mapping[str, Json], pointer: str
+def field_differences(
+    before: Mapping[str, Json], after: Mapping[str, Json], pointer: str = ""
 ) -> Iterator[dict[str, Json]]:
-    """Yield the fields that differ; objects are compared field by field, lists as a whole."""
+    """Yield the fields that differ; objects are compared field by field, lists as a whole.
+
+    Args:
+        before: An object.
+        after: Another one.
+        pointer: The JSON pointer of both.
+
+    Yields:
+        ``{"pointer", "before"?, "after"?}``.
+    """
     for name in dict.fromkeys((*before, *after)):
         here = f"{pointer}/{pointer_part(name)}"
         if name not in before:
@@ -76,7 +85,7 @@ def _field_differences(
         elif name not in after:
             yield {"pointer": here, "before": before[name]}
         elif isinstance(before[name], dict) and isinstance(after[name], dict):
-            yield from _field_differences(
+            yield from field_differences(
                 cast("dict[str, Json]", before[name]), cast("dict[str, Json]", after[name]), here
             )
         elif canonical_json(before[name]) != canonical_json(after[name]):  # True is not 1

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, cast
 from planwave.events import ExecutionState, NodeState
 from planwave.events.unreadable import guard_stored
 from planwave.executor.recovery.history import event_time
+from planwave.graph.editing.difference import field_differences
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 from planwave.graph.plan import canonical_json
 
@@ -87,23 +88,11 @@ def _graph_nodes(state: ExecutionState) -> dict[str, _Document]:
 
 def _fields_changed(a: _Document, b: _Document) -> list[str]:
     """Return the fields that differ; those inside ``data`` and ``policy`` each, as ``data.text``."""
-    found: list[str] = []
-    for name in _GRAPH_FIELDS:
-        before, after = a.get(name), b.get(name)
-        if _is_same(before, after):
-            continue
-        if isinstance(before, dict) and isinstance(after, dict):
-            sides = cast("dict[str, Json]", before), cast("dict[str, Json]", after)
-            keys = dict.fromkeys([*sides[0], *sides[1]])
-            found += [
-                f"{name}.{key}"
-                for key in keys
-                if (key in sides[0]) != (key in sides[1])
-                or not _is_same(sides[0].get(key), sides[1].get(key))
-            ]
-        else:
-            found.append(name)
-    return found
+    before, after = (
+        {name: each[name] for name in _GRAPH_FIELDS if name in each} for each in (a, b)
+    )
+    pointers = (str(each["pointer"]) for each in field_differences(before, after))
+    return list(dict.fromkeys(".".join(each.split("/")[1:3]) for each in pointers))
 
 
 def _change_of(a: NodeState | None, b: NodeState | None, written: list[str]) -> Change:

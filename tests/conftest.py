@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
+import httpcore2
 import pytest
 import typer.main
 import typer.testing
@@ -58,7 +59,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # made in a second, nor how long a client waits by default, which is five seconds. Examples are the
 # same in every run, so that one that fails fails again; `--hypothesis-profile wandering` makes others.
 # `make test` tries a part of them, `make test-slow` all.
-for _name, _examples in (("steady", 40), ("thorough", 100), ("wandering", 100)):
+for _name, _examples in (("steady", 25), ("thorough", 100), ("wandering", 100)):
     settings.register_profile(
         _name,
         deadline=None,
@@ -70,6 +71,9 @@ for _name, _examples in (("steady", 40), ("thorough", 100), ("wandering", 100)):
 settings.load_profile("steady")
 for _wait in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, _wait, 45.0)
+
+# To read the certificates of all authorities takes 30 ms, and hundreds of clients are made here.
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 # Each call of a command in this process would make all commands of its application again.
 typer.testing._get_command = cache(typer.main.get_command)

@@ -16,8 +16,14 @@ export default defineConfig({
     proxy: { "/api": { ...SERVICE }, "/readyz": { ...SERVICE }, "/ws": { ...SERVICE, ws: true } },
   },
   test: {
-    environment: "happy-dom",
-    include: ["src/**/*.test.{ts,tsx}"],
+    // Only components need a document, and making one takes longer than most tests.
+    projects: [
+      { extends: true, test: { name: "logic", include: ["src/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: { name: "components", include: ["src/**/*.test.tsx"], environment: "happy-dom" },
+      },
+    ],
     setupFiles: ["src/testSetup.ts"],
     restoreMocks: true,
     // One environment for all files: making a new one for each takes three times as long as the tests.

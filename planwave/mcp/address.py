@@ -63,11 +63,7 @@ async def connect_address(
     host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
     allowed = AllowedServices([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
     connector = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
-    vetting = VettingTransport(
-        VettingBackend(allowed, resolve, connector),
-        allowed,
-        httpx2.create_ssl_context(trust_env=False),
-    )
+    vetting = VettingTransport(VettingBackend(allowed, resolve, connector), allowed)
     async with (
         httpx2.AsyncClient(
             transport=_BoundedTransport(vetting, message_bytes, on_status, on_expired),

@@ -232,13 +232,13 @@ class Registry:
     def accepts(self, target_type: str, source_type: str) -> bool:
         return accepts(target_type, source_type)
 
-    def schema(self, node_type: str) -> dict[str, Any]:
+    def schema(self, node_type: str) -> Mapping[str, Any]:
         """Return the JSON Schema of a type's ``data``; template fields carry ``"template": true``.
 
         Raises:
             KeyError: There is no such type.
         """
-        return data_schema(self._specs[node_type])
+        return data_schema(self._specs[node_type].model)
 
     def describe(self, node_type: str) -> dict[str, Any]:
         """Return a type as JSON: its attributes, ``schema`` and ``example``.

@@ -6,14 +6,14 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple, cast, get_args
 
 from pydantic import BaseModel
 
 from planwave.graph.model import LINK, Effect, Json, Port
-from planwave.graph.protocols import FlowExecutor, LinkMaterializer, NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo
 from planwave.nodes.authoring.data_fields import (
     FIELD_PORT_SIDE,
     DataField,
@@ -69,8 +69,7 @@ def spec_of(implementation: Any) -> RegisteredType:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
         ValueError: Its effect is none of those that planwave knows.
     """
-    is_capable = isinstance(implementation, (FlowExecutor, LinkMaterializer))
-    name = _validate_name(implementation, capable=is_capable)
+    name = _validate_name(implementation)
     _adopt_former_names(implementation)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)
@@ -102,8 +101,8 @@ def _facts_of(
         inputs=inputs,
         outputs=tuple(getattr(implementation, "outputs", (OUTPUT,))),
         entry=bool(getattr(implementation, "entry", False)),
-        executes=isinstance(implementation, FlowExecutor),
-        materializes=isinstance(implementation, LinkMaterializer),
+        executes=hasattr(implementation, "execute"),
+        materializes=hasattr(implementation, "materialize"),
         effect=getattr(implementation, "effect", "none"),
         template_fields=_template_fields(implementation, fields),
         chooses=bool(getattr(implementation, "chooses", False)),
@@ -156,14 +155,14 @@ def _adopt_former_names(implementation: Any) -> None:
         )
 
 
-def _validate_name(implementation: Any, *, capable: bool) -> str:
+def _validate_name(implementation: Any) -> str:
     name = getattr(implementation, "node_type", None)
     if not isinstance(name, str) or not _NAME_PATTERN.fullmatch(name):
         raise TypeError(
             f"{implementation!r} cannot be a node type: its node_type is {name!r}; a name starts "
             "with a letter and has letters, digits, '_', '.' and '-', 64 at most"
         )
-    if not capable:
+    if not hasattr(implementation, "execute") and not hasattr(implementation, "materialize"):
         raise TypeError(f"node type {name!r} has neither execute nor materialize")
     return name
 
@@ -196,22 +195,23 @@ def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict
         "template_fields": None
         if spec.type_info.template_fields is None
         else list(spec.type_info.template_fields),
-        "schema": data_schema(spec),
+        "schema": data_schema(spec.model),
         "example": spec.example,
     }
 
 
-def data_schema(spec: RegisteredType) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def data_schema(model: type[BaseModel] | None) -> Mapping[str, Any]:
     """Return the JSON Schema of a type's ``data``; without a model, any object.
 
     A template is allowed in every template field, also where the field's type is not text. A property
-    with ``sameAs`` is an alias of the named property.
+    with ``sameAs`` is an alias of the named property. Callers share the result and do not change it.
     """
-    if spec.model is None:
+    if model is None:
         return {"type": "object"}
-    schema = spec.model.model_json_schema()
+    schema = model.model_json_schema()
     fields: dict[str, Any] = schema.get("properties", {})
-    for field in spec.fields:
+    for field in fields_of(model):
         if field.template and field.socket not in ("text", "any"):
             typed = fields[field.json_name]
             keywords = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}

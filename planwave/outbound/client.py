@@ -20,8 +20,6 @@ from planwave.outbound.urls import (
 )
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpcore2
     import httpx2
 
@@ -106,7 +104,6 @@ class OutboundClient:
         hosts: The only hosts to request besides these; see ``AllowedServices``.
         resolver: Resolves names; by default the system does.
         connector: Connects to vetted addresses.
-        tls: The certificates that are trusted; by default those of the system.
     """
 
     def __init__(
@@ -117,13 +114,11 @@ class OutboundClient:
         hosts: Iterable[str] | None = None,
         resolver: Resolver | None = None,
         connector: httpcore2.AsyncNetworkBackend | None = None,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allowed = AllowedServices(allowed, hosts)
         self._limits = limits or OutboundLimits()
         self._resolver = resolver
         self._connector = connector
-        self._tls = tls
 
     def check_host(self, url: str) -> None:
         """Check the host of a URL that a provider is to request.
@@ -235,14 +230,12 @@ class OutboundClient:
         # Lazy: test_importing_the_node_library_loads_no_sdk
         from planwave.outbound.transport import VettingBackend, VettingTransport, resolve
 
-        if self._tls is None:
-            self._tls = httpx2.create_ssl_context(trust_env=False)
         connector = self._connector or cast(
             "httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend()
         )
         backend = VettingBackend(self._allowed, self._resolver or resolve, connector)
         async with httpx2.AsyncClient(
-            transport=VettingTransport(backend, self._allowed, self._tls),
+            transport=VettingTransport(backend, self._allowed),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(None, connect=self._limits.connect_s),

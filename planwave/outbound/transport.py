@@ -21,6 +21,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import contextmanager
+from functools import cache
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -42,6 +43,15 @@ _MAPPED_ERRORS: Final[tuple[tuple[type[Exception], type[httpx2.TransportError]],
     (httpcore2.LocalProtocolError, httpx2.LocalProtocolError),
     (httpcore2.ProtocolError, httpx2.RemoteProtocolError),
 )
+
+
+@cache
+def system_tls() -> ssl.SSLContext:
+    """Return the TLS settings with the authorities that the system trusts.
+
+    Reading their certificates takes 30 ms, which would hold up the event loop at each connection.
+    """
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -137,11 +147,11 @@ def _is_literal(host: str) -> bool:
 class VettingTransport(httpx2.AsyncBaseTransport):
     """Sends requests of allowed URLs, over a :class:`VettingBackend`; it knows no proxies."""
 
-    def __init__(
-        self, backend: VettingBackend, allowed: AllowedServices, tls: ssl.SSLContext
-    ) -> None:
+    def __init__(self, backend: VettingBackend, allowed: AllowedServices) -> None:
         self._allowed = allowed
-        self._pool = httpcore2.AsyncConnectionPool(ssl_context=tls, network_backend=backend)
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=system_tls(), network_backend=backend
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         check_form(request.url)

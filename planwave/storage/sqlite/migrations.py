@@ -25,10 +25,10 @@ from planwave.storage.sqlite.schema import (
     executions,
     flow_versions,
     flows,
-    metadata,
     notification_targets,
     notifications,
     plan_revisions,
+    statements,
     triggers,
 )
 
@@ -176,7 +176,8 @@ def migrate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     try:
         if version == 0:
-            metadata.create_all(connection, checkfirst=False)
+            for statement in statements():
+                connection.exec_driver_sql(statement)
         else:
             for step in MIGRATIONS[version - 1 :]:
                 step(connection)

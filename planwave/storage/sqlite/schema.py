@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
@@ -313,3 +316,18 @@ answers = Table(
 )
 """Requests under their idempotency keys. ``holder`` is the opening of the store that works, or
 worked, on it: of another one than the present it is dead, for one process writes at a time."""
+
+
+@cache
+def statements() -> tuple[str, ...]:
+    """Return the SQL that makes the tables and indexes of a new database.
+
+    ``metadata.create_all`` writes the same SQL anew for each database, which takes longer than to run
+    it.
+    """
+    dialect = sqlite.dialect()
+    return tuple(
+        str(each.compile(dialect=dialect))
+        for table in metadata.sorted_tables
+        for each in (CreateTable(table), *map(CreateIndex, table.indexes))
+    )

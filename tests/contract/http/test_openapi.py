@@ -79,7 +79,7 @@ TAGS: Final = (
     "triggers",
 )
 MADE_UP: Final = settings(
-    max_examples=6,
+    max_examples=4,
     derandomize=True,
     deadline=None,
     database=None,

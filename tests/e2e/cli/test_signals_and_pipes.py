@@ -172,6 +172,7 @@ def test_a_reader_that_goes_away_is_no_news(args: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["ls"], ["ls", "--json"]])
 def test_a_reader_that_goes_away_is_no_news_to_the_console_script(args: list[str]) -> None:
     reader, writer = os.pipe()

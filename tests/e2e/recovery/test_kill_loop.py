@@ -63,13 +63,6 @@ def is_mixed(lives: CrashHistory) -> bool:
     )
 
 
-@pytest.mark.timeout(600)
-def test_f12_a_short_loop_of_kills_loses_nothing(tmp_path: Path) -> None:
-    lives = CrashHistory(tmp_path / "storage")
-    live_and_die(lives, 10, 12)
-    lives.check()
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("seed", [1, 2, 3])

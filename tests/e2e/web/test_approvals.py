@@ -85,6 +85,7 @@ async def test_second_answer_shows_the_first_one(pages: Pages) -> None:
     await two.wait_for_url(f"**/runs/{execution_id}")
 
 
+@pytest.mark.slow
 async def test_edited_text_and_form_go_on(pages: Pages) -> None:
     pages.errors.expect("422")
     page = await pages.open(None)

@@ -53,6 +53,7 @@ async def test_change_is_a_revision_and_keeps_data_that_the_editor_does_not_know
     assert await editor.authors() == [(3, "person"), (2, "api"), (1, "planner")]
 
 
+@pytest.mark.slow
 async def test_step_that_is_moved_makes_no_revision(pages: Pages) -> None:
     editor = await PlanEditor.open(pages)
     before = await editor.saved()
@@ -70,6 +71,7 @@ async def test_step_that_is_moved_makes_no_revision(pages: Pages) -> None:
     assert "position" not in ((await editor.stored_node("facts")).get("ui") or {})
 
 
+@pytest.mark.slow
 async def test_steps_are_connected_with_the_mouse(pages: Pages) -> None:
     editor = await PlanEditor.open(pages)
     before = await editor.saved()
@@ -168,6 +170,7 @@ async def test_step_that_gets_another_wave_stays_in_view(pages: Pages) -> None:
     await expect(editor.card("EEE")).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.slow
 async def test_steps_are_removed_undone_duplicated_and_pasted(pages: Pages) -> None:
     editor = await PlanEditor.open(pages)
     keyboard = editor.page.keyboard
@@ -241,6 +244,7 @@ async def test_problems_stand_at_their_steps_and_prevent_a_run(pages: Pages) -> 
     assert [node["type"] for node in (await editor.saved())["nodes"]] == ["text", "text"]
 
 
+@pytest.mark.slow
 async def test_plan_is_the_same_as_canvas_as_json_and_as_a_file(
     pages: Pages, tmp_path: Path
 ) -> None:
@@ -323,6 +327,7 @@ async def test_change_of_a_step_that_somebody_else_has_removed_is_named(pages: P
     await expect(editor.page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_earlier_revision_is_restored_and_that_is_undone(pages: Pages) -> None:
     editor = await PlanEditor.open(pages)
     page = editor.page

@@ -83,6 +83,7 @@ async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(empty_page: Pag
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Dear water")
 
 
+@pytest.mark.slow
 async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> None:
     page = empty_page
     flow_id = await save_flow(page, "Edit me")

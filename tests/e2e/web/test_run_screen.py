@@ -191,6 +191,7 @@ async def test_run_is_followed_without_websockets(pages: Pages, model: ScriptedM
     await expect_completed(page)
 
 
+@pytest.mark.slow
 async def test_run_is_retried_repeated_cancelled_and_finished(
     empty_page: Page, model: ScriptedModel
 ) -> None:
@@ -229,6 +230,7 @@ async def next_run(page: Page, execution_id: str) -> str:
     return page.url.partition("/runs/")[2].partition("?")[0]
 
 
+@pytest.mark.slow
 async def test_what_is_inside_a_step_unfolds_and_its_card_takes_an_answer(
     empty_page: Page, model: ScriptedModel
 ) -> None:

@@ -102,6 +102,7 @@ async def open_runs(page: Page, text: str) -> None:
     await expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
 
 
+@pytest.mark.slow
 async def test_runs_are_filtered_by_status_time_and_text_and_deleted(empty_page: Page) -> None:
     page = empty_page
     for title in ("Basil one", "Basil two", "Other"):
@@ -222,6 +223,7 @@ async def test_two_runs_are_compared_in_the_dock_and_on_a_page(
     await assert_screen_is_usable(page, "runs-compare", width)
 
 
+@pytest.mark.slow
 @every_width
 async def test_graphs_of_two_runs_are_laid_over_each_other(
     empty_page: Page, model: ScriptedModel, width: str

@@ -15,6 +15,7 @@ from tests.support.browser.web_service import WebService, web_service
 NETWORK_ERROR = "Failed to load resource: net::ERR_"
 
 
+@pytest.mark.slow
 async def test_page_below_a_path_prefix_asks_for_the_token_and_remembers_the_login(
     browser: Browser, tmp_path: Path
 ) -> None:

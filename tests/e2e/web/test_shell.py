@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.support.browser.accessibility import (
@@ -59,6 +60,7 @@ async def test_theme_is_kept_and_follows_the_system_again(page: Page) -> None:
     assert await colour() == "light"
 
 
+@pytest.mark.slow
 async def test_search_finds_plans_and_opens_them(page: Page, service: WebService) -> None:
     service.model.plans = [planner_reply(reply_node("weigh"), title="Colours of cucumbers")]
     answer = await page.request.post(

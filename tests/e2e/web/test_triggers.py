@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.support.browser.accessibility import assert_screen_is_usable, every_width
@@ -33,6 +34,7 @@ async def save_flow(page: Page) -> tuple[str, str]:
     return name, saved["flow_id"]
 
 
+@pytest.mark.slow
 async def test_trigger_is_added_tried_out_switched_off_and_deleted(page: Page) -> None:
     name, _ = await save_flow(page)
     await page.goto("/flows")

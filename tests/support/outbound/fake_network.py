@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -66,7 +65,6 @@ class FakeNetwork(httpcore2.AsyncNetworkBackend):
             hosts=hosts,
             resolver=self.resolve,
             connector=self,
-            tls=ssl.create_default_context(),
         )
 
     async def resolve(self, host: str, port: int) -> list[str]:

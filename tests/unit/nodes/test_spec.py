@@ -29,7 +29,7 @@ class Oven(NodeType):
     async def run(self, data: OvenData, inputs: object, context: object) -> None: ...
 
 
-SCHEMA = data_schema(spec_of(Oven()))
+SCHEMA = data_schema(spec_of(Oven()).model)
 
 
 @pytest.mark.parametrize(

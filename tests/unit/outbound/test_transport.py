@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
-
 import httpcore2
 import httpx2
 import pytest
@@ -23,7 +21,7 @@ NAMES = {
 def client_on(network: FakeNetwork) -> httpx2.AsyncClient:
     allowed = AllowedServices()
     backend = VettingBackend(allowed, network.resolve, network)
-    transport = VettingTransport(backend, allowed, ssl.create_default_context())
+    transport = VettingTransport(backend, allowed)
     return httpx2.AsyncClient(transport=transport, follow_redirects=True)
 
 

@@ -128,6 +128,7 @@ async def test_langchain_streams_calls_tools_and_validates(url: str) -> None:
     assert await model.with_structured_output(Bird).ainvoke("Which bird?") == Bird(name="robin")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_example_is_run_by_the_command_of_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

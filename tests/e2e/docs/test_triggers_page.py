@@ -81,6 +81,7 @@ def test_page_names_every_kind_and_existing_settings() -> None:
     assert tomllib.loads(block("toml"))["secrets"]["orders"]["env"] in PAGE
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_example_package_works_where_it_is_installed(tmp_path: Path) -> None:
     project = tmp_path / "package"

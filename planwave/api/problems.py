@@ -201,7 +201,8 @@ class ProblemResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
-        if not scope.get("path", "").startswith(OPENAI_PREFIX):
+        # With a slash, so that /v1 itself is one of its paths.
+        if not f"{scope.get('path', '')}/".startswith(OPENAI_PREFIX):
             await super().__call__(scope, receive, send)
             return
         status, body = openai_error(self._error)

@@ -19,11 +19,12 @@ from planwave.graph.subgraphs import has_subgraphs, subgraphs_of
 from planwave.planner.capabilities import calls_model, runs_graphs
 from planwave.providers.protocols import Providers, Usage, text_tokens
 
-_PROMPT_OVERHEAD_TOKENS: Final = 80
-"""What the prompt of a planned step says besides goal, task and inputs."""
-_SHORT_ANSWER_TOKENS: Final = 60
+_PROMPT_OVERHEAD_TOKENS: Final = 50
+"""What the prompt of a planned step says besides goal, task and inputs (``agent_prompt.j2``)."""
+_SHORT_ANSWER_TOKENS: Final = 20
 _LONG_ANSWER_TOKENS: Final = 1_200
-"""Tokens of an answer; the upper end is lowered by ``maxTokens`` and by the model's profile."""
+"""Tokens of an answer: a sentence, and two pages; the upper end is lowered by ``maxTokens`` and by the
+model's profile."""
 _TOOLS_HANDLE: Final = "tools"
 """The port by which nodes take tools."""
 _WRITE_EFFECTS: Final = ("write", "once")

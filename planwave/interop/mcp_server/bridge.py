@@ -25,6 +25,8 @@ from planwave.interop.mcp_server.results import error_result
 
 _Result = TypeVar("_Result")
 _Page = mcp_types.PaginatedRequestParams | None
+_CANCEL_S: Final = 10.0
+"""How long a cancellation may take to reach the service, in seconds."""
 _CLOSE_S: Final = 1.0
 _TIMEOUT: Final = httpx2.Timeout(None, connect=10.0)
 _CALL_RESULT: Final = TypeAdapter(mcp_types.CallToolResult)
@@ -141,6 +143,13 @@ class Bridge:
             async with self._session("legacy") as client:
                 try:
                     answer.append(await ask(client.session))
+                except asyncio.CancelledError:
+                    # The SDK posts the notification of this before the next request: with the answer
+                    # to that it is delivered. Where the session ended sooner, it was lost.
+                    with suppress(Exception):
+                        async with asyncio.timeout(_CANCEL_S):
+                            await client.session.send_ping()
+                    raise
                 except MCPError as error:
                     if error.code != mcp_types.CONNECTION_CLOSED:
                         answer.append(error)

@@ -46,7 +46,7 @@ REPLIES = {
         "Use a time series database. It needs the least code for retention and roll-ups, and at "
         "this size\nthe extra service costs less than the work it saves."
     ),
-    "Describe storing": "It works.",
+    "Describe storing": "It keeps years of values on one disk, and answers questions about a day at once.",
     "Answer with one word": "Refund.",
     "confirms the refund": "You will have your money in five days.",
     "the money is on its way": "Your money is on its way.",

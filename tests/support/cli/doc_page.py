@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from planwave.providers.protocols import text_tokens
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
 from tests.support.llm.fake_llm_server import (
     ReplyStep,
+    TextReply,
     fake_llm_in_thread,
     prompt_of,
     schema_of,
@@ -75,11 +77,12 @@ class PageReader:
         replies: Mapping[str, str] | None = None,
         reply: Callable[[dict[str, Any]], str | ReplyStep] | None = None,
     ) -> None:
-        def scripted(body: dict[str, Any]) -> str:
-            if schema_of(body) is not None:
-                return plan
+        def scripted(body: dict[str, Any]) -> TextReply:
             prompt = prompt_of(body)
-            return next(reply for task, reply in (replies or {}).items() if task in prompt)
+            text = plan
+            if schema_of(body) is None:
+                text = next(reply for task, reply in (replies or {}).items() if task in prompt)
+            return TextReply(text, usage=(text_tokens(prompt), text_tokens(text)))
 
         isolated_directory(directory, monkeypatch)
         llm = resources.enter_context(fake_llm_in_thread(reply_to=reply or scripted))

@@ -53,9 +53,9 @@ def test_the_forecast_of_a_diamond_has_its_shape() -> None:
 
 def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
     found = forecast_of(planner_reply(reply_node("a", data={"maxTokens": 100})))
-    read, output_tokens = found["tokens"]["low"] - 60, 60
+    read, output_tokens = found["tokens"]["low"] - 20, 20
     assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * output_tokens, 6)
-    assert found["tokens"]["high"] - found["tokens"]["low"] == 40
+    assert found["tokens"]["high"] - found["tokens"]["low"] == 80
     assert found["cost_usd"]["high"] == round(0.001 * read + 0.002 * 100, 6)
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_price_makes_the_cost_unknown_not_zero() -> None:
 
 def test_the_profile_of_a_model_limits_its_output_tokens() -> None:
     found = forecast_of(planner_reply(reply_node("a", provider="tiny")))
-    assert found["tokens"]["high"] - found["tokens"]["low"] == 220 - 60
+    assert found["tokens"]["high"] - found["tokens"]["low"] == 220 - 20
 
 
 def test_side_effects_are_listed_by_step() -> None:

@@ -5,7 +5,7 @@ import { applyEvents } from "@/stream/reducer";
 import { newRunState, type RunState } from "@/stream/runState";
 import { edgeId, edgeStatus } from "./edgeStatus";
 import { innerRows } from "./innerSteps";
-import { countStatuses, statusesByWave, statusWords } from "./runSummary";
+import { countStatuses, statusesByWave, statusWords, summariseWave } from "./runSummary";
 import { reasonOf, summariseStep } from "./stepSummary";
 import { timelineRows } from "./timelineRows";
 
@@ -37,6 +37,13 @@ describe.each(RUNS.map((run) => [run.name, run] as const))("%s", (_, { events })
         expect(bar.to).toBeGreaterThanOrEqual(bar.from);
       expect(statusesByWave(run)).toHaveLength(run.waves.length);
     }
+  });
+
+  test("every wave of a run that has ended says what became of it", () => {
+    const run = fold(events);
+    if (run.endedAt === null) return;
+    const words = run.waves.map((wave) => summariseWave(wave, run, NOW).words);
+    expect(words.filter((each) => each === "" || each.includes("step"))).toEqual([]);
   });
 
   test("every flow edge has settled with its run, unless the run was cut off", () => {

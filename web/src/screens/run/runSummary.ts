@@ -1,7 +1,8 @@
 import type { NodeStatus } from "@/api/types";
 import type { BudgetLine } from "@/stream/budget";
-import type { RunState, WaveState } from "@/stream/runState";
+import type { NodeState, RunState, WaveState } from "@/stream/runState";
 import { amountWords, formatDuration } from "@/ui/format";
+import { STATUS_WORDS } from "@/ui/Status";
 
 /** The order in which statuses are counted in the header. */
 const COUNTED: readonly NodeStatus[] = [
@@ -20,10 +21,12 @@ export type StatusCount = { status: NodeStatus; count: number };
 
 /** Returns how many steps of the plan itself have each status; statuses of none are left out. */
 export function countStatuses(run: RunState): StatusCount[] {
+  return countByStatus([...run.nodes.values()].filter((node) => node.prefix === ""));
+}
+
+function countByStatus(nodes: readonly NodeState[]): StatusCount[] {
   const counts = new Map<NodeStatus, number>();
-  for (const node of run.nodes.values()) {
-    if (node.prefix === "") counts.set(node.status, (counts.get(node.status) ?? 0) + 1);
-  }
+  for (const { status } of nodes) counts.set(status, (counts.get(status) ?? 0) + 1);
   return COUNTED.flatMap((status) => {
     const count = counts.get(status);
     return count ? [{ status, count }] : [];
@@ -66,8 +69,17 @@ export function summariseWave(wave: WaveState, run: RunState, now: number): Wave
   if (waiting > 0)
     return { words: waiting === 1 ? "1 waits for you" : `${waiting} wait for you`, time };
   if (wave.endedAt) return { words: failed > 0 ? `done, ${failed} failed` : "done", time };
-  const count = nodes.length === 1 ? "1 step" : `${nodes.length} steps`;
-  return { words: isOver ? "" : count, time: "" };
+  if (isOver) return { words: endWords(nodes), time: "" };
+  return { words: nodes.length === 1 ? "1 step" : `${nodes.length} steps`, time: "" };
+}
+
+/** Returns what became of the steps of a wave that never began: "blocked", "1 skipped, 2 blocked". */
+function endWords(nodes: readonly NodeState[]): string {
+  const words = countByStatus(nodes).map(({ status, count }) => {
+    const word = STATUS_WORDS[status].toLowerCase();
+    return count === nodes.length ? word : `${count} ${word}`;
+  });
+  return words.join(", ");
 }
 
 /** Returns how long a run has taken, in seconds; 0 before it starts. */

@@ -394,6 +394,7 @@ async def test_errors_have_the_form_and_status_of_openai(models: Opens) -> None:
             assert (found.status_code, found.code, found.param) == (status, code, param), change
             assert found.type
         for method, path, status in (
+            ("GET", "/v1", 404),
             ("GET", "/v1/none", 404),
             ("GET", "/v1/chat/completions", 405),
             ("POST", "/v1/models", 405),

@@ -101,8 +101,8 @@ def _facts_of(
         inputs=inputs,
         outputs=tuple(getattr(implementation, "outputs", (OUTPUT,))),
         entry=bool(getattr(implementation, "entry", False)),
-        executes=hasattr(implementation, "execute"),
-        materializes=hasattr(implementation, "materialize"),
+        executes=_has_method(implementation, "execute"),
+        materializes=_has_method(implementation, "materialize"),
         effect=getattr(implementation, "effect", "none"),
         template_fields=_template_fields(implementation, fields),
         chooses=bool(getattr(implementation, "chooses", False)),
@@ -116,6 +116,11 @@ def _facts_of(
         effect_by=getattr(implementation, "effect_by", None),
         materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
     )
+
+
+def _has_method(implementation: Any, name: str) -> bool:
+    """Return whether there is a method; a class sets one to None to have it no more."""
+    return getattr(implementation, name, None) is not None
 
 
 def _text(implementation: Any, name: str) -> str:
@@ -162,7 +167,7 @@ def _validate_name(implementation: Any) -> str:
             f"{implementation!r} cannot be a node type: its node_type is {name!r}; a name starts "
             "with a letter and has letters, digits, '_', '.' and '-', 64 at most"
         )
-    if not hasattr(implementation, "execute") and not hasattr(implementation, "materialize"):
+    if not any(_has_method(implementation, each) for each in ("execute", "materialize")):
         raise TypeError(f"node type {name!r} has neither execute nor materialize")
     return name
 

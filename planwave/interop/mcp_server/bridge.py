@@ -144,8 +144,8 @@ class Bridge:
                 try:
                     answer.append(await ask(client.session))
                 except asyncio.CancelledError:
-                    # The SDK posts the notification of this before the next request: with the answer
-                    # to that it is delivered. Where the session ended sooner, it was lost.
+                    # The SDK posts the cancellation in the background, before any later request. An
+                    # answer to a ping shows that the service has it, so that the session may end.
                     with suppress(Exception):
                         async with asyncio.timeout(_CANCEL_S):
                             await client.session.send_ping()

@@ -18,7 +18,7 @@ from planwave.storage.files import MIGRATION_BACKUP_DIR, sync_directory
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.sqlite import migrations
 from planwave.storage.sqlite.errors import cause_of, is_recoverable
-from planwave.storage.sqlite.schema import metadata
+from planwave.storage.sqlite.schema import create_tables
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
@@ -87,7 +87,8 @@ def empty_engine() -> Engine:
     engine = create_engine(
         "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
     )
-    metadata.create_all(engine)
+    with engine.begin() as connection:
+        create_tables(connection)
     return engine
 
 

@@ -21,6 +21,7 @@ from planwave.storage.sqlite.schema import (
     chat_messages,
     chat_turns,
     chats,
+    create_tables,
     deliveries,
     executions,
     flow_versions,
@@ -28,7 +29,6 @@ from planwave.storage.sqlite.schema import (
     notification_targets,
     notifications,
     plan_revisions,
-    statements,
     triggers,
 )
 
@@ -176,8 +176,7 @@ def migrate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     try:
         if version == 0:
-            for statement in statements():
-                connection.exec_driver_sql(statement)
+            create_tables(connection)
         else:
             for step in MIGRATIONS[version - 1 :]:
                 step(connection)

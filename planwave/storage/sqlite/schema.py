@@ -5,7 +5,17 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -318,13 +328,18 @@ answers = Table(
 worked, on it: of another one than the present it is dead, for one process writes at a time."""
 
 
-@cache
-def statements() -> tuple[str, ...]:
-    """Return the SQL that makes the tables and indexes of a new database.
+def create_tables(connection: Connection) -> None:
+    """Make the tables and indexes of a new database.
 
-    ``metadata.create_all`` writes the same SQL anew for each database, which takes longer than to run
-    it.
+    ``metadata.create_all`` would write the same SQL for each database, which takes longer than running
+    it does.
     """
+    for statement in _statements():
+        connection.exec_driver_sql(statement)
+
+
+@cache
+def _statements() -> tuple[str, ...]:
     dialect = sqlite.dialect()
     return tuple(
         str(each.compile(dialect=dialect))

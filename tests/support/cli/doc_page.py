@@ -32,7 +32,7 @@ _BLOCK = re.compile(
 )
 _ADDRESS = "http://127.0.0.1:8000"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-_SECONDS = re.compile(r"\[ *\d+\.\ds\]|\b\d+\.\d s\b")
+_SECONDS = re.compile(r"\[ *\d+\.\ds\]|\(\d+\.\d s\)|(?<=  )\d+\.\d s\b")
 _PROGRESS = re.compile(r"(?:^\[time\].*\n)+", re.M)
 
 

@@ -109,3 +109,13 @@ def test_a_method_with_the_current_name_has_priority_over_a_former_one() -> None
         async def run(self, data: object, inputs: object, context: object) -> None: ...
 
     assert as_document(spec_of(Bare()), SOCKET_STYLES)["example"] == {}
+
+
+def test_a_method_that_is_none_is_none() -> None:
+    class Linked(Oven):
+        execute = None
+
+        async def materialize(self, data: object, output_handle: str, context: object) -> None: ...
+
+    info = spec_of(Linked()).type_info
+    assert (info.executes, info.materializes) == (False, True)

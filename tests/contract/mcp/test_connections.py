@@ -112,6 +112,7 @@ async def test_a_call_says_how_far_it_is(server: Server) -> None:
     assert said == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
+@pytest.mark.slow
 async def test_a_cancelled_call_and_one_out_of_time_end_on_the_server_too(server: Server) -> None:
     async with server.connected() as connection:
         async with asyncio.TaskGroup() as group:
@@ -127,6 +128,7 @@ async def test_a_cancelled_call_and_one_out_of_time_end_on_the_server_too(server
         assert len(server.marks.pids) == 1
 
 
+@pytest.mark.slow
 async def test_when_a_server_dies_the_calls_in_flight_fail_and_the_next_call_connects_again(
     server: Server,
 ) -> None:
@@ -143,6 +145,7 @@ async def test_when_a_server_dies_the_calls_in_flight_fail_and_the_next_call_con
         assert server.marks.lines.count("hang a") == 1
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_killed_between_two_calls_costs_no_call(server: Server) -> None:
     async with server.connected() as connection:
         await call(connection, "add", a=1, b=2)
@@ -154,6 +157,7 @@ async def test_a_server_that_is_killed_between_two_calls_costs_no_call(server: S
         assert len(server.marks.pids) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["http"], indirect=True)
 async def test_a_server_that_stays_away_is_given_up(server: Server) -> None:
     """A program that ends again and again is given up too: ``tests/unit/mcp/test_program.py``."""
@@ -181,6 +185,7 @@ async def test_nothing_is_left_of_a_program_after_its_connection_was_closed(tmp_
         await call(connection, "add", a=1, b=2)
 
 
+@pytest.mark.slow
 async def test_a_cancelled_run_ends_the_program_and_its_calls(tmp_path: Path) -> None:
     marks = Marks(tmp_path / "marks")
 

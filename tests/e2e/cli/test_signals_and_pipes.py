@@ -201,6 +201,7 @@ def test_an_output_that_is_full_is_one_sentence(args: list[str]) -> None:
     check_says_full(done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_an_output_that_is_full_is_one_sentence_of_the_console_script() -> None:
     with open("/dev/full", "w") as full, start_console_script("ls", stdout=full) as process:
@@ -222,6 +223,7 @@ os.execv(sys.executable, [sys.executable, "-c", "from planwave.main import main;
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("closed", "args", "code", "says"),
     [

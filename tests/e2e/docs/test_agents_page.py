@@ -43,6 +43,7 @@ def reply(body: dict[str, Any]) -> str | ReplyStep:
     return "I have opened ticket 1 for your kettle."
 
 
+@pytest.mark.slow
 def test_every_block_runs_and_prints_its_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

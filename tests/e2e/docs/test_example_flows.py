@@ -97,6 +97,7 @@ def test_readme_names_existing_flows() -> None:
     assert len(NAMES) == 8
 
 
+@pytest.mark.slow
 def test_readme_commands_run(
     providers: Providers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,12 +34,14 @@ def said(project: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_package_tests_pass(project: Path) -> None:
     done = run_command(["pytest", "-q"], project)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_package_flow_runs(project: Path) -> None:
     assert said(project, "check", "flow.json")["diagnostics"] == []
     waiting = said(project, "exec", "flow.json")

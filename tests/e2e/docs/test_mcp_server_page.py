@@ -26,6 +26,7 @@ def texts(kind: str) -> list[str]:
     return [block["text"] for block in blocks(PAGE) if block["kind"] == kind]
 
 
+@pytest.mark.slow
 def test_program_of_the_page_calls_the_flow_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

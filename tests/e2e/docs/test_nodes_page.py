@@ -28,6 +28,7 @@ def follow(command: Command, where: Path) -> None:
     assert re.fullmatch(pattern, done.stdout.strip(), re.S), (command.line, done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_block_runs_and_prints_its_output(tmp_path: Path) -> None:
     followed: list[str] = []

@@ -111,6 +111,7 @@ async def test_pydantic_ai_streams_calls_tools_and_validates(url: str, make: Any
         assert result.usage.output_tokens > 0
 
 
+@pytest.mark.slow
 async def test_langchain_streams_calls_tools_and_validates(url: str) -> None:
     model = ChatOpenAI(base_url=f"{url}/v1", api_key=SecretStr("unused"), model="printers")
     pieces = [piece async for piece in model.astream("My printer burns.")]

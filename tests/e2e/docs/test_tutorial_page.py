@@ -34,6 +34,7 @@ REPLIES = {
 }
 
 
+@pytest.mark.slow
 def test_every_block_runs_and_prints_its_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

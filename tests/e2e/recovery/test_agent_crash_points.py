@@ -15,6 +15,8 @@ from tests.support.recovery.agent_child import EDITED
 from tests.support.recovery.agent_history import AgentHistory, Question, agent_history
 from tests.support.recovery.crash_points import KILLED
 
+pytestmark = pytest.mark.slow
+
 ITEM = "i1"
 KIND_OF_RECORD = {"http": "http", "mcp": "mcp"}
 DECISIONS = ("run_again", "give_result", "fail")
@@ -131,7 +133,6 @@ def hash_of(*parts: object) -> int:
     return sum(repr(parts).encode())
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("tool", ["send", "mcp_send"])
@@ -235,7 +236,6 @@ def test_approval_is_answered_once_and_its_arguments_are_used(
         assert question.answer["value"] == {"item": ITEM, "text": EDITED}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_rejected_call_is_never_made(when: str, tmp_path: Path) -> None:
@@ -252,7 +252,6 @@ def test_rejected_call_is_never_made(when: str, tmp_path: Path) -> None:
 PARALLEL = [call("look", "i1"), call("save", "i2"), call("send", "i3"), call("mail", "i4")]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", ["record", "append"])
 @pytest.mark.parametrize("when", ["before", "after"])

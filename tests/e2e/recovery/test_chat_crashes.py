@@ -16,6 +16,8 @@ from tests.support.recovery.crash_points import KILLED
 from tests.support.recovery.crash_server import crash_server
 from tests.support.server.server_process import ServerProcess
 
+pytestmark = pytest.mark.slow
+
 FLOW: Final = {
     "nodes": [
         {"id": "asked", "type": "chat_start", "data": {}},
@@ -103,15 +105,15 @@ def assert_one_turn(server: ServerProcess, chat: str) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param("before:chats.add:1", marks=pytest.mark.slow),
+        "before:chats.add:1",
         "after:chats.add:1",
-        pytest.param("before:create_execution:1", marks=pytest.mark.slow),
-        pytest.param("after:create_execution:1", marks=pytest.mark.slow),
-        pytest.param("before:append:1", marks=pytest.mark.slow),
-        pytest.param("after:append:1:execution.completed", marks=pytest.mark.slow),
+        "before:create_execution:1",
+        "after:create_execution:1",
+        "before:append:1",
+        "after:append:1:execution.completed",
         "before:chats.project:1",
-        pytest.param("after:chats.project:1", marks=pytest.mark.slow),
-        pytest.param("before:store_response:1", marks=pytest.mark.slow),
+        "after:chats.project:1",
+        "before:store_response:1",
     ],
 )
 def test_turn_happens_once_wherever_the_process_ends(tmp_path: Path, point: str) -> None:
@@ -128,10 +130,10 @@ def test_turn_happens_once_wherever_the_process_ends(tmp_path: Path, point: str)
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param("after:append:1:execution.paused", marks=pytest.mark.slow),
-        pytest.param("before:append:1:node.answered", marks=pytest.mark.slow),
+        "after:append:1:execution.paused",
+        "before:append:1:node.answered",
         "after:append:1:node.answered",
-        pytest.param("before:append:1:execution.completed", marks=pytest.mark.slow),
+        "before:append:1:execution.completed",
     ],
 )
 def test_approval_is_asked_and_answered_once(tmp_path: Path, point: str) -> None:
@@ -147,7 +149,6 @@ def test_approval_is_asked_and_answered_once(tmp_path: Path, point: str) -> None
         assert_one_turn(server, chat)
 
 
-@pytest.mark.slow
 def test_cancelled_reply_stays_cancelled(tmp_path: Path) -> None:
     chat = chat_with(tmp_path, FLOW)
     with crash_server(tmp_path, "before:append:1:execution.cancelled") as server:
@@ -160,7 +161,6 @@ def test_cancelled_reply_stays_cancelled(tmp_path: Path) -> None:
         wait_for(lambda: call(server, chat)["status"] == "cancelled")
 
 
-@pytest.mark.slow
 def test_killed_again_and_again_no_message_is_lost_and_none_is_there_twice(tmp_path: Path) -> None:
     random, sent = Random(7), 0  # noqa: S311 - a seed
     chat = chat_with(tmp_path, PLAIN)

@@ -19,6 +19,8 @@ from tests.support.recovery.crash_points import KILLED
 from tests.support.recovery.crash_server import crash_server, planned_goals
 from tests.support.server.server_process import ServerProcess
 
+pytestmark = pytest.mark.slow
+
 KEY = {"Idempotency-Key": "b0f3"}
 TEXTS: dict[str, Any] = {
     "nodes": [{"id": "a", "type": "text", "data": {"text": "one"}}],
@@ -219,7 +221,6 @@ EVERYTHING = graph(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
     tmp_path: Path, when: str
@@ -315,7 +316,6 @@ def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
     assert Counter(call[3] for call in lives.external_records("call")) == {"a": 2, "b": 1}
 
 
-@pytest.mark.slow
 def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on(
     tmp_path: Path,
 ) -> None:

@@ -20,6 +20,8 @@ from tests.support.server.server_process import ServerProcess
 from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import hook_flow, signed, text
 
+pytestmark = pytest.mark.slow
+
 REPLY = {"id": "reply", "type": "webhook_reply", "data": {"status": 201}}
 FLOW = hook_flow(text("t", "order {{ input.body }}"), REPLY)
 

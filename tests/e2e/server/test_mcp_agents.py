@@ -82,11 +82,9 @@ async def answer_all(client: httpx2.AsyncClient, path: str, answers: dict[str, A
         assert answered.status_code == 200, answered.text
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(
-    ("way", "provider"),
-    [("stdio", "anthropic"), pytest.param("http", "openai", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("way", "provider"), [("stdio", "anthropic"), ("http", "openai")])
 async def test_agent_uses_a_server_that_errs_asks_dies_and_is_cut_off(
     way: str, provider: str, tmp_path: Path
 ) -> None:

@@ -134,6 +134,7 @@ TRIES = 3
 """A busy machine may take its time away once; what is waited for is so every time."""
 
 
+@pytest.mark.slow
 async def test_a_drain_finishes_what_it_can_and_leaves_the_rest_resumable(tmp_path: Path) -> None:
     took: list[float] = []
     while not took or (took[-1] >= DRAIN_S + 5 and len(took) < TRIES):
@@ -198,6 +199,7 @@ async def test_a_second_signal_leaves_at_once_and_loses_nothing(tmp_path: Path) 
     assert (await kept(tmp_path, brief))[0] == "completed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signals", [1, 2, 3])
 async def test_a_document_is_whole_or_absent_however_hard_it_is_stopped(
     tmp_path: Path, signals: int
@@ -222,6 +224,7 @@ async def test_a_document_is_whole_or_absent_however_hard_it_is_stopped(
     assert not unfinished(tmp_path)
 
 
+@pytest.mark.slow
 async def test_f59_idle_connections_past_the_limit_get_a_503_until_they_are_closed(
     tmp_path: Path,
 ) -> None:
@@ -248,6 +251,7 @@ def memory_of(pid: int) -> int:
     raise AssertionError("no VmHWM")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunked", [True, False])
 async def test_a_body_of_fifty_megabytes_is_refused_in_flat_memory(
     tmp_path: Path, chunked: bool

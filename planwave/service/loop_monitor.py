@@ -79,7 +79,8 @@ class EventLoopMonitor:
 
     def _pause(self) -> bool:
         """Wait until it is time for a look; False where it is over."""
-        self._leave.acquire(timeout=PROBE_INTERVAL_S)
+        if not self._is_over:  # a pause that ended for this has taken the lock already
+            self._leave.acquire(timeout=PROBE_INTERVAL_S)
         return not self._is_over
 
     def _probe(self) -> None:

@@ -44,10 +44,11 @@ export function usePlan(planId: string | null) {
 }
 
 /** The revisions of a plan, newest first. */
-export function useRevisions(planId: string) {
+export function useRevisions(planId: string | null) {
   return useQuery({
-    queryKey: queryKeys.revisions(planId),
-    queryFn: ({ signal }) => call("listRevisions", { path: { plan_id: planId }, signal }),
+    queryKey: queryKeys.revisions(planId ?? ""),
+    queryFn: ({ signal }) => call("listRevisions", { path: { plan_id: planId ?? "" }, signal }),
+    enabled: planId !== null,
   });
 }
 

@@ -26,3 +26,13 @@ test("Markdown loads no picture, runs no script and shows no HTML", async () => 
   expect(container.querySelector("img, script, [onerror]")).toBeNull();
   expect(screen.getByText("x").getAttribute("href")).toBe("");
 });
+
+test("a line after a list stays a line of its own", async () => {
+  const { container } = render(
+    <Markdown text={"1. a file\n2. a table\nRecommendation: the table"} />,
+  );
+  await screen.findByRole("list");
+  expect(container.querySelector("li:last-child")?.innerHTML).toBe(
+    "a table<br>\nRecommendation: the table",
+  );
+});

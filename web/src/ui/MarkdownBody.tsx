@@ -1,4 +1,5 @@
 import ReactMarkdown, { type Components } from "react-markdown";
+import remarkBreaks from "remark-breaks";
 import remarkGfm from "remark-gfm";
 import styles from "@/ui/Markdown.module.css";
 
@@ -35,7 +36,8 @@ const COMPONENTS: Components = {
   ),
 };
 
-const PLUGINS = [remarkGfm];
+/* A line of a model or a person stays a line, also one that it did not set apart from a list. */
+const PLUGINS = [remarkGfm, remarkBreaks];
 
 /** The rendered Markdown; loaded when the first text is shown. */
 export function MarkdownBody({ text }: { text: string }) {

@@ -6,9 +6,11 @@ import { Markdown } from "@/ui/Markdown";
 import { Status } from "@/ui/Status";
 import { schemaFields } from "@/ui/schema";
 import { answerWords, readAnswer, statusOfAnswer } from "./answerWords";
+import { PlanRequest } from "./PlanRequest";
 import styles from "./RequestDetail.module.css";
 import { RequestHeader } from "./RequestHeader";
-import { titleOf } from "./requestWords";
+import { PLAN_APPROVAL, titleOf } from "./requestWords";
+import { useRequestGraph } from "./useRequestGraph";
 
 type AnsweredDetailProps = {
   request: PendingRequest;
@@ -23,6 +25,7 @@ type AnsweredDetailProps = {
 export function AnsweredDetail(props: AnsweredDetailProps) {
   const { request, answered, place, isPage, onMove } = props;
   const fields = useMemo(() => readRequest(request), [request]);
+  const { graph } = useRequestGraph(request);
   const { decision, note, value, form } = useMemo(() => readAnswer(answered), [answered]);
   const labels = new Map(schemaFields(fields.form ?? {}).map((field) => [field.name, field.label]));
   const given = value === undefined ? fields.value : value;
@@ -37,7 +40,11 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
       />
       <div className={styles.body}>
         <div className={styles.text}>
-          {fields.prompt && <Markdown text={fields.prompt} />}
+          {fields.kind === PLAN_APPROVAL ? (
+            <PlanRequest request={request} graph={graph} />
+          ) : (
+            fields.prompt && <Markdown text={fields.prompt} />
+          )}
           {given !== undefined && given !== null && (
             <section className={styles.given} aria-label={givenTitle}>
               <h3>{givenTitle}</h3>

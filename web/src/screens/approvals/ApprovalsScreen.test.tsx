@@ -151,30 +151,47 @@ test("a form that does not fit is marked at its field, and stays", async () => {
   expect(shown.getByLabelText<HTMLInputElement>("Audience").value).toBe("x");
 });
 
-test("a plan that waits shows its steps and what it will take; an edited one can be taken", async () => {
-  const forecast = {
-    waves: 1,
-    nodes: 1,
-    critical_path: ["a"],
-    calls: 1,
-    at_least: false,
-    tokens: { low: 100, high: 200 },
-    cost_usd: null,
-  };
-  const plan = {
-    ...request("e1", ""),
-    path: null,
-    request: {
-      kind: "plan-approval",
-      prompt: "Run it?",
-      actions: ["approve", "reject", "edit"],
-      plan_hash: "old",
-      title: "Release notes",
-      goal: "Write them",
-      forecast,
+const PLAN_REQUEST = {
+  ...request("e1", ""),
+  path: null,
+  request: {
+    kind: "plan-approval",
+    prompt: "Run it?",
+    actions: ["approve", "reject", "edit"],
+    plan_hash: "old",
+    title: "Release notes",
+    goal: "Write them",
+    forecast: {
+      waves: 1,
+      nodes: 1,
+      critical_path: ["a"],
+      calls: 1,
+      at_least: false,
+      tokens: { low: 100, high: 200 },
+      cost_usd: null,
     },
-  };
-  api.routes["GET /api/requests"] = listOf(plan);
+  },
+};
+const CHANGED_PLAN = {
+  "GET /api/plans/p1": { plan_id: "p1", hash: "new", revision: 2, nodes: [], edges: [] },
+  "GET /api/plans/p1/revisions": {
+    revisions: [
+      { hash: "new", revision: 2 },
+      { hash: "old", revision: 1 },
+    ],
+    next_cursor: null,
+  },
+  "GET /api/plans/p1/revisions/1": {
+    plan_id: "p1",
+    hash: "old",
+    revision: 1,
+    nodes: [{ id: "a", type: "agent", name: "Read commits" }],
+    edges: [],
+  },
+};
+
+test("a plan that waits shows its steps and what it will take; an edited one can be taken", async () => {
+  api.routes["GET /api/requests"] = listOf(PLAN_REQUEST);
   api.routes["GET /api/executions/e1"] = { ...EXECUTION, plan_id: "p1", plan_hash: "old" };
   api.routes["GET /api/plans/p1"] = json(200, {
     plan_id: "p1",
@@ -189,20 +206,32 @@ test("a plan that waits shows its steps and what it will take; an edited one can
   expect(screen.getByRole("link", { name: "Edit" }).getAttribute("href")).toBe("/plans/p1");
   first.unmount();
 
-  api.routes["GET /api/plans/p1"] = json(200, {
-    plan_id: "p1",
-    hash: "new",
-    revision: 2,
-    nodes: [],
-    edges: [],
-  });
+  Object.assign(api.routes, CHANGED_PLAN);
   show();
+  expect(await screen.findByText("Read commits")).toBeTruthy();
+  expect(screen.getByText(/^The plan was changed since this was asked/)).toBeTruthy();
   fireEvent.click(await screen.findByRole("button", { name: "Take revision 2 instead" }));
   await waitFor(() => expect(answers()).toHaveLength(1));
   expect(JSON.parse(answers()[0]?.body ?? "")).toEqual({
     decision: "edit",
     value: { plan_hash: "new" },
   });
+});
+
+test("an answered question about a plan shows the plan that was asked about", async () => {
+  const answered = {
+    at: "2026-01-31T12:00:30Z",
+    by: "person",
+    answer: { decision: "edit", note: "", value: { plan_hash: "new" } },
+  };
+  Object.assign(api.routes, CHANGED_PLAN, {
+    "GET /api/requests": listOf({ ...PLAN_REQUEST, answered }),
+    "GET /api/executions/e1": { ...EXECUTION, plan_id: "p1", plan_hash: "new" },
+  });
+  show("/approvals?tab=answered");
+  expect(await screen.findByText("Read commits")).toBeTruthy();
+  expect(screen.getByText("100 to 200")).toBeTruthy();
+  expect(screen.queryByText(/Approve runs it as it was/)).toBeNull();
 });
 
 test("nothing waits", async () => {

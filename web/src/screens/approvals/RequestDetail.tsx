@@ -20,7 +20,7 @@ import styles from "./RequestDetail.module.css";
 import { RequestFacts } from "./RequestFacts";
 import { RequestHeader } from "./RequestHeader";
 import { keyOf, PLAN_APPROVAL, titleOf } from "./requestWords";
-import { useRunGraph } from "./useRunGraph";
+import { useRequestGraph } from "./useRequestGraph";
 
 type RequestDetailProps = {
   request: PendingRequest;
@@ -41,7 +41,7 @@ export function RequestDetail(props: RequestDetailProps) {
   const fields = useMemo(() => readRequest(request), [request]);
   const draft = useAnswerDraft(fields);
   const { answer, send } = useSend(props);
-  const run = useRunGraph(request.execution_id);
+  const run = useRequestGraph(request);
   const isDone = isOver(answer.error) || (!isOpen && !answer.isPending && !answer.isSuccess);
   const reason = whyNotSent(answer.isPending, draft.isBroken);
   const decide = (action: string) => {
@@ -65,7 +65,11 @@ export function RequestDetail(props: RequestDetailProps) {
         <div className={styles.text}>
           {isDone && <GivenAnswer request={request} />}
           {fields.kind === PLAN_APPROVAL ? (
-            <PlanRequest request={request} graph={run.graph} />
+            <PlanRequest
+              request={request}
+              graph={run.graph}
+              isOutdated={run.isChanged && !isDone}
+            />
           ) : (
             fields.actions.length > 0 && fields.prompt && <Markdown text={fields.prompt} />
           )}

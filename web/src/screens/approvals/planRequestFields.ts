@@ -4,6 +4,7 @@ import { readForecast } from "@/screens/goal/planView";
 /** What a run asks about its plan before its first step. */
 export type PlanRequestFields = {
   planId: string | null;
+  planHash: string | null;
   title: string;
   goal: string;
   forecast: ForecastResponse | null;
@@ -16,6 +17,7 @@ export function readPlanRequest({ request }: Pick<PendingRequest, "request">): P
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   return {
     planId: text(fields.plan_id) || null,
+    planHash: text(fields.plan_hash) || null,
     title: text(fields.title),
     goal: text(fields.goal),
     forecast: readForecast(fields.forecast),

@@ -250,7 +250,7 @@ class CallScope:
     """
 
     __slots__ = (
-        "_has_diverged",
+        "_is_served",
         "_ordinal",
         "_whole",
         "attempt",
@@ -277,16 +277,19 @@ class CallScope:
         self.reserve: Callable[[ModelRequest], Awaitable[None]] | None = None
         self._ordinal = answers * ORDINALS_PER_ANSWER
         self._whole = self
-        self._has_diverged = False
+        self._is_served: bool | None = None
 
     @property
-    def has_diverged(self) -> bool:
-        """Whether the attempt made another call than is recorded: no later one is served."""
-        return self._whole._has_diverged
+    def is_served(self) -> bool | None:
+        """Whether calls may be served from records; None before the first call.
 
-    def diverge(self) -> None:
-        """Note that the attempt makes another call than is recorded under its number."""
-        self._whole._has_diverged = True
+        Not if the attempt began without records, nor after a call that differs from the recorded one.
+        """
+        return self._whole._is_served
+
+    @is_served.setter
+    def is_served(self, is_served: bool) -> None:
+        self._whole._is_served = is_served
 
     def at(self, ordinal: int) -> CallScope:
         """Return the scope of one call, whose number was taken by :meth:`next_ordinal` before."""
@@ -343,6 +346,10 @@ class Recorder(Protocol):
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         """Return the recorded reply, or None."""
+        ...
+
+    async def has_calls(self, key: CallKey) -> bool:
+        """Return whether any call of the attempt is recorded that makes a call."""
         ...
 
     async def has_other(self, key: CallKey) -> bool:

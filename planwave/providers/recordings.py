@@ -47,13 +47,18 @@ async def find_record(recorder: Recorder, key: CallKey, scope: CallScope) -> dic
     """Return the record that an attempt is served for a call, or None: the call has to be made.
 
     An attempt is served what it called before, as long as it makes the same calls: from the first
-    other call on nothing is served any more.
+    other call on nothing is served any more. One that begins without records never is, so that most
+    attempts ask the store once.
     """
-    if scope.has_diverged:
+    if scope.is_served is None and not await recorder.has_calls(key):
+        scope.is_served = False
+    if scope.is_served is False:
         return None
     found = await recorder.recorded(key)
     if found is None and await recorder.has_other(key):
-        scope.diverge()
+        scope.is_served = False
+    elif scope.is_served is None:
+        scope.is_served = True
     return found
 
 

@@ -322,26 +322,33 @@ class AnsweredRequest(NamedTuple):
 Reply = TypeVar("Reply")
 
 
-class RecordedCalls(dict[tuple[str, str, int, int], dict[str, Reply]]):
-    """Recorded replies in memory: by execution, path, attempt and number, then by request."""
+class RecordedCalls(dict[tuple[str, str, int], dict[tuple[int, str], Reply]]):
+    """Recorded replies in memory: by execution, path and attempt, then by number and request."""
 
     def find(self, key: CallKey) -> Reply | None:
         """Return the reply to a request, or None."""
-        return self.get(key[:4], {}).get(key.request_hash)
+        return self.get(key[:3], {}).get(key[3:])
+
+    def has_calls(self, key: CallKey) -> bool:
+        """Return whether any call of the attempt of a call is recorded."""
+        return key[:3] in self
 
     def has_other(self, key: CallKey) -> bool:
         """Return whether another request is recorded under the number of a call."""
-        return not all(each.startswith(key.request_hash) for each in self.get(key[:4], ()))
+        return any(
+            ordinal == key.ordinal and not request.startswith(key.request_hash)
+            for ordinal, request in self.get(key[:3], ())
+        )
 
     def add(self, key: CallKey, reply: Reply) -> None:
         """Record a reply, unless one is recorded."""
-        self.setdefault(key[:4], {}).setdefault(key.request_hash, reply)
+        self.setdefault(key[:3], {}).setdefault(key[3:], reply)
 
     def of(self, execution_ids: Sequence[str]) -> Iterator[tuple[CallKey, Reply]]:
         """Yield what is recorded of some executions."""
-        for place, replies in self.items():
-            if place[0] in execution_ids:
-                yield from ((CallKey(*place, request), reply) for request, reply in replies.items())
+        for attempt, replies in self.items():
+            if attempt[0] in execution_ids:
+                yield from ((CallKey(*attempt, *call), reply) for call, reply in replies.items())
 
 
 class StoredCall(NamedTuple):
@@ -498,6 +505,7 @@ class Store(Protocol):
         ...
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
+    async def has_calls(self, key: CallKey) -> bool: ...
     async def has_other(self, key: CallKey) -> bool: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
     async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:

@@ -26,7 +26,7 @@ from planwave.service.executions.parent_results import parent_data
 from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.executions.retry import failed_nodes
-from planwave.service.flows.flow_queries import FlowQueries, FlowRef, plan_of_flow
+from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef, plan_of_flow
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.plans.documents import (
     CheckedPlan,
@@ -57,8 +57,8 @@ class UnstoredPlan(NamedTuple):
     plan: Plan
 
 
-Executable: TypeAlias = str | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef
-"""The id of a stored plan, one that was read, or a flow."""
+Executable: TypeAlias = str | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef | Flow
+"""The id of a stored plan, or of a flow; or one that was read."""
 _LIMITS: Final = {
     "max_parallel": "parallel_nodes",
     "node_timeout_s": "node_timeout_s",
@@ -384,8 +384,8 @@ class ExecutionService:
     async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Return the plan to be executed; a plan that is not stored yet is stored with it."""
         match source:
-            case FlowRef():
-                flow = await self._flows.flow(*source)
+            case FlowRef() | Flow():
+                flow = source if isinstance(source, Flow) else await self._flows.flow(*source)
                 version = FlowRef(flow.flow_id, flow.version)
                 return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=version)
             case CheckedPlan(plan, report, checked_by):

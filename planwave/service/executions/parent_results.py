@@ -204,6 +204,12 @@ class ParentCallRecorder:
             continued = {**note, CONTINUES: True}
         return continued
 
+    async def has_calls(self, key: CallKey) -> bool:
+        """Return whether the fork has calls of the attempt, or goes on with one of its parent's."""
+        reuse = self._forks.get(key.execution_id)
+        goes_on = reuse is not None and reuse.continued_attempt(key.path, key.attempt) is not None
+        return goes_on or await self._recorder.has_calls(key)
+
     async def has_other(self, key: CallKey) -> bool:
         """Return whether the fork, or what it continues, has another request under this number.
 

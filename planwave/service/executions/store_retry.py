@@ -125,6 +125,10 @@ class RetryingRecorder:
         """Return the recorded reply, or None."""
         return await self._recorder.recorded(key)
 
+    async def has_calls(self, key: CallKey) -> bool:
+        """Return whether any call of the attempt of a call is recorded."""
+        return await self._recorder.has_calls(key)
+
     async def has_other(self, key: CallKey) -> bool:
         """Return whether another request is recorded under the number of a call."""
         return await self._recorder.has_other(key)

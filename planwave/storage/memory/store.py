@@ -300,6 +300,9 @@ class MemoryStore:
         reply = self._calls.find(key)
         return None if reply is None else json.loads(reply)
 
+    async def has_calls(self, key: CallKey) -> bool:
+        return self._calls.has_calls(key)
+
     async def has_other(self, key: CallKey) -> bool:
         return self._calls.has_other(key)
 

@@ -6,7 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Row, Select, Update, bindparam, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Update,
+    bindparam,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as upsert
 
@@ -136,15 +146,23 @@ def select_lagging_documents() -> Rows:
 
 def select_call(key: CallKey) -> Rows:
     """Select a recorded reply."""
-    same = [calls.c[name] == value for name, value in key._asdict().items()]
-    return select(calls.c.reply).where(*same)
+    return select(calls.c.reply).where(*_equal(key, 5))
+
+
+def select_call_of_attempt(key: CallKey) -> Rows:
+    """Select one of the calls that are recorded of the attempt of a call."""
+    return select(calls.c.ordinal).where(*_equal(key, 3)).limit(1)
 
 
 def select_other_call(key: CallKey) -> Rows:
     """Select one of the calls that are recorded under the number of a call, with another request."""
-    same = [calls.c[name] == value for name, value in key._asdict().items()][:-1]
     other = ~calls.c.request_hash.startswith(key.request_hash, autoescape=True)
-    return select(calls.c.ordinal).where(*same, other).limit(1)
+    return select(calls.c.ordinal).where(*_equal(key, 4), other).limit(1)
+
+
+def _equal(key: CallKey, fields: int) -> list[ColumnElement[bool]]:
+    """Return the conditions that so many fields of a key, from the first one, are the same."""
+    return [calls.c[name] == value for name, value in list(key._asdict().items())[:fields]]
 
 
 def select_calls(execution_ids: Sequence[str]) -> Rows:

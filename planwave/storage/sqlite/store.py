@@ -391,6 +391,9 @@ class SqliteStore:
         found = await self._rows(queries.select_call(key))
         return json.loads(found[0][0]) if found else None
 
+    async def has_calls(self, key: CallKey) -> bool:
+        return bool(await self._rows(queries.select_call_of_attempt(key)))
+
     async def has_other(self, key: CallKey) -> bool:
         return bool(await self._rows(queries.select_other_call(key)))
 

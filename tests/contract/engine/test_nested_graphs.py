@@ -264,6 +264,9 @@ class Notebook:
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         return self.kept.get(key)
 
+    async def has_calls(self, key: CallKey) -> bool:
+        return any(each[:3] == key[:3] for each in self.kept)
+
     async def has_other(self, key: CallKey) -> bool:
         return any(each[:4] == key[:4] and each != key for each in self.kept)
 

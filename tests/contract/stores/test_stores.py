@@ -773,6 +773,15 @@ async def test_other_requests_under_the_number_of_a_call_are_seen(store: Store) 
         assert not await store.has_other(key._replace(request_hash="h2", **{field: value}))
 
 
+async def test_calls_of_an_attempt_are_seen_by_any_of_its_calls(store: Store) -> None:
+    key = CallKey("x1", "a", 1, 3, "h1/begun")
+    assert not await store.has_calls(key)
+    await store.record(key, {})
+    assert await store.has_calls(key._replace(ordinal=0, request_hash="h2"))
+    for field, value in {"execution_id": "x2", "path": "b", "attempt": 2}.items():
+        assert not await store.has_calls(key._replace(**{field: value}))
+
+
 async def test_all_that_is_recorded_of_executions_is_read_at_once(store: Store) -> None:
     keys = [CallKey(x, p, 1, n, "h") for x in ("x1", "x2", "x3") for p in "ab" for n in (0, 1)]
     for key in keys:

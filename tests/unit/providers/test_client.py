@@ -41,6 +41,9 @@ class Notebook:
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         return self.kept.get(key)
 
+    async def has_calls(self, key: CallKey) -> bool:
+        return any(each[:3] == key[:3] for each in self.kept)
+
     async def has_other(self, key: CallKey) -> bool:
         return any(each[:4] == key[:4] and each != key for each in self.kept)
 
@@ -160,6 +163,9 @@ async def test_failure_is_recorded_and_raised_again_where_the_scope_asks_for_it(
 
 async def test_damaged_record_fails_without_a_new_call() -> None:
     class Damaged(Notebook):
+        async def has_calls(self, key: CallKey) -> bool:
+            return True
+
         async def recorded(self, key: CallKey) -> dict[str, Any] | None:
             return {}
 

@@ -31,6 +31,8 @@ FLAGS: Final = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage",
+    # Pages live for seconds, so that optimized code of theirs costs more time than it saves.
+    "--js-flags=--no-opt --no-maglev",
 )  # fmt: skip
 DESKTOP: Final = (1440, 900)
 PHONE: Final = (390, 844)

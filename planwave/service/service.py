@@ -156,6 +156,7 @@ class Service:
         self.settle_delivery = triggers.settle_delivery
         self.release_delivery = triggers.release_delivery
         self.deliveries = triggers.deliveries
+        self.running_deliveries = triggers.running_deliveries
         self.start_triggered = triggers.start_triggered
         self.read_payload = read_payload
         self.check_payload = check_payload

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-from planwave.errors import NotFound
 from planwave.service.service import Service
-from planwave.triggers.adapter import STARTED, TEST_PREFIX
+from planwave.service.triggers.trigger_service import Trigger
+from planwave.triggers.adapter import TEST_PREFIX
 
-_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+if TYPE_CHECKING:
+    from planwave.service.triggers.running import RunningDelivery
 
 
-async def running_executions(service: Service, trigger_id: str) -> list[str]:
-    """Return those among the last deliveries of a trigger that still run, but for tests, newest first."""
-    found = await service.deliveries([trigger_id])
-    running: list[str] = []
-    for each in found.get(trigger_id, ()):
-        if each.outcome != STARTED or each.key.startswith(TEST_PREFIX):
-            continue
-        try:
-            record = await service.execution(each.execution_id)
-        except NotFound:  # it was deleted, so it had ended
-            continue
-        if record.status not in _ENDED:
-            running.append(each.execution_id)
-    return running
+async def running_deliveries(service: Service, trigger: Trigger) -> list[RunningDelivery]:
+    """Return the deliveries of a trigger whose executions still run, but for tests, newest first."""
+    found = await service.running_deliveries(trigger)
+    return [each for each in found if not each.key.startswith(TEST_PREFIX)]

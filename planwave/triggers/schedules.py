@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.cron import Schedule, due_times, next_times, read_schedule
 from planwave.errors import Conflict, NotFound
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.triggers.adapter import Deliveries, TriggerAdapter
-from planwave.triggers.running import running_executions
+from planwave.triggers.running import running_deliveries
+
+if TYPE_CHECKING:
+    from planwave.service.triggers.running import RunningDelivery
 
 SCHEDULE: Final = "schedule"
 SKIPPED: Final = "skipped"
@@ -90,26 +94,36 @@ class Schedules(TriggerAdapter):
         return recent
 
     async def _may_start(self, trigger: Trigger, deliveries: Deliveries, slot: datetime) -> bool:
-        """Return whether a time starts an execution although the one before may still run."""
-        found = await running_executions(self.service, trigger.trigger_id)
+        """Return whether a time starts an execution although one before may still run."""
+        found = await self._running_before(trigger, slot)
         if not found:
             return True
-        running = found[0]
         match trigger.data.overlap:
             case "cancel_previous":
-                try:
-                    await self.service.cancel(running, "the next time of its schedule came")
-                except (Conflict, NotFound):  # it has ended by now
-                    return True
+                for each in found:
+                    with suppress(Conflict, NotFound):  # it has ended by now
+                        await self.service.cancel(
+                            each.execution_id, "the next time of its schedule came"
+                        )
                 return True
             case "queue":
-                async for _ in self.service.watch(running):
-                    pass
+                for each in found:
+                    async for _ in self.service.watch(each.execution_id):
+                        pass
                 return True
             case _:
-                note = f"execution {running} had not ended"
+                note = f"execution {found[0].execution_id} had not ended"
                 await deliveries.record(slot.isoformat(), SKIPPED, note)
                 return False
+
+    async def _running_before(self, trigger: Trigger, slot: datetime) -> list[RunningDelivery]:
+        """Return what earlier times started and has not ended.
+
+        A time comes again after a crash, and where the clock is set back: its own execution, and
+        those of later times, are not in its way.
+        """
+        found = await running_deliveries(self.service, trigger)
+        return [each for each in found if datetime.fromisoformat(each.key) < slot]
 
     async def _sleep_until(self, moment: datetime) -> None:
         left_s = (moment - self.service.now()).total_seconds()

@@ -14,7 +14,7 @@ from planwave.ids import new_id
 from planwave.service.triggers.event_streams import EventStreamEnded, StreamEvent
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.triggers.adapter import Deliveries, TriggerAdapter
-from planwave.triggers.running import running_executions
+from planwave.triggers.running import running_deliveries
 
 _log = logging.getLogger(__name__)
 SSE: Final = "sse"
@@ -64,11 +64,12 @@ class SseSources(TriggerAdapter):
     async def _process(self, trigger: Trigger, deliveries: Deliveries, event: StreamEvent) -> None:
         if trigger.data.events and event.event not in trigger.data.events:
             return
-        running = await running_executions(self.service, trigger.trigger_id)
-        while len(running) >= trigger.data.max_parallel:
-            async for _ in self.service.watch(running[-1]):
+        while (
+            len(running := await running_deliveries(self.service, trigger))
+            >= trigger.data.max_parallel
+        ):
+            async for _ in self.service.watch(running[-1].execution_id):
                 pass
-            running = await running_executions(self.service, trigger.trigger_id)
         value = {"event": event.event, "id": event.id, "data": self._parsed(event.data)}
         await deliveries.start(_key(event), {"output": value})
 
@@ -81,7 +82,9 @@ class SseSources(TriggerAdapter):
 
 
 def _key(event: StreamEvent) -> str:
-    """Return what identifies an event; of a stream without ids each is a new one."""
+    """Return what identifies an event; one without an id of its own is a new one."""
+    if not event.has_own_id:
+        return new_id()
     if len(event.id) > _LONGEST_KEY:
         return sha256(event.id.encode(errors="replace")).hexdigest()
     return event.id or new_id()

@@ -19,11 +19,17 @@ SILENCE_S: Final = 300.0
 
 
 class StreamEvent(NamedTuple):
-    """One event; ``id`` is the last one that the stream gave, "" for none."""
+    """One event.
+
+    Attributes:
+        id: The last one that the stream gave, "" for none.
+        has_own_id: Whether this event gave it; else an earlier event did.
+    """
 
     event: str
     data: str
     id: str
+    has_own_id: bool
 
 
 class EventStreamEnded(OutboundError):
@@ -42,6 +48,7 @@ class StreamParser:
         self._max_bytes = max_bytes
         self._rest = b""
         self._id = last_id
+        self._has_own_id = False
         self._event = ""
         self._data: list[str] = []
         self._size = 0
@@ -66,7 +73,9 @@ class StreamParser:
         if not line:
             data, self._data = self._data, []
             name, self._event = self._event, ""
-            return StreamEvent(name or "message", "\n".join(data), self._id) if data else None
+            has_own_id, self._has_own_id = self._has_own_id, False
+            event = StreamEvent(name or "message", "\n".join(data), self._id, has_own_id)
+            return event if data else None
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "data":
@@ -74,7 +83,7 @@ class StreamParser:
         elif field == "event":
             self._event = value
         elif field == "id" and "\0" not in value:
-            self._id = value
+            self._id, self._has_own_id = value, True
         return None
 
 

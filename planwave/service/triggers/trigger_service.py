@@ -14,6 +14,7 @@ from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef
 from planwave.service.triggers.reply_nodes import holds_reply
+from planwave.service.triggers.running import RunningDelivery, running_deliveries
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord
 
 if TYPE_CHECKING:
@@ -169,6 +170,10 @@ class TriggerService:
     ) -> Mapping[str, Sequence[DeliveryRecord]]:
         """Return the last deliveries of triggers, newest first, by trigger."""
         return await self._store.triggers.deliveries(trigger_ids, limit)
+
+    async def running_deliveries(self, trigger: Trigger) -> list[RunningDelivery]:
+        """Return the deliveries of a trigger whose executions have not ended, newest first."""
+        return await running_deliveries(self._store, trigger.trigger_id, trigger.flow_id)
 
     async def start_triggered(
         self, trigger: Trigger, values: Mapping[str, Json], delivery: DeliveryRecord

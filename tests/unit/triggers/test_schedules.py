@@ -19,6 +19,7 @@ from tests.support.virtual_loop import virtual_time
 
 START = datetime(2026, 10, 24, 12, 0, 30, tzinfo=UTC)
 HELD = {"id": "echo", "type": "held"}
+LONG = {**HELD, "policy": {"timeoutS": 7_200}}
 MINUTE_S = 60.0
 
 
@@ -240,6 +241,48 @@ async def test_execution_before_is_cancelled() -> None:
         assert await on.slots() == ["12:01", "12:02"]
         newest, before = await on.service.executions()
         assert (newest.status, before.status) == ("executing", "cancelled")
+        held.release.set()
+
+
+@virtual_time
+async def test_execution_counts_as_running_after_many_skipped_times() -> None:
+    held = HeldNode()
+    async with scheduled(Clock(), types=[held], limits=Limits(run_timeout_s=7_200)) as on:
+        await on.add(schedule_flow(LONG))
+        await asyncio.sleep(40 * MINUTE_S)  # more times than a list of deliveries has
+        assert await on.slots() == ["12:01"]
+        held.release.set()
+
+
+@virtual_time
+async def test_time_that_comes_again_cancels_nothing() -> None:
+    held = HeldNode()
+    async with scheduled(Clock(), types=[held]) as on:
+        flow = schedule_flow(HELD, cron="*/5 * * * *", overlap="cancel_previous")
+        await on.add(flow)
+        await asyncio.sleep(11 * MINUTE_S)
+        assert await on.slots() == ["12:05", "12:10"]
+        on.clock.ahead = timedelta(minutes=-7)  # 12:05 comes again, and then 12:10
+        await asyncio.sleep(7 * MINUTE_S)
+        assert await on.slots() == ["12:05", "12:10"]
+        assert (await on.service.executions())[0].status == "executing"
+        held.release.set()
+
+
+@virtual_time
+async def test_time_whose_end_was_not_noted_before_a_crash_cancels_nothing() -> None:
+    held, clock, store = HeldNode(), Clock(), MemoryStore()
+    flow = schedule_flow(HELD, overlap="cancel_previous")
+    async with scheduled(clock, store, types=[held]) as on:
+        own = await on.add(flow)
+        await asyncio.sleep(MINUTE_S)
+        await on.service.set_trigger_position(own, "")  # as a crash before that leaves it
+        await on.host.set_enabled(own, enabled=False)
+        await on.host.set_enabled(own, enabled=True)
+        await asyncio.sleep(10)
+        assert await on.slots() == ["12:01"]
+        (record,) = await on.service.executions()
+        assert record.status == "executing"
         held.release.set()
 
 

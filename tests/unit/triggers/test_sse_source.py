@@ -105,6 +105,13 @@ async def test_each_event_starts_an_execution_and_the_last_id_comes_back(monkeyp
         assert source.last_ids == ["", "1", "1", "2"]
 
 
+async def test_event_without_an_id_of_its_own_starts_an_execution_too() -> None:
+    source = Source(STREAM + b"id: 1\ndata: 1\n\ndata: 2\n\ndata: 3\n\n")
+    async with listening(source, maxParallel=5) as service:
+        found = await started_at_least(service, 3)
+        assert [(each["id"], each["data"]) for each in found] == [("1", 1), ("1", 2), ("1", 3)]
+
+
 async def test_only_chosen_events_start_executions() -> None:
     source = Source(STREAM + b"event: a\ndata: 1\n\nevent: b\ndata: 2\n\n")
     async with listening(source, events=["b"]) as service:

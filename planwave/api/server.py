@@ -28,6 +28,7 @@ from pydantic import SecretStr
 from planwave.api.app import ServiceFactory, attach_service, create_app, create_detached_app
 from planwave.api.dependencies import AppState
 from planwave.api.logging_config import configure_logging
+from planwave.api.middleware.forwarded_scheme import ForwardedSchemeMiddleware
 from planwave.errors import InputError
 from planwave.settings import Settings
 
@@ -129,7 +130,9 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
         )
+        config.app = ForwardedSchemeMiddleware(app, config.forwarded_allow_ips)
         self._server = uvicorn.Server(config)
         self._listeners = list(listeners)
         self._tasks = asyncio.TaskGroup()

@@ -72,3 +72,15 @@ async def test_execution_goes_on_where_its_sender_leaves(served: RunningServer, 
 async def read(served: RunningServer, hook: str, query: str) -> str:
     async with httpx2.AsyncClient(base_url=served.base_url, timeout=60) as sender:
         return (await sender.post(f"/hooks/{hook}?{query}", content="1")).text
+
+
+async def test_sender_cannot_choose_its_address(served: RunningServer) -> None:
+    async with served.client(timeout=60) as calls:
+        graph = hook_flow(auth="none", secrets=[])
+        graph["nodes"][1]["data"]["text"] = "{{ input.remote.host }}"
+        flow = (await calls.post("/api/flows", json={"name": "F", "graph": graph})).json()
+        made = await calls.post("/api/triggers", json={"flow_id": flow["flow_id"]})
+        forged = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+        path = f"/hooks/{made.json()['trigger_id']}?wait=30"
+        answer = await calls.post(path, json=1, headers=forged)
+        assert answer.json()["outputs"] == {"echo": "127.0.0.1"}

@@ -215,6 +215,8 @@ def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -
         settings["extra_body"] = {"grammar": request.grammar}
     if request.temperature is not None and _takes_temperature(model, request):
         settings["temperature"] = request.temperature
+    if request.must_call:
+        settings["tool_choice"] = "required"
     effort = request.reasoning_effort
     if effort in (None, ""):
         return settings

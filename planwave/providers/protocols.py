@@ -72,7 +72,7 @@ class ModelRequest:
     conversation so far; ``prompt`` follows as the next turn of the user, and may be empty if the
     conversation ends with one. The first ``fixed_chars`` characters of ``prompt`` are, with ``system``,
     the same in many calls: a provider may keep what it computed for them. It changes no reply.
-    A reply may call ``tools`` instead of, or besides, giving text; ``web_search`` lets the provider
+    A reply may call ``tools`` instead of, or besides, giving text, and has to with ``must_call``; ``web_search`` lets the provider
     search the web while it replies. ``grammar`` (GBNF) is the form of the text, for models that can keep
     to one (``ModelProfile``).
     """
@@ -91,6 +91,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     web_search: bool = False
     grammar: str | None = None
+    must_call: bool = False
 
     @property
     def fixed_beginning(self) -> str:
@@ -116,7 +117,7 @@ class ModelRequest:
         """
         fields = asdict(self)
         del fields["fixed_chars"]
-        for name in ("messages", "tools", "web_search", "grammar"):
+        for name in ("messages", "tools", "web_search", "grammar", "must_call"):
             if not fields[name]:
                 del fields[name]
         for message in fields.get("messages", ()):

@@ -90,7 +90,7 @@ class ChatCompletionRequest(ClientModel):
     tools: list[_Tool] | None = Field(
         None, max_length=MAX_TOOLS, description="Functions that the client calls itself."
     )
-    tool_choice: Any = Field(None, description="`auto` or `none`.")
+    tool_choice: Any = Field(None, description="`auto`, `none`, `required`, or a function.")
     response_format: _ResponseFormat | None = Field(None, description="The form of the answer.")
     stop: str | list[str] | None = Field(None, description="Texts before which the answer ends.")
     temperature: float | None = Field(None, ge=0, le=2)
@@ -112,9 +112,11 @@ class ChatCompletionRequest(ClientModel):
         """
         if self.n not in (None, 1):
             raise InvalidParameter("n", "a flow gives one answer: n is 1")
-        tools = chosen_tools([each.function for each in self.tools or ()], self.tool_choice)
+        offered = [each.function for each in self.tools or ()]
+        tools, must_call = chosen_tools(offered, self.tool_choice)
         return ModelSettings(
             tools=tools,
+            must_call=must_call,
             output_schema=self._schema(),
             temperature=self.temperature,
             max_tokens=self.max_completion_tokens or self.max_tokens,

@@ -41,11 +41,13 @@ class ModelSettings(ClientModel):
 
     Attributes:
         tools: The client's own tools; none if it wants no calls.
+        must_call: Whether the answer has to be a call of one of them.
         output_schema: The JSON Schema of the answer.
         stop: Texts before which the answer ends.
     """
 
     tools: list[FunctionTool] = []
+    must_call: bool = False
     output_schema: dict[str, Any] | None = None
     temperature: float | None = None
     max_tokens: int | None = None
@@ -56,6 +58,7 @@ class ModelSettings(ClientModel):
         """Return what an agent takes, without what was not asked for."""
         asked: dict[str, Json] = {
             "tools": [tool.as_option() for tool in self.tools] or None,
+            "mustCall": self.must_call or None,
             "outputSchema": self.output_schema,
         }
         return {name: value for name, value in asked.items() if value is not None}
@@ -70,17 +73,35 @@ class ModelSettings(ClientModel):
         return {name: value for name, value in asked.items() if value is not None}
 
 
-def chosen_tools(tools: Sequence[FunctionTool], choice: Any) -> list[FunctionTool]:
-    """Return the tools that the model may call.
+def chosen_tools(tools: Sequence[FunctionTool], choice: Any) -> tuple[list[FunctionTool], bool]:
+    """Return the tools that the model may call, and whether it has to call one.
+
+    Args:
+        tools: Those of the client.
+        choice: None, ``auto``, ``none``, ``required``, or the one function that is to be called.
 
     Raises:
-        InvalidParameter: The client forces a call, which flows cannot promise.
+        InvalidParameter: It is something else, or there is no such tool.
     """
-    if choice == "none":
-        return []
-    if choice not in (None, "auto"):
-        raise InvalidParameter("tool_choice", "tool_choice is 'auto' or 'none' here")
-    return list(tools)
+    match choice:
+        case None | "auto":
+            return list(tools), False
+        case "none":
+            return [], False
+        case "required":
+            found = list(tools)
+        case {"type": "function", "function": {"name": str(name)}}:
+            found = [tool for tool in tools if tool.name == name]
+        case {"type": "function", "name": str(name)}:
+            found = [tool for tool in tools if tool.name == name]
+        case _:
+            message = "tool_choice is 'auto', 'none', 'required', or a function, here"
+            raise InvalidParameter("tool_choice", message)
+    if not found:
+        raise InvalidParameter(
+            "tool_choice", "tool_choice asks for a call, and there is no such tool"
+        )
+    return found, True
 
 
 def stop_texts(stop: str | list[str] | None) -> list[str]:

@@ -67,7 +67,7 @@ class ResponsesRequest(ClientModel):
     tools: list[_Tool] | None = Field(
         None, max_length=MAX_TOOLS, description="Functions that the client calls itself."
     )
-    tool_choice: Any = Field(None, description="`auto` or `none`.")
+    tool_choice: Any = Field(None, description="`auto`, `none`, `required`, or a function.")
     text: _Text | None = Field(None, description="The form of the answer.")
     reasoning: _Reasoning | None = None
     temperature: float | None = Field(None, ge=0, le=2)
@@ -89,8 +89,10 @@ class ResponsesRequest(ClientModel):
                 "responses are not stored",
                 hint="send the whole conversation as input",
             )
+        tools, must_call = chosen_tools(self.tools or (), self.tool_choice)
         return ModelSettings(
-            tools=chosen_tools(self.tools or (), self.tool_choice),
+            tools=tools,
+            must_call=must_call,
             output_schema=self._schema(),
             temperature=self.temperature,
             max_tokens=self.max_output_tokens,

@@ -49,6 +49,7 @@ class CallerOptions(NodeData):
 
     messages: Conversation | None = None
     tools: list[CallerTool] = Field([], max_length=128)
+    must_call: bool = Field(False, description="Each reply of the model is a call of a tool.")
     output_schema: Annotated[dict[str, Json], AfterValidator(_usable_schema)] | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (

@@ -58,6 +58,7 @@ class AgentLoop:
         schema: The JSON Schema that the last reply has to fit; None for text.
         continue_cut: Whether a cut reply is continued; see ``call_model``.
         caller_tools: Tools of the caller of the flow; a call of one ends the agent.
+        must_call: Whether each reply is to be a call, until one ends the agent.
     """
 
     def __init__(
@@ -69,11 +70,14 @@ class AgentLoop:
         schema: Mapping[str, Any] | None = None,
         continue_cut: bool = False,
         caller_tools: Sequence[ToolSpec] = (),
+        must_call: bool = False,
     ) -> None:
         check_names(calls.specs, caller_tools)
         self._caller_tools = caller_tools
         tools = (*calls.specs, *caller_tools)
-        self._requests = [replace(each, tools=tools, schema=schema) for each in requests]
+        self._requests = [
+            replace(each, tools=tools, schema=schema, must_call=must_call) for each in requests
+        ]
         self._calls = calls
         self._max_steps = max_steps
         self._schema = schema

@@ -225,6 +225,7 @@ class Agent(NodeType):
             schema=schema,
             continue_cut=data.max_tokens is None and not (tools or caller.tools or schema),
             caller_tools=caller.specs,
+            must_call=caller.must_call and bool(caller.tools),
         )
         async with aclosing(loop.run(self.node_type, context)) as items:
             async for item in items:

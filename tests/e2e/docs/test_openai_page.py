@@ -18,7 +18,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr
-from pydantic_ai import Agent
+from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from typer.testing import CliRunner
@@ -109,6 +109,9 @@ async def test_pydantic_ai_streams_calls_tools_and_validates(url: str, make: Any
         assert result.output == "It says 9 degrees in Kiel."
         assert result.usage.requests == 2
         assert result.usage.output_tokens > 0
+        for output in (Bird, NativeOutput(Bird)):  # by a call that it insists on, and by a schema
+            told = await Agent(model, output_type=output).run("Which bird?")
+            assert told.output == Bird(name="robin")
 
 
 @pytest.mark.slow
@@ -126,7 +129,9 @@ async def test_langchain_streams_calls_tools_and_validates(url: str) -> None:
     last = await tools.ainvoke([*asked, called, answer])
     assert last.content == "It says 9 degrees in Kiel."
     assert last.usage_metadata is not None
-    assert await model.with_structured_output(Bird).ainvoke("Which bird?") == Bird(name="robin")
+    for method in ("json_schema", "function_calling"):
+        birds = model.with_structured_output(Bird, method=method)
+        assert await birds.ainvoke("Which bird?") == Bird(name="robin")
 
 
 @pytest.mark.slow

@@ -2384,7 +2384,7 @@ export type ChatCompletionRequest = {
   stream_options?: _StreamOptions | null;
   /** Functions that the client calls itself. */
   tools?: _Tool[] | null;
-  /** `auto` or `none`. */
+  /** `auto`, `none`, `required`, or a function. */
   tool_choice?: unknown;
   /** The form of the answer. */
   response_format?: _ResponseFormat | null;
@@ -2443,7 +2443,7 @@ export type ResponsesRequest = {
   stream?: boolean | null;
   /** Functions that the client calls itself. */
   tools?: _Tool[] | null;
-  /** `auto` or `none`. */
+  /** `auto`, `none`, `required`, or a function. */
   tool_choice?: unknown;
   /** The form of the answer. */
   text?: _Text | null;

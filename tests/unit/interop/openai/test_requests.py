@@ -83,6 +83,13 @@ def test_options_have_only_what_is_asked_for() -> None:
         "reasoningEffort": "low",
     }
     assert chat(said, tools=[tool], tool_choice="none").turn().options == {}
+    other = {"type": "function", "function": {"name": "u"}}
+    for choice, names in (("required", ["t", "u"]), (other, ["u"])):
+        forced = chat(said, tools=[tool, other], tool_choice=choice).turn().options
+        assert (forced["mustCall"], [each["name"] for each in forced["tools"]]) == (True, names)
+    flat = [{**each, **each["function"]} for each in (tool, other)]
+    forced = response("x", tools=flat, tool_choice={"type": "function", "name": "u"}).turn().options
+    assert (forced["mustCall"], [each["name"] for each in forced["tools"]]) == (True, ["u"])
     text = {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}
     same = response("x", text=text, max_output_tokens=6, reasoning={"effort": "low"})
     assert same.turn().options == {
@@ -105,6 +112,8 @@ USER = {"role": "user", "content": "x"}
         (chat(USER, stop=["a"] * 5), "stop"),
         (chat(USER, response_format={"type": "json_schema"}), "response_format"),
         (chat(USER, tool_choice={"type": "function"}), "tool_choice"),
+        (chat(USER, tool_choice={"type": "function", "function": {"name": "t"}}), "tool_choice"),
+        (chat(USER, tool_choice="required"), "tool_choice"),
         (
             chat(
                 USER,

@@ -246,6 +246,22 @@ async def test_tools_of_the_client_are_passed_through_and_continued(models: Open
             assert list(tool_results_of(made.llm.requests[1].body).values()) == ["9 degrees"]
 
 
+async def test_call_that_the_client_insists_on_is_asked_of_the_model(models: Opens) -> None:
+    call = ToolCallReply([("weather", {"place": "Kiel"})])
+    async with models(call, call, TextReply("Fine.")) as made:
+        await made.publish(AGENT)
+        ask: Any = {"model": "triage", "messages": said("Hello"), "tools": [WEATHER]}
+        one = {"type": "function", "function": {"name": "weather"}}
+        client = made.client()
+        for choice in ("required", one):
+            answer = await client.chat.completions.create(**ask, tool_choice=choice)
+            assert answer.choices[0].finish_reason == "tool_calls"
+            sent = made.llm.requests[-1].body
+            assert (list(tools_of(sent)), sent["tool_choice"]) == (["weather"], "required")
+        await client.chat.completions.create(**ask)
+        assert made.llm.requests[-1].body.get("tool_choice") in (None, "auto")
+
+
 async def test_answer_fits_the_schema_of_the_client(models: Opens) -> None:
     class Bird(BaseModel):
         name: str

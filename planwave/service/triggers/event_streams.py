@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 from planwave.outbound.client import OutboundClient
 
 _TYPE: Final = "text/event-stream"
+_LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 SILENCE_S: Final = 300.0
 """How long a stream may send nothing, not even a comment, before the connection counts as lost."""
 
@@ -47,6 +49,7 @@ class StreamParser:
     def __init__(self, last_id: str, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._rest = b""
+        self._is_after_return = False
         self._id = last_id
         self._has_own_id = False
         self._event = ""
@@ -60,9 +63,12 @@ class StreamParser:
             LimitExceeded: An event is larger than ``fetch_bytes``.
         """
         self._size += len(chunk)
-        *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
+        if self._is_after_return:  # the line ended with the chunk before
+            chunk = chunk.removeprefix(b"\n")
+        self._is_after_return = chunk.endswith(b"\r")
+        *lines, self._rest = _LINE_END.split(self._rest + chunk)
         for line in lines:
-            found = self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
+            found = self._line(line.decode("utf-8", "replace"))
             if found is not None:
                 self._size = 0
                 yield found

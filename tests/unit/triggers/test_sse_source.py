@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
 from planwave.service.service import Service
+from planwave.service.triggers.event_streams import StreamEvent, StreamParser
 from planwave.settings import Settings
 from planwave.triggers import sse_source
 from planwave.triggers.host import TriggerHost
@@ -129,6 +131,32 @@ async def test_so_many_run_at_once_and_the_stream_waits() -> None:
         assert len(await started(service)) == 1
         held.release.set()
         await started_at_least(service, 2)
+
+
+async def test_id_that_looks_like_a_test_counts_as_any_other() -> None:
+    held = HeldNode()
+    node = {"id": "echo", "type": "held"}
+    source = Source(STREAM + b"id: test 1\ndata: 1\n\nid: test 2\ndata: 2\n\n")
+    async with listening(source, node, [held]) as service:
+        await held.started.wait()
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(await started(service)) == 1
+        held.release.set()
+        await started_at_least(service, 2)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_lines_end_in_three_ways_wherever_the_stream_is_cut(end: bytes, size: int) -> None:
+    lines = [b"id: 1", b"data: a", b"data: b", b"", b": note", b"event: e", b"data: c", b""]
+    text = b"".join(line + end for line in lines)
+    parser = StreamParser("", 1_000)
+    chunks = [text[at : at + size] for at in range(0, len(text), size)]
+    assert [event for chunk in chunks for event in parser.feed(chunk)] == [
+        StreamEvent("message", "a\nb", "1", has_own_id=True),
+        StreamEvent("e", "c", "1", has_own_id=False),
+    ]
 
 
 async def test_address_that_is_not_allowed_starts_nothing(caplog: Any) -> None:

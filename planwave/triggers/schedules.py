@@ -31,7 +31,8 @@ class Schedules(TriggerAdapter):
     """The adapter of ``schedule`` nodes.
 
     A time is a delivery with the time as its key, so that neither a restart, nor a second process,
-    nor a clock that was set back starts it twice. ``trigger.position`` is the last time that was seen to.
+    nor a clock that was set back starts it twice. ``trigger.position`` is the last time that was seen to,
+    and after a space the one that is queued, if one is.
     """
 
     node_type = SCHEDULE
@@ -54,7 +55,10 @@ class Schedules(TriggerAdapter):
 
     async def listen(self, trigger: Trigger, deliveries: Deliveries) -> None:
         schedule = _schedule_of(trigger, self.service.now())
-        position = datetime.fromisoformat(trigger.position or trigger.created_at)
+        seen, _, queued = (trigger.position or trigger.created_at).partition(" ")
+        position = datetime.fromisoformat(seen)
+        if queued:
+            position = await self._take_up(trigger, deliveries, schedule, position, queued)
         while True:
             now = self.service.now()
             # A clock that was set back sees times again: their deliveries are known.
@@ -65,6 +69,26 @@ class Schedules(TriggerAdapter):
                 await deliveries.set_position(position.isoformat())
             else:
                 await self._sleep_until(schedule.next_after(position))
+
+    async def _take_up(
+        self,
+        trigger: Trigger,
+        deliveries: Deliveries,
+        schedule: Schedule,
+        position: datetime,
+        queued: str,
+    ) -> datetime:
+        """Process a time that was queued when the listener ended, if it would wait still.
+
+        Returns:
+            The last time that was seen to.
+        """
+        slot = datetime.fromisoformat(queued)
+        if not await self._running_before(trigger, slot):
+            return position
+        await self._start(trigger, deliveries, schedule, position, slot, 0)
+        await deliveries.set_position(slot.isoformat())
+        return slot
 
     async def _run_due(
         self,
@@ -86,14 +110,27 @@ class Schedules(TriggerAdapter):
         if recent is None:
             await deliveries.record(last.isoformat(), MISSED, _missed_note(count))
             return max(last, now - window)
-        if await self._may_start(trigger, deliveries, recent):
-            missed = count - 1
-            values = _values(trigger, schedule, recent, missed)
-            note = _missed_note(missed) if missed else ""
-            await deliveries.start(recent.isoformat(), values, note=note)
+        await self._start(trigger, deliveries, schedule, position, recent, count - 1)
         return recent
 
-    async def _may_start(self, trigger: Trigger, deliveries: Deliveries, slot: datetime) -> bool:
+    async def _start(
+        self,
+        trigger: Trigger,
+        deliveries: Deliveries,
+        schedule: Schedule,
+        position: datetime,
+        slot: datetime,
+        missed: int,
+    ) -> None:
+        """Start the execution of a time, unless one before is in its way."""
+        if await self._may_start(trigger, deliveries, position, slot):
+            values = _values(trigger, schedule, slot, missed)
+            note = _missed_note(missed) if missed else ""
+            await deliveries.start(slot.isoformat(), values, note=note)
+
+    async def _may_start(
+        self, trigger: Trigger, deliveries: Deliveries, position: datetime, slot: datetime
+    ) -> bool:
         """Return whether a time starts an execution although one before may still run."""
         found = await self._running_before(trigger, slot)
         if not found:
@@ -107,6 +144,7 @@ class Schedules(TriggerAdapter):
                         )
                 return True
             case "queue":
+                await deliveries.set_position(f"{position.isoformat()} {slot.isoformat()}")
                 for each in found:
                     async for _ in self.service.watch(each.execution_id):
                         pass

@@ -233,6 +233,37 @@ async def test_queued_time_starts_when_the_execution_before_has_ended() -> None:
 
 
 @virtual_time
+async def test_queued_time_is_not_lost_where_its_listener_starts_again() -> None:
+    held = HeldNode()
+    async with scheduled(Clock(), types=[held], limits=Limits(run_timeout_s=7_200)) as on:
+        flow = schedule_flow(LONG, cron="*/30 * * * *", overlap="queue")
+        own = await on.add(flow)
+        await asyncio.sleep(75 * MINUTE_S)  # the second time waits for 15 minutes
+        assert await on.slots() == ["12:30"]
+        await on.host.set_enabled(own, enabled=False)  # as a restart, and as a change of the flow
+        await on.host.set_enabled(own, enabled=True)
+        await asyncio.sleep(MINUTE_S)
+        held.release.set()
+        await asyncio.sleep(MINUTE_S)
+        assert await on.slots() == ["12:30", "13:00"]
+
+
+@virtual_time
+async def test_queued_time_that_nothing_delays_any_more_is_missed_as_any_other() -> None:
+    held, clock, store = HeldNode(), Clock(), MemoryStore()
+    flow = schedule_flow(HELD, cron="*/5 * * * *", overlap="queue")
+    async with scheduled(clock, store, types=[held]) as on:
+        own = await on.add(flow)
+        await asyncio.sleep(11 * MINUTE_S)
+        await on.host.set_enabled(own, enabled=False)
+        held.release.set()
+        await asyncio.sleep(31 * MINUTE_S)
+        await on.host.set_enabled(own, enabled=True)
+        await asyncio.sleep(MINUTE_S)
+        assert await on.slots() == ["12:05", "12:40"]
+
+
+@virtual_time
 async def test_execution_before_is_cancelled() -> None:
     held = HeldNode()
     async with scheduled(Clock(), types=[held]) as on:

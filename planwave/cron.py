@@ -36,6 +36,8 @@ _FIELDS: Final = (
 )
 _EXPRESSION: Final = re.compile(r"[0-9A-Za-z*,/#@ -]{1,200}", re.ASCII)
 _STEP: Final = re.compile(r"/([0-9]+)")
+FINEST_CRON_S: Final = 60.0
+"""No times of a cron expression are nearer to each other."""
 _GAPS_COMPARED: Final = 200
 """Times of a cron expression that are looked at for the smallest gap."""
 _HINT: Final = 'write five fields, as in "30 7 * * 1-5" (at 7:30 from Monday to Friday)'

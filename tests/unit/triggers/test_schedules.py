@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from planwave import cron
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.memory.store import MemoryStore
@@ -123,6 +124,15 @@ async def test_times_closer_than_the_limit_start_nothing() -> None:
             "its times are 60 s apart, less than the limit schedule_gap_s of 120"
         )
         assert await on.slots() == []
+
+
+@virtual_time
+async def test_list_compares_no_times_that_cannot_be_too_close(monkeypatch: Any) -> None:
+    async with scheduled(Clock()) as on:
+        await on.add(schedule_flow(cron="0 0 29 2 *"))
+        monkeypatch.delattr(cron.Schedule, "smallest_gap_s")
+        (shown,) = await on.host.page()
+        assert shown.problem is None
 
 
 @virtual_time

@@ -12,8 +12,8 @@ export type TimeScale = {
 
 /** An idle time is squeezed if it is longer than this share of all busy time. */
 const LONG_GAP = 0.25;
-/** Nothing is squeezed beside less busy time: what is left would look like most of the run. */
-const LEAST_BUSY_S = 1;
+/** Nothing is squeezed beside less busy time: "0.0 s" would look like most of the run. */
+const LEAST_BUSY_S = 0.1;
 /** A squeezed idle time is as wide as this share of all busy time. */
 const SQUEEZED_WIDTH = 0.04;
 const STEPS_S = [

@@ -85,10 +85,14 @@ async def find_execution(queries: Queries, name: str) -> str:
 async def find_plan(queries: Queries, name: str) -> str:
     """Return the id of the plan that a short name stands for: its own, or that of an execution.
 
+    ``last`` is the plan of the newest execution, or a newer plan that did not run.
+
     Raises:
         NotFound: No id matches.
         InputError: Several ids match, or the execution has no plan.
     """
+    if name == LAST and (plan_id := await _plan_after_executions(queries)) is not None:
+        return plan_id
     match = await find(queries, name)
     if match.kind == "plan":
         return match.id
@@ -101,6 +105,14 @@ async def find_plan(queries: Queries, name: str) -> str:
         f"execution {match.id} ran a flow, not a plan",
         hint=f"see the flow: planwave flow show {execution.flow_id}",
     )
+
+
+async def _plan_after_executions(queries: Queries) -> str | None:
+    """Return the newest plan if it is newer than all executions; ids begin with the time."""
+    plans, executions = await queries.plans(limit=1), await queries.executions(limit=1)
+    if not plans or (executions and executions[0].execution_id > plans[0].plan_id):
+        return None
+    return plans[0].plan_id
 
 
 async def find_flow(queries: Queries, name: str, version: str | None = None) -> Flow:

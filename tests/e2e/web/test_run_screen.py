@@ -263,3 +263,25 @@ async def test_what_is_inside_a_step_unfolds_and_its_card_takes_an_answer(
     await card_action.click()
     await expect(page.get_by_role("button", name="Publish, completed").first).to_be_visible()
     assert (await stored_events(page, execution_id))[-1] == "execution.completed"
+
+
+@pytest.mark.slow
+async def test_answers_stay_in_view_below_a_long_question(empty_page: Page) -> None:
+    page = empty_page
+    text = "\n\n".join(f"Paragraph {number} of a long text." for number in range(40))
+    graph = {
+        "nodes": [
+            {"id": "draft", "type": "text", "data": {"text": text}},
+            {"id": "ask", "type": "approval", "name": "Ask", "data": {"prompt": "Send this?"}},
+        ],
+        "edges": [{"source": "draft", "target": "ask", "data": {"channel": "flow"}}],
+    }
+    await execute_graph(page, graph)
+    await page.get_by_role("button", name="Ask, waiting").first.click()
+    request = page.get_by_role("region", name="Waiting for you")
+    await expect(request.get_by_text("Paragraph 0 of")).to_be_in_viewport()
+    await expect(request.get_by_role("button", name="Approve")).to_be_in_viewport(ratio=1)
+    await request.get_by_label("Note").focus()
+    await expect(request.get_by_label("Note")).to_be_in_viewport(ratio=1)
+    await expect(request.get_by_text("Kept with the answer.")).to_be_in_viewport()
+    await assert_accessible(page)

@@ -21,9 +21,12 @@ PLAN = "01900000-0000-7000-8000-0000000000aa"
 FIRST, SECOND = "01911111-0000-7000-8000-000000000001", "01922222-0000-7000-8000-000000000002"
 
 
-async def history(*executions: str) -> QueryService:
+async def history(*executions: str, newer_plan: str | None = None) -> QueryService:
+    """Return queries over executions of ``PLAN``, and a plan that was not executed."""
     store = MemoryStore()
-    await store.save_plan(PlanRecord(PLAN, AT, "goal", "Title", "h", {"nodes": [], "edges": []}))
+    for plan_id in filter(None, (PLAN, newer_plan)):
+        graph = {"nodes": [], "edges": []}
+        await store.save_plan(PlanRecord(plan_id, AT, "goal", "Title", "h", graph))
     for execution_id in executions:
         record = ExecutionRecord(execution_id, PLAN, "Title", "goal", "starting", AT)
         created = Event(execution_id, 1, AT, "execution.created", None, None, {"goal": "goal"})
@@ -39,6 +42,12 @@ async def test_last_without_executions_suggests_run() -> None:
     with pytest.raises(NotFound, match="nothing has run") as caught:
         await find(await history(), "last")
     assert "planwave run" in (caught.value.hint or "")
+
+
+async def test_last_plan_may_be_one_that_did_not_run() -> None:
+    assert await find_plan(await history(), "last") == PLAN
+    newer = "01999999-0000-7000-8000-0000000000aa"
+    assert await find_plan(await history(FIRST, newer_plan=newer), "last") == newer
 
 
 @pytest.mark.parametrize("name", [FIRST, "01911", "01911111-0000", "01911111-0000-7000".upper()])

@@ -43,7 +43,7 @@ function Decision({ request, onAnswer, isSending, errors }: RequestFormProps) {
   return (
     <>
       <AnswerFields request={request} draft={draft} errors={errors} />
-      <div className={styles.actions}>
+      <div className={styles.actions} data-actions>
         {request.actions.map((action, index) => (
           <Button
             key={action}
@@ -75,7 +75,7 @@ function FreeAnswer({ onAnswer, isSending }: RequestFormProps) {
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
-      <div className={styles.actions}>
+      <div className={styles.actions} data-actions>
         <Button
           kind="primary"
           disabledReason={whyNotSent(isSending, false)}

@@ -74,8 +74,8 @@ export function nodeStarted(draft: Draft, event: NodeStartedEvent): void {
 function readyAt(state: RunState, node: NodeState): string | null {
   const graph = graphAt(state, node.prefix);
   const edges = graph ? (indexOfGraph(graph).incoming.get(node.id) ?? []) : [];
-  const parent = state.nodes.get(node.prefix.slice(0, node.prefix.lastIndexOf("[")));
-  let ready = parent ? parent.startedAt : state.startedAt;
+  const nested = state.runs.get(node.prefix);
+  let ready = nested ? nested.startedAt : state.startedAt;
   for (const edge of edges) {
     if (!isFlow(edge) || (node.via !== null && edge.id !== node.via)) continue;
     const ended = state.nodes.get(node.prefix + edge.source)?.endedAt ?? null;
@@ -183,7 +183,8 @@ export function nodeEmitted(draft: Draft, event: NodeEventEvent): void {
   if (type === "planning" && isObject(data)) planGrew(draft.node(event.path), data);
   if (type !== "run_graph" || !isObject(data) || typeof data.graph !== "string") return;
   const prefix = `${event.path}[${data.key}]/`;
-  const run = { prefix, parent: event.path, key: String(data.key), graph: data.graph };
+  const startedAt = draft.state.runs.get(prefix)?.startedAt ?? event.at;
+  const run = { prefix, parent: event.path, key: String(data.key), graph: data.graph, startedAt };
   draft.map("runs").set(prefix, run);
   if (data.document) draft.map("graphs").set(data.graph, data.document as never);
 }

@@ -247,6 +247,22 @@ describe("the time of a node", () => {
     ]);
   });
 
+  it("does not begin before the graph that it belongs to is there, such as a plan that is written", () => {
+    const at = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString();
+    const graph = { nodes: [{ id: "a", type: "text" }], edges: [] };
+    const opened = { event_type: "run_graph", data: { key: "plan", graph: "h", document: graph } };
+    const events = [
+      { type: "node.started", path: "p", data: {} },
+      { type: "node.event", path: "p", data: opened },
+      { type: "node.started", path: "p[plan]/a", data: {} },
+    ].map((event, index) => ({ ...event, execution_id: "x", seq: index + 1, at: at(index * 5) }));
+    const spans = fold(events as never).nodes.get("p[plan]/a")?.spans;
+    expect(spans?.map(({ kind, from }) => [kind, from])).toEqual([
+      ["queued", at(5)],
+      ["working", at(10)],
+    ]);
+  });
+
   it("has an end once the node has ended", () => {
     for (const { events } of RUNS) {
       for (const node of fold(events).nodes.values()) {

@@ -155,6 +155,8 @@ export type NestedRun = {
   readonly key: string;
   /** The hash of its graph; see `RunState.graphs`. */
   readonly graph: string;
+  /** When it was there to be run: a round's turn, or the end of the planning of it. */
+  readonly startedAt: string;
 };
 
 /** One wave of the execution's own graph. */

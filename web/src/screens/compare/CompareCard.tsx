@@ -4,9 +4,9 @@ import type { DocumentNode } from "@/api/types";
 import { TypeIcon } from "@/canvas/TypeIcon";
 import { CHANGE_WORDS, ChangeMark } from "@/screens/compare/ChangeMark";
 import styles from "@/screens/compare/CompareCard.module.css";
-import type { StepPair } from "@/screens/compare/comparison";
+import { type StepPair, timeWords } from "@/screens/compare/comparison";
 import { SIDES, type Side, SideMark } from "@/screens/compare/SideMark";
-import { formatAmount, formatDuration } from "@/ui/format";
+import { formatAmount } from "@/ui/format";
 import { STATUS_WORDS, Status } from "@/ui/Status";
 
 interface CompareCardProps {
@@ -52,13 +52,12 @@ export const CompareCard = memo(function CompareCard(props: CompareCardProps) {
 
 function SideLine({ side, node }: { side: Side; node: DocumentNode | undefined }) {
   const tokens = node ? tokensOf(node.usage) : 0;
-  const seconds = node?.execution_time ?? null;
   return (
     <div className={styles.side}>
       <SideMark side={side} small />
       {node ? <Status status={node.status} /> : <span>not there</span>}
       <span className={styles.meta}>{tokens > 0 && formatAmount(tokens, "token")}</span>
-      <span className={styles.duration}>{seconds !== null && formatDuration(seconds)}</span>
+      <span className={styles.duration}>{node && timeWords(node)}</span>
     </div>
   );
 }

@@ -1,8 +1,12 @@
 import { SideHeads } from "@/screens/compare/CompareFacts";
 import styles from "@/screens/compare/CompareSteps.module.css";
-import { againstWords, type StepPair, secondsOfStep } from "@/screens/compare/comparison";
+import {
+  againstWords,
+  type StepPair,
+  secondsOfStep,
+  timeWords,
+} from "@/screens/compare/comparison";
 import { classes } from "@/ui/classes";
-import { formatDuration } from "@/ui/format";
 import { STATUS_WORDS, StatusIcon } from "@/ui/Status";
 
 interface CompareStepsProps {
@@ -86,7 +90,7 @@ function StepRow({ step, longest, isChosen, onChoose }: StepRowProps) {
 function StepSide({ node }: { node: StepPair["nodes"][number] }) {
   if (!node) return <td>–</td>;
   const isPlain = node.status === "completed";
-  const time = node.execution_time === null ? "" : formatDuration(node.execution_time);
+  const time = timeWords(node);
   return (
     <td title={STATUS_WORDS[node.status]}>
       <span className={styles.side}>

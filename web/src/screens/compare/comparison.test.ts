@@ -14,7 +14,9 @@ import {
   nodesOf,
   outputOf,
   relationOf,
+  secondsOfStep,
   stepsOf,
+  timeWords,
 } from "@/screens/compare/comparison";
 
 const AT = "2026-11-23T12:00:00+00:00";
@@ -114,6 +116,15 @@ test("with nothing changed the last step is looked at; a step that did not run h
   expect(firstChosen(steps)?.path).toBe("b");
   expect(againstWords(steps[1] as never)).toEqual({ words: "", trend: "none" });
   expect(firstChosen([])).toBeUndefined();
+});
+
+test("a result that was reused took no time, and is neither faster nor slower", () => {
+  const reused = { execution_id: "x", path: "a", failed_inside: false };
+  const [step] = stepsOf([run([node("a", 4.1)]), run([node("a", 0, { reused })])], differing());
+  if (!step) throw new Error("no step");
+  expect(secondsOfStep(step)).toEqual([4.1, null]);
+  expect(step.nodes.map((each) => each && timeWords(each))).toEqual(["4.1 s", "reused"]);
+  expect(againstWords(step).words).toBe("");
 });
 
 test("the relation of two runs is that of their plans and goals", () => {

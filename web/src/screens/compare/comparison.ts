@@ -150,9 +150,19 @@ function nodesByPath(run: DocumentResponse): Map<string, DocumentNode> {
   );
 }
 
-/** The seconds of a step in A and in B; null where it did not run. */
+/** How long a step took in each run; null where it has not run, or its result was reused. */
 export function secondsOfStep({ nodes }: StepPair): Pair<number | null> {
-  return [nodes[0]?.execution_time ?? null, nodes[1]?.execution_time ?? null];
+  return [secondsOfNode(nodes[0]), secondsOfNode(nodes[1])];
+}
+
+function secondsOfNode(node: DocumentNode | undefined): number | null {
+  return node && !node.reused ? node.execution_time : null;
+}
+
+/** "4.1 s", "reused"; "" where there is no time. */
+export function timeWords(node: DocumentNode): string {
+  if (node.reused) return "reused";
+  return node.execution_time === null ? "" : formatDuration(node.execution_time);
 }
 
 /** "4.4 s less", "same", "only in A" */

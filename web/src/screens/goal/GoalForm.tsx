@@ -2,6 +2,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import styles from "@/screens/goal/GoalForm.module.css";
 import { Button } from "@/ui/Button";
 import { Icon } from "@/ui/icons";
+import { useShortcuts } from "@/ui/shortcuts";
 
 interface GoalFormProps {
   prompt: string;
@@ -22,6 +23,7 @@ export function GoalForm({ prompt, onChange, onSubmit, children }: GoalFormProps
     if (prompt.trim()) onSubmit();
     else field.current?.focus();
   };
+  useShortcuts("New goal", [{ keys: "mod+enter", does: "Make a plan", run: submit }]);
   return (
     <form
       className={styles.prompt}
@@ -43,11 +45,6 @@ export function GoalForm({ prompt, onChange, onSubmit, children }: GoalFormProps
         onChange={(event) => {
           setMissing(false);
           onChange(event.target.value);
-        }}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          submit();
         }}
       />
       {isMissing && (

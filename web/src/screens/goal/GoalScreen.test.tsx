@@ -5,6 +5,7 @@ import { GoalScreen } from "@/screens/goal/GoalScreen";
 import { useGoalDraft } from "@/screens/goal/goalDraft";
 import { stopPlan } from "@/screens/goal/planWriting";
 import { problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { listenToKeys } from "@/ui/shortcuts";
 import { Toaster } from "@/ui/Toast";
 import { TooltipProvider } from "@/ui/Tooltip";
 
@@ -82,6 +83,7 @@ const PLAN = {
 
 let api: TestApi;
 let stream: ServerResponse | null;
+let endKeys: () => void;
 const ROUTES = [
   { path: "/", Component: GoalScreen },
   { path: "/runs/:id", element: <p>the run</p> },
@@ -90,6 +92,7 @@ const ROUTES = [
 
 beforeEach(async () => {
   stream = null;
+  endKeys = listenToKeys();
   useGoalDraft.setState({
     prompt: "",
     provider: null,
@@ -117,6 +120,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  endKeys();
   stopPlan();
   await api.close();
 });
@@ -146,6 +150,22 @@ test("an example goal is written into the prompt, and an empty prompt is not sen
   const prompt = screen.getByRole("textbox", { name: "Goal" }) as HTMLTextAreaElement;
   expect(prompt.value).toContain("two-day workshop");
   expect(api.requests.some(({ route }) => route === "POST /api/plan")).toBe(false);
+});
+
+test("Ctrl Enter makes the plan with the focus on an option too", async () => {
+  useGoalDraft.setState({ prompt: PLAN.user_prompt });
+  renderRoutes(ROUTES);
+  const option = await screen.findByRole("switch", { name: "Approve first" });
+  fireEvent.keyDown(option, { key: "Enter", ctrlKey: true });
+  await screen.findByText("Writing the plan");
+});
+
+test("a plan that was just written is shown without being loaded", async () => {
+  api.routes["GET /api/plans/p1"] = () => {}; // never answers
+  renderRoutes(ROUTES);
+  await askForPlan();
+  send("plan", PLAN);
+  await screen.findByText("Written");
 });
 
 test("the chosen model plans; a provider that cannot be used says why", async () => {

@@ -1,5 +1,7 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { useNavigate, useSearchParams } from "react-router";
+import { queryKeys } from "@/api/queryKeys";
 import { FailedPlan } from "@/screens/goal/FailedPlan";
 import { NewGoal } from "@/screens/goal/NewGoal";
 import { usePlanWriting } from "@/screens/goal/planWriting";
@@ -12,12 +14,14 @@ export function GoalScreen() {
   const [params] = useSearchParams();
   const navigate = useNavigate();
   const planId = params.get("plan");
-  const writtenId = writing?.plan?.plan_id;
+  const queries = useQueryClient();
+  const written = writing?.plan;
   useEffect(() => {
-    if (!writtenId) return;
+    if (!written) return;
+    queries.setQueryData(queryKeys.plan(written.plan_id), written); // shown without being loaded
     usePlanWriting.setState({ writing: null });
-    navigate(`/?plan=${writtenId}`);
-  }, [writtenId, navigate]);
+    navigate(`/?plan=${written.plan_id}`);
+  }, [written, navigate, queries]);
   useEffect(() => {
     usePlanWriting.setState({ isShown: true });
     return () => usePlanWriting.setState({ isShown: false });

@@ -83,6 +83,14 @@ function Axis({ scale }: { scale: TimeScale }) {
             {tick.at === 0 ? "0 s" : formatTick(tick.at)}
           </span>
         ))}
+        {scale.squeezed.map((gap) => (
+          <i
+            key={gap.from}
+            className={styles.gap}
+            style={extent(scale, gap)}
+            title={`Nothing ran for ${formatDuration(gap.to - gap.from)}`}
+          />
+        ))}
       </div>
     </div>
   );
@@ -95,12 +103,7 @@ function Overlay({ scale, now }: { scale: TimeScale; now: number | null }) {
         <i key={tick.at} className={styles.gridline} style={{ left: percent(tick.position) }} />
       ))}
       {scale.squeezed.map((gap) => (
-        <i
-          key={gap.from}
-          className={styles.squeezed}
-          style={extent(scale, gap)}
-          title={`Nothing ran for ${formatDuration(gap.to - gap.from)}`}
-        />
+        <i key={gap.from} className={styles.squeezed} style={extent(scale, gap)} />
       ))}
       {now !== null && <i className={styles.now} style={{ left: percent(scale.position(now)) }} />}
     </div>

@@ -78,3 +78,26 @@ test("a failed step says its error, and what it blocks names it", () => {
   expect(failed && reasonOf(failed, run)).toBe(failed?.error?.message);
   expect(blocked && reasonOf(blocked, run)).toBe(`${failed?.name} failed`);
 });
+
+test("the timeline says how long a step has waited, and draws nothing for a result that was reused", () => {
+  const rowOf = (run: RunState, path: string) =>
+    timelineRows(run, new Map(), NOW).find((row) => row.path === path);
+  const { events } = RUNS.find((each) => each.name.startsWith("approvals")) ?? { events: [] };
+  const waiting = fold(
+    events.slice(
+      0,
+      events.findIndex(({ type }) => type === "execution.paused"),
+    ),
+  );
+  expect(rowOf(waiting, "ask")?.bars.map(({ kind, status }) => [kind, status])).toEqual([
+    ["queue", "pending"],
+    ["work", "completed"],
+    ["wait", "waiting"],
+  ]);
+  expect(rowOf(fold(events), "ask")?.label).toBe("waited 3.0 s");
+  const reusing = RUNS.map((run) => fold(run.events)).find((run) =>
+    [...run.nodes.values()].some(({ origin }) => origin === "reused"),
+  );
+  const reused = [...(reusing?.nodes.values() ?? [])].find(({ origin }) => origin === "reused");
+  expect(reusing && reused && rowOf(reusing, reused.path)?.bars).toEqual([]);
+});

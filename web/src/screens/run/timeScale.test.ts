@@ -45,6 +45,12 @@ test("a time in which a run only waits is squeezed too, also at its end", () => 
   expect(createTimeScale([...waits, now], true, [now]).squeezed).toEqual([]);
 });
 
+test("beside next to nothing that ran, a time in which a run waits is not squeezed", () => {
+  const work = [{ from: 0, to: 0.02 }];
+  const waits = [{ from: 0.02, to: 30 }];
+  expect(createTimeScale([...work, ...waits], true, work).squeezed).toEqual([]);
+});
+
 test("overlapping spans leave no idle time, and short ones are kept as they are", () => {
   const scale = createTimeScale(
     [

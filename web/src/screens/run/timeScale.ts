@@ -12,6 +12,8 @@ export type TimeScale = {
 
 /** An idle time is squeezed if it is longer than this share of all busy time. */
 const LONG_GAP = 0.25;
+/** Nothing is squeezed beside less busy time: "0.0 s" would look like most of the run. */
+const LEAST_BUSY_S = 0.1;
 /** A squeezed idle time is as wide as this share of all busy time. */
 const SQUEEZED_WIDTH = 0.04;
 const STEPS_S = [
@@ -54,7 +56,7 @@ function longGaps(spans: readonly Span[], end: number): Span[] {
   }
   if (end > reached) gaps.push({ from: reached, to: end });
   const busy = end - gaps.reduce((sum, gap) => sum + gap.to - gap.from, 0);
-  if (busy < 0.001) return [];
+  if (busy < LEAST_BUSY_S) return [];
   return gaps.filter((gap) => gap.to - gap.from > busy * LONG_GAP);
 }
 

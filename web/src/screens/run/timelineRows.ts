@@ -116,7 +116,9 @@ function roundLabel(node: NodeState): string {
 
 const KINDS = { queued: "queue", working: "work", waiting: "wait", backoff: "queue" } as const;
 
+/** A result that is reused or given took no time. */
 function barsOf(node: NodeState, zero: number, now: number): Bar[] {
+  if (node.origin !== "run") return [];
   const last = node.spans.at(-1);
   return node.spans.map((span) => {
     const isLast = span === last;
@@ -134,20 +136,31 @@ function forecastBar(span: Span): Bar {
   return { kind: "forecast", status: "pending", ...span };
 }
 
-/** An attempt that another one follows has failed. */
+/** An attempt that another one follows has failed; work that a person's answer follows has not. */
 function barStatus(node: NodeState, span: StateSpan, isLast: boolean) {
   if (span.kind === "working" && span.attempt < node.attempt) return "failed";
+  if (span.kind === "working" && node.status === "waiting") return "completed";
   return isLast || span.kind === "working" ? node.status : "pending";
 }
 
+/** How long it took, or how long it waited if that was longer. */
 function labelOf(node: NodeState, now: number): string {
-  const duration = durationOf(node, now);
+  const waited = secondsWaited(node);
+  const isWait = node.endedAt !== null && waited > Math.max(1, node.durationS ?? 0);
+  const duration = isWait ? `waited ${formatDuration(waited)}` : durationOf(node, now);
   if (node.status === "waiting") {
     const since = node.spans.at(-1)?.from;
     return since ? `waits ${formatClock((now - Date.parse(since)) / 1000)}` : "waits";
   }
   if (!duration) return "";
   return node.attempt > 1 ? `${formatAmount(node.attempt, "attempt")}, ${duration}` : duration;
+}
+
+/** How long a step has waited for a person or for a time, which its duration leaves out. */
+function secondsWaited({ spans }: NodeState): number {
+  return spans
+    .filter(({ kind, to }) => kind === "waiting" && to !== null)
+    .reduce((sum, { from, to }) => sum + (Date.parse(to ?? from) - Date.parse(from)) / 1000, 0);
 }
 
 function longestPath(run: RunState, now: number): Set<string> {

@@ -254,8 +254,7 @@ async def _image_data(url: str, context: FlowContext) -> str:
     client = outbound_of(context)
 
     async def fetch() -> Json:
-        with context.own_work():
-            return await fetch_image(client, url)
+        return await fetch_image(client, url)
 
     asked: dict[str, Json] = {"method": "GET", "url": url}
     return str(await record_call(context, "fetch", f"GET {url}", asked, fetch))

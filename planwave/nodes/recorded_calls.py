@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, cast
 
@@ -55,6 +56,8 @@ class ExternalCall:
         definition: What else identifies the call, such as the definition of a tool; it is not stored.
         ordinal: The number of the call, taken before from ``call_scope(context).next_ordinal()``; None
             takes the next one. Take numbers in a fixed order, then call side by side.
+        nests: Whether the call is a nested run. Any other call is own work of the node, which is
+            not parked while the call is made and recorded.
 
     Attributes:
         key: The key of its record.
@@ -69,8 +72,10 @@ class ExternalCall:
         *,
         definition: str = "",
         ordinal: int | None = None,
+        nests: bool = False,
     ) -> None:
         self._kind, self._name, self._request = kind, name, request
+        self._own_work = nullcontext if nests else context.own_work
         self._scope = call_scope(context)
         number = self._scope.next_ordinal() if ordinal is None else ordinal
         identity: list[Json] = [kind, name, request, *([definition] if definition else [])]
@@ -125,8 +130,7 @@ class ExternalCall:
         """Return the recorded result of the call, or make it and record its result.
 
         Args:
-            make: Makes the call; its result is JSON. Own work of a node that runs graphs too is
-                inside ``with context.own_work():``.
+            make: Makes the call; its result is JSON.
             keep: Failures that are recorded like results, and raised again in its place; other
                 failures are not recorded, and the call is made again.
 
@@ -135,9 +139,18 @@ class ExternalCall:
             ResultNotJson: The result is not JSON.
             StoreError: The result cannot be stored, or a record is invalid.
         """
-        if self._recorder is None:
-            return await self._make(make)
-        record = await find_record(self._recorder, self.key, self._scope)
+        with self._own_work():
+            if self._recorder is None:
+                return await self._make(make)
+            return await self._recorded(self._recorder, make, keep)
+
+    async def _recorded(
+        self,
+        recorder: Recorder,
+        make: Callable[[], Awaitable[Json]],
+        keep: tuple[type[PlanwaveError], ...],
+    ) -> Json:
+        record = await find_record(recorder, self.key, self._scope)
         if record is not None:
             return _result_of(record, keep)
         started_at, clock = _utc_now(), asyncio.get_running_loop().time
@@ -152,7 +165,7 @@ class ExternalCall:
         facts = {KIND: self._kind, "name": self._name, "started_at": started_at}
         if size_of(self._request) <= MAX_REQUEST_BYTES:
             facts["request"] = self._request
-        await self._recorder.record(self.key, {**facts, "duration_s": duration_s, **outcome})
+        await recorder.record(self.key, {**facts, "duration_s": duration_s, **outcome})
         if failure is not None:
             raise failure
         return outcome["result"]

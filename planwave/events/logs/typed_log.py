@@ -72,14 +72,17 @@ class TypedLog:
     """Converts events to entries, one event at a time.
 
     The log keeps the nodes' names, the nodes that have prompted a model, and the requests that are timers.
+    A node that is entered again, after an answer or a crash, emits its prompt and its calls of agents
+    again; these have one entry in an attempt.
     """
 
-    __slots__ = ("_prompted", "_timers", "_titles")
+    __slots__ = ("_logged", "_prompted", "_timers", "_titles")
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._prompted: set[str] = set()
         self._timers: set[str] = set()
+        self._logged: set[tuple[str, int | None, str, str]] = set()
 
     def entry_for(self, event: Event) -> LogEntry | None:
         """Return the entry of an event, None for an event that is not logged."""
@@ -136,14 +139,25 @@ class TypedLog:
         fields = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
         if kind == "prompt":
             self._prompted.add(path)
+            if self._is_repeated(event, path, kind, to_text(said)):
+                return None
             return _entry(event, "start_prompt", to_text(fields.get("prompt")))
         if kind == MESSAGE:
             return _entry(event, MESSAGE, message_text(said))
         if kind in _SUBAGENT_CALLS and "agent" in fields:
-            return _entry(event, kind, to_text(_subagent_call(kind, fields)))
+            call = to_text(_subagent_call(kind, fields))
+            return None if self._is_repeated(event, path, kind, call) else _entry(event, kind, call)
         if kind in _SUBAGENT_CALLS or kind == _LOGIC_CHECK:
             return _entry(event, kind, to_text(fields.get("message", said)))
         return None
+
+    def _is_repeated(self, event: NodeEmitted, path: str, kind: str, content: str) -> bool:
+        """Return whether this attempt of the node has emitted the same before."""
+        key = path, event.attempt, kind, content
+        if key in self._logged:
+            return True
+        self._logged.add(key)
+        return False
 
 
 def _subagent_call(kind: str, call: Mapping[str, Any]) -> dict[str, Any]:

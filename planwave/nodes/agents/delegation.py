@@ -100,6 +100,7 @@ def agent_as_tool(node: Node) -> Tool:
             "additionalProperties": False,
         },
         call,
+        "none",  # its own tools and nodes say what they do
         node_id=node.id,
         kind=AGENT,
         details={"agent": {"id": node.id, "name": node.name or node.id}},

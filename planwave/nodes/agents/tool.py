@@ -71,7 +71,7 @@ class Tool:
         parameters: The JSON Schema of its arguments, an object.
         call: See :data:`CallTool`.
         effect: What a call does to the world: ``once`` must not happen twice, a ``write`` may be
-            repeated with the same idempotency key, a ``read`` freely.
+            repeated with the same idempotency key, a ``read`` freely. Without one it is ``once``.
         approval: When a person approves a call.
         node_id: The node that gives it, for messages and unique names.
         kind: ``tool``, ``mcp``, ``http``, ``flow`` or ``agent``; in events and in the document.
@@ -87,7 +87,7 @@ class Tool:
     description: str
     parameters: Mapping[str, Any]
     call: CallTool
-    effect: Effect = "none"
+    effect: Effect = "once"
     approval: Approval = "never"
     node_id: str = ""
     kind: str = "tool"

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import count
 from typing import Final, cast
 
@@ -215,6 +215,7 @@ class ToolCalls:
             request,
             definition=tool.definition,
             ordinal=ordinal,
+            nests=tool.kind in _NESTED_KINDS,
         )
         decided: GivenResult | CallAbandoned | ToolError | None = None
         if tool.effect == "once":
@@ -310,13 +311,10 @@ class ToolCalls:
             self._delegation.depth,
             run_key,
         )
-        # A nested run is no own work of the agent.
-        own_work = nullcontext() if tool.kind in _NESTED_KINDS else self._context.own_work()
         time_limit = asyncio.timeout(tool.timeout_s)
         with _failures_for_the_model(tool, time_limit):
-            with own_work:
-                async with time_limit:
-                    result = _as_json(await tool.call(arguments, call_context))
+            async with time_limit:
+                result = _as_json(await tool.call(arguments, call_context))
             self._check_size(result)
             return result
 

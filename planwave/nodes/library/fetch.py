@@ -130,10 +130,9 @@ async def _request(data: FetchData, context: FlowContext) -> OutboundResponse:
         headers = {**headers, _IDEMPOTENCY_KEY: call.idempotency_key}
 
     async def send() -> Json:
-        with context.own_work():
-            response = await client.request(
-                data.method, url, params=data.params, headers=headers, content=content
-            )
+        response = await client.request(
+            data.method, url, params=data.params, headers=headers, content=content
+        )
         headers_of = dict(response.headers)
         return {**asdict(response), "headers": headers_of, "body": _body_document(response.body)}
 

@@ -57,7 +57,7 @@ class NamedTool:
         async def call(arguments: Mapping[str, Any], call_context: ToolCallContext) -> Any:
             raise AssertionError(f"{data['tool']} was called")
 
-        return Tool(data["tool"], "A tool.", {"type": "object"}, call)
+        return Tool(data["tool"], "A tool.", {"type": "object"}, call, "none")
 
 
 @dataclass

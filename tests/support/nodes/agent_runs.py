@@ -50,7 +50,7 @@ def tool(
         return dict(arguments) if act is None else await act(**arguments)
 
     schema = {"type": "object", "properties": dict(fields or {}), "additionalProperties": True}
-    return Tool(name, f"Does {name}.", schema, call, **options)
+    return Tool(name, f"Does {name}.", schema, call, **{"effect": "none", **options})
 
 
 class Kit:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError, ResultNotJson, StoreError
-from planwave.graph.model import Node
-from planwave.graph.protocols import FlowContext
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.recorded_calls import ExternalCall, call_scope, record_call
 from planwave.storage.memory.store import MemoryStore
+from tests.support.nodes.nested_graphs import graph_document, node_document, run_to_end
 from tests.support.nodes.node_context import context_for, services_with
+from tests.support.virtual_loop import virtual_time
 
 NODE = Node("n", "step", "N")
 
@@ -179,3 +182,48 @@ async def test_a_damaged_record_fails_without_a_call() -> None:
     with pytest.raises(StoreError) as caught:
         await record_call(entered(store), "tool", "t", 1, world.act("t"))
     assert (caught.value.code, world.calls) == ("bad-record", [])
+
+
+# -- beside nested runs ----------------------------------------------------------------------------
+
+
+class CallBesideQuestion:
+    """A replayable type: a call in a task of its own, beside a graph that asks a person."""
+
+    node_type = "call_beside"
+    replayable = True
+    uses_services = True
+
+    def __init__(self) -> None:
+        self.begun = self.cancelled = 0
+
+    async def _act(self) -> str:
+        self.begun += 1
+        try:
+            await asyncio.sleep(0.03)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return "called"
+
+    async def execute(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        question = Graph((Node("q", "approval", "Q", data={"prompt": "?"}),), ())
+        async with asyncio.TaskGroup() as group:  # the driver does not count its tasks
+            called = group.create_task(record_call(context, "tool", "t", 1, self._act))
+            await context.runtime.run_graph("k", question, {})
+        return ExecutionResult({"output": DataValue("text", called.result())})
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@virtual_time
+async def test_a_node_is_not_parked_while_a_call_of_it_is_made(is_nested: bool) -> None:
+    kind, store = CallBesideQuestion(), MemoryStore()
+    graph = graph_document(node_document("n", "call_beside"))
+    if is_nested:
+        graph = graph_document(node_document("outer", "inner", graph=graph))
+    services, _ = services_with(lambda _: [], recorder=store)
+    result = await run_to_end(graph, kind, services=services, store=store)
+    (request,) = result.requests
+    assert (result.status, kind.begun, kind.cancelled) == ("paused", 1, 0)
+    result = await result.run.answer(request.request_id, {"decision": "approve"})
+    assert (result.status, kind.begun, kind.cancelled) == ("completed", 1, 0)

@@ -168,6 +168,24 @@ def test_subagent_calls_keep_their_own_type(kind: str) -> None:
     ]
 
 
+def test_what_a_node_that_is_entered_again_emits_again_is_logged_once() -> None:
+    call = {"call_id": "c1", "path": "a", "depth": 0, "agent": {"id": "m", "name": "M"}}
+    started = {**call, "arguments": {"task": "Look."}}
+    start = ("node.event", "a", {"event_type": "subagent_call_start", "data": started})
+    end = ("node.event", "a", {"event_type": "subagent_call_end", "data": call})
+    again = [PROMPT, start]  # after an answer to a question inside the call
+    kinds = [kind for _, kind, _ in entries_of(STARTED, PROMPT, start, *again, end, *again, end)]
+    assert kinds == ["step_start", "start_prompt", "subagent_call_start", "subagent_call_end"]
+    other = (
+        "node.event",
+        "a",
+        {"event_type": "prompt", "data": {"prompt": "Write.", "model": "n"}},
+    )
+    assert [kind for _, kind, _ in entries_of(PROMPT, other)] == ["start_prompt", "start_prompt"]
+    later = [Event("x1", seq, "t", PROMPT[0], "a", seq, PROMPT[2]) for seq in (1, 2)]
+    assert [entry.type for entry in execution_log_entries(later)] == ["start_prompt"] * 2
+
+
 def test_other_events_make_no_entry() -> None:
     others = [
         ("execution.started", None, {"waves": 1}),

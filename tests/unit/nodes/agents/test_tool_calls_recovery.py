@@ -44,7 +44,8 @@ class TakenOver:
         self._llm = llm
         self._store = MemoryStore()
         self._clients: list[ModelClient] = []
-        tool = Tool("act", "Acts.", {"type": "object"}, self._act, effect=effect)
+        said = {} if effect is None else {"effect": effect}
+        tool = Tool("act", "Acts.", {"type": "object"}, self._act, **said)
         self._registry = registry_with(Kit([tool]))
 
     async def _act(self, arguments: Any, context: ToolCallContext) -> str:
@@ -127,7 +128,7 @@ def points(effect: str, *names: str) -> list[Any]:
     ]
 
 
-async def taken_over(effect: str, point: str) -> tuple[TakenOver, planwave.RunResult]:
+async def taken_over(effect: str | None, point: str) -> tuple[TakenOver, planwave.RunResult]:
     async with FakeLLMServer(reply_to=model) as llm:
         execution = TakenOver(effect, llm)
         return execution, await execution.run(point)
@@ -160,9 +161,12 @@ async def test_call_whose_result_is_not_recorded_acts_again_with_the_same_key(ef
     assert execution.requests == Counter([ASKS_MODEL, ASKS_AGAIN])
 
 
+@pytest.mark.parametrize("effect", ["once", None])
 @pytest.mark.parametrize("point", sorted(BEGUN))
-async def test_person_is_asked_where_nobody_knows_whether_a_call_acted(point: str) -> None:
-    execution, result = await taken_over("once", point)
+async def test_person_is_asked_where_nobody_knows_whether_a_call_acted(
+    point: str, effect: str | None
+) -> None:
+    execution, result = await taken_over(effect, point)
     (request,) = result.requests
     assert request.request["kind"] == "interrupted"
     has_acted = point == "before:record:1:tool"

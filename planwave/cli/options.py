@@ -25,7 +25,7 @@ from planwave.cli.backends.shared_service import (
     shared,
 )
 from planwave.cli.console import CommandConsole
-from planwave.errors import Conflict, StoreError, Unreachable
+from planwave.errors import Conflict, InputError, StoreError, Unreachable
 from planwave.providers.local.catalog import is_path, model_file
 from planwave.settings import unknown_variables
 
@@ -304,6 +304,10 @@ class CommandContext:
         settings = self.factories.settings()
         self._warn_of_unknown_variables(settings)
         changes: dict[str, object] = {}
+        if self.storage == "":
+            raise InputError(
+                "--storage is empty", code="usage", hint="name a directory: --storage DIR"
+            )
         if self.storage is not None:
             changes["storage_dir"] = Path(os.path.expanduser(self.storage))
         if self.node_modules:
@@ -474,7 +478,7 @@ def command_context(
     """Return the context; options after the command override those before it, or add to a list."""
     ctx: CommandContext = typer_ctx.obj
     ctx.json = ctx.json or json
-    ctx.storage = storage or ctx.storage
+    ctx.storage = ctx.storage if storage is None else storage
     ctx.node_modules += node_modules or []
     ctx.provider = provider or ctx.provider
     ctx.model = model or ctx.model

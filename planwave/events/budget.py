@@ -7,6 +7,7 @@ the request raises limits. All of it is computed from events.
 
 from __future__ import annotations
 
+import sys
 from calendar import timegm
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -237,7 +238,7 @@ def is_amount(name: str, value: Any) -> bool:
     """Return whether a value can limit an amount: a number above 0, whole where it is counted."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return 0 < value < float("inf") and (name not in WHOLE or value == int(value))
+    return 0 < value <= sys.float_info.max and (name not in WHOLE or value == int(value))
 
 
 def over_budget(forecast: Mapping[str, Any], limits: Mapping[str, float]) -> dict[str, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, cast, get_args
 
 from planwave.errors import InputError
 from planwave.events.budget import AMOUNTS, WHOLE, is_amount
+from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
 
 Scheduling = Literal["eager", "waves"]
@@ -111,9 +113,13 @@ def _problem(name: str, value: object) -> str | None:
     if name == "budget":
         return _budget_problem(value)
     if name in _SECONDS:
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and 0 < value <= sys.float_info.max
+        ):
             return None
-        return f"must be a number above 0, not {value!r}"
+        return f"must be a number above 0, not {short_repr(value)}"
     least = 1 if name == "max_parallel" else 0
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         return None

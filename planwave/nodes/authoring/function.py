@@ -351,7 +351,7 @@ def node(
 ) -> Callable[[Callable[P, R]], FunctionNode[P, R]]:
     """Register a function as a node type; see this module for how parameters are filled.
 
-    A function without ``async`` runs in a thread, which cannot be stopped; a late result is dropped.
+    A function without ``async`` runs in a thread; only between attempts can it be cancelled.
 
     Args:
         node_type: Its name in graphs; the function's name if None.

@@ -377,6 +377,13 @@ def error_text(error: Any) -> str:
     return str(error or "no cause was given").rstrip(".")  # pyright: ignore[reportUnknownArgumentType]
 
 
+def _course(history: Sequence[TimelineEntry]) -> Sequence[TimelineEntry]:
+    """Return what happened to a node: one that got its result otherwise did not start."""
+    if any(step.what in ("reused", "given", "changed") for step in history):
+        return [step for step in history if step.what != "started"]
+    return history
+
+
 _MAX_NODES_NAMED: Final = 20
 _MAX_NOTE_CHARS: Final = 200
 
@@ -414,7 +421,7 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
             f"execution {state.execution_id} has no node {path!r}",
             hint=f"its nodes are {quoted_list(state.nodes, _MAX_NODES_NAMED)}",
         )
-    found, course = explain_status(picture, node), picture.node_histories.get(path, [])
+    found, course = explain_status(picture, node), _course(picture.node_histories.get(path, []))
     fed = wired_parameters(events, path)
     shown: dict[str, Any] = {
         "path": path,

@@ -140,7 +140,7 @@ def test_answered_request_names_the_explanation() -> None:
     shown = execute_graph(approval_graph())
     execution_id, request_id = shown["execution_id"], shown["requests"][0]["request_id"]
     assert invoke("answer", "last", "--decision", "approve").exit_code == 0
-    hint = f"  → see what it was answered: planwave explain {execution_id}\n"
+    hint = f"  → see its steps: planwave explain {execution_id}\n"
     assert invoke("answer", "last", request_id, "--decision", "approve").output == (
         f"✗ request '{request_id}' was answered already\n{hint}"
     )

@@ -113,6 +113,17 @@ def test_storage_that_is_no_directory_is_an_error(directory: str, command: list[
     ]
 
 
+@pytest.mark.parametrize("args", [["--storage", "", "ls"], ["delete", "last", "--storage", ""]])
+def test_empty_storage_is_an_error(args: list[str]) -> None:
+    execution_id = execute_graph(approval_graph())["execution_id"]
+    refused = invoke(*args)
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "✗ --storage is empty\n  → name a directory: --storage DIR\n",
+    )
+    assert invoke_json("show", "last")["execution_id"] == execution_id
+
+
 def test_saved_flow_is_run_by_its_name() -> None:
     Path("g.json").write_text(
         '{"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}'

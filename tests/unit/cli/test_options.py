@@ -23,14 +23,10 @@ def test_options_override_settings() -> None:
     assert (requested.provider, requested.storage_dir) == ("openai", Path("there"))
 
 
-def test_storage_option_expands_home_and_empty_is_ignored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_storage_option_expands_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     requested = CommandContext(fake_factories(), storage="~/kept").settings()
     assert requested.storage_dir == Path("/home/somebody/kept")
-    ctx = SimpleNamespace(obj=CommandContext(fake_factories()))
-    assert command_context(cast(Any, ctx), False, "").settings().storage_dir == Path("storage")
 
 
 def test_provider_option_drops_the_configured_model() -> None:

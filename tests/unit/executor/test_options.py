@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -41,6 +42,8 @@ def test_options_survive_json() -> None:
         ({"max_steps": True}, "max_steps must be a whole number of at least 0, not True"),
         ({"max_events": 1.5}, "max_events must be a whole number of at least 0, not 1.5"),
         ({"run_timeout_s": -1}, "run_timeout_s must be a number above 0, not -1"),
+        ({"run_timeout_s": math.inf}, "run_timeout_s must be a number above 0, not inf"),
+        ({"node_timeout_s": math.nan}, "node_timeout_s must be a number above 0, not nan"),
         ({"run_to": "a"}, "run_to must be a list of node ids, not 'a'"),
         ({"budget": 5}, "budget must be an object such as {'usd': 0.5}, not 5"),
         ({"budget": {"eur": 5}}, "budget limits usd, tokens, calls, wall_s, not 'eur'"),
@@ -55,3 +58,10 @@ def test_an_invalid_option_is_refused_with_what_it_must_be(
     with pytest.raises(InputError) as caught:
         RunOptions(**option)
     assert (caught.value.code, caught.value.message) == ("invalid-option", f"the option {message}")
+
+
+@pytest.mark.parametrize("option", [{"run_timeout_s": 10**400}, {"budget": {"usd": 10**400}}])
+def test_numbers_too_large_for_a_time_or_an_amount_are_invalid(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        RunOptions(**option)
+    assert caught.value.code == "invalid-option"

@@ -111,12 +111,13 @@ _NOBODY: Final = 65_534
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("mode", [0o755, 0o700])
-def test_storage_below_a_directory_of_another_user_is_refused(mode: int) -> None:
+@pytest.mark.parametrize("name", ["storage", "."])
+def test_storage_in_a_directory_of_another_user_is_refused(mode: int, name: str) -> None:
     with tempfile.TemporaryDirectory() as place:  # the parents of tmp_path are closed to others
         Path(place).chmod(mode)
         reader, writer = multiprocessing.Pipe(duplex=False)
         with reader, writer:
-            directory = Path(place) / "storage"
+            directory = Path(place) / name
             process = multiprocessing.get_context("fork").Process(
                 target=_require_as_nobody, args=(directory, writer)
             )

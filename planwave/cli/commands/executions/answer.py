@@ -110,13 +110,13 @@ async def _answer(
     given: tuple[Json] | None,
 ) -> CommandResult | None:
     console, found = ctx.console(), await backend.requests(execution_id)
-    chosen = _find_request(execution_id, found, request_id)
+    chosen = _find_request(ctx, execution_id, found, request_id)
     if chosen is None:  # not open: the backend raises the error that says why
         answer = None if given is None else given[0]
         try:
             following = await backend.answer(execution_id, str(request_id), answer)
         except (Conflict, Gone) as error:
-            error.hint = error.hint or _explain_hint(execution_id)
+            error.hint = error.hint or _explain_hint(ctx, execution_id)
             raise
         return _answer_result(ctx, execution_id, str(request_id), following)
     if given is None:
@@ -157,7 +157,7 @@ def _answer_result(
 
 
 def _find_request(
-    execution_id: str, found: list[OpenRequest], request_id: str | None
+    ctx: CommandContext, execution_id: str, found: list[OpenRequest], request_id: str | None
 ) -> OpenRequest | None:
     """Return the request to answer; None if the request with the given id is not open.
 
@@ -172,7 +172,7 @@ def _find_request(
         raise Conflict(
             f"execution {execution_id} has no open request",
             code="nothing-asked",
-            hint=_explain_hint(execution_id),
+            hint=_explain_hint(ctx, execution_id),
         )
     if len(found) == 1:
         return found[0]
@@ -184,8 +184,8 @@ def _find_request(
     )
 
 
-def _explain_hint(execution_id: str) -> str:
-    return f"see what it was answered: planwave explain {execution_id}"
+def _explain_hint(ctx: CommandContext, execution_id: str) -> str:
+    return f"see its steps: {ctx.command_hint(f'explain {execution_id}')}"
 
 
 def _question_of(request: OpenRequest) -> str:

@@ -99,7 +99,9 @@ export function splitPath(path: string): { prefix: string; id: string } {
 
 /** Begin an attempt; the text of the attempt before is dropped. */
 export function beginAttempt(node: NodeDraft, attempt: number | undefined): void {
-  node.attempt = attempt || Math.max(node.attempt, 1);
+  const number = attempt || Math.max(node.attempt, 1);
+  if (number !== node.attempt) node.prompts = [];
+  node.attempt = number;
   discardText(node);
   node.written = [];
   node.prompted = false;

@@ -94,7 +94,10 @@ function startedLine(
 
 function nodeEventLine(before: RunState, event: NodeEventEvent): Line | null {
   const { event_type: type, data } = event.data;
-  if (type === "prompt") return ["start_prompt", toText(fieldOf(data, "prompt"))];
+  if (type === "prompt") {
+    const isRepeated = before.nodes.get(event.path)?.prompts.includes(toText(data));
+    return isRepeated ? null : ["start_prompt", toText(fieldOf(data, "prompt"))];
+  }
   if (type === "message") return ["message", messageText(data)];
   if (type === "logic_check") return [type, toText(fieldOf(data, "message") ?? data)];
   return callLine(before, event);

@@ -177,7 +177,11 @@ export function nodeUnparked(draft: Draft, event: NodeUnparkedEvent): void {
 
 export function nodeEmitted(draft: Draft, event: NodeEventEvent): void {
   const { event_type: type, data } = event.data;
-  if (type === "prompt") draft.node(event.path).prompted = true;
+  if (type === "prompt") {
+    const node = draft.node(event.path);
+    node.prompted = true;
+    node.prompts = [...new Set([...node.prompts, toText(data)])];
+  }
   if (type === "text_discarded") discardText(draft.node(event.path));
   callEmitted(draft, event);
   if (type === "planning" && isObject(data)) planGrew(draft.node(event.path), data);

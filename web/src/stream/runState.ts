@@ -142,6 +142,8 @@ export type NodeState = {
   readonly written: readonly WrittenStep[];
   /** Whether its attempt has prompted a model. */
   readonly prompted: boolean;
+  /** What its attempt has sent to models, as JSON; one that is entered again emits it again. */
+  readonly prompts: readonly string[];
   /** The calls of tools and other agents that it has asked for, of all attempts, in their order. */
   readonly calls: readonly ToolCall[];
 };
@@ -337,6 +339,7 @@ export function newNodeState(path: string): NodeState {
     usage: NO_USAGE,
     written: [],
     prompted: false,
+    prompts: [],
     calls: [],
   };
 }

@@ -92,6 +92,7 @@ function nodeOf(node: NodeSnapshot, { graph }: SnapshotMessage): NodeState {
     model: typeof node.model === "string" ? node.model : null,
     usage: node.usage,
     prompted: node.prompt !== null,
+    prompts: node.prompt === null ? [] : [toText(node.prompt)],
   };
 }
 

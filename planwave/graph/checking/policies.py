@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from planwave.errors import PermanentError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Graph, Node, Retry
 from planwave.graph.ports import find_output
@@ -86,4 +87,6 @@ def _why_no_names_fit(retry: Retry) -> str | None:
         return "retry.notOn names every exception"
     if retry.on and set(retry.on) <= set(retry.not_on):
         return "retry.notOn names all that retry.on names"
+    if set(retry.on) == {PermanentError.__name__}:
+        return "retry.on names PermanentError only, which no other attempt can change"
     return None

@@ -39,6 +39,10 @@ def is_unused(graph: Graph) -> bool:
         (Retry(2, 0, ("rate-limited",), ("rate-limited",)), "retry.notOn names all that retry.on names"),
         (Retry(2, 0, ("A", "B"), ("B", "C", "A")), "retry.notOn names all that retry.on names"),
         (Retry(2, 0, (), ("Exception",)), "retry.notOn names every exception"),
+        (
+            Retry(2, 0, ("PermanentError",)),
+            "retry.on names PermanentError only, which no other attempt can change",
+        ),
         (Retry(1, 0, ("TimeoutError",)), "retry.attempts is 1"),
         (Retry(1, 0, (), ("TimeoutError",)), "retry.attempts is 1"),
     ],

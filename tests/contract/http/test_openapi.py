@@ -37,7 +37,6 @@ from tests.support.triggers.hook_sender import SECRETS, hook_flow, signed
 NO_SERVICE: Final = cast("Any", None)
 # Read when a test needs it: to make requests up takes seconds, in each process that collects tests.
 DOCUMENT: Final = schemathesis.pytest.from_fixture("document")
-BRIEF_DOCUMENT: Final = schemathesis.pytest.from_fixture("brief_document")
 PATIENCE_S: Final = 60
 LEFT_OUT: Final = {
     "ignored_auth": "the server under test has no token; see the tests of access below",
@@ -79,7 +78,7 @@ TAGS: Final = (
     "triggers",
 )
 MADE_UP: Final = settings(
-    max_examples=4,
+    max_examples=200,
     derandomize=True,
     deadline=None,
     database=None,
@@ -220,13 +219,6 @@ def document(request: pytest.FixtureRequest) -> schemathesis.BaseSchema:
     return found
 
 
-@pytest.fixture
-def brief_document(document: schemathesis.BaseSchema) -> schemathesis.BaseSchema:
-    """The same, without a request for each bound and each type of each field: some 5,000."""
-    document.config.phases.coverage.enabled = False
-    return document
-
-
 @pytest.fixture(scope="module")
 def stock(server: RunningServer) -> Generator[Stock]:
     created = Stock(server.base_url)
@@ -234,28 +226,16 @@ def stock(server: RunningServer) -> Generator[Stock]:
     created.close()
 
 
-def hold_to_the_document(case: schemathesis.Case, server: RunningServer, stock: Stock) -> None:
-    stock.put_into(case)
-    with direct_session() as session:
-        answer = case.call(base_url=server.base_url, session=session, timeout=PATIENCE_S)
-        case.validate_response(answer, checks=ALL_BUT_THOSE)
-
-
-@BRIEF_DOCUMENT.parametrize()
+@pytest.mark.slow
+@DOCUMENT.parametrize()
 @MADE_UP
 def test_responses_match_the_openapi_document(
     case: schemathesis.Case, server: RunningServer, stock: Stock
 ) -> None:
-    hold_to_the_document(case, server, stock)
-
-
-@pytest.mark.slow
-@DOCUMENT.parametrize()
-@settings(MADE_UP, max_examples=200)
-def test_responses_match_the_openapi_document_extended(
-    case: schemathesis.Case, server: RunningServer, stock: Stock
-) -> None:
-    hold_to_the_document(case, server, stock)
+    stock.put_into(case)
+    with direct_session() as session:
+        answer = case.call(base_url=server.base_url, session=session, timeout=PATIENCE_S)
+        case.validate_response(answer, checks=ALL_BUT_THOSE)
 
 
 def test_every_operation_has_one_of_the_tags() -> None:

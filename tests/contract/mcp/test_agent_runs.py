@@ -52,6 +52,7 @@ async def agent_calls(
     return await run, events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "arguments", "kinds", "told"),
     [

@@ -99,6 +99,7 @@ async def test_a_server_lists_its_tools_and_they_answer(server: Server) -> None:
         assert too_long.limit == "mcp_result_bytes"
 
 
+@pytest.mark.slow
 async def test_a_call_says_how_far_it_is(server: Server) -> None:
     said: list[tuple[float, float | None, str | None]] = []
 

@@ -41,6 +41,7 @@ def start(harness: ModelClientHarness) -> planwave.Run:
     return planwave.run(g, services=services, check=False)
 
 
+@pytest.mark.slow
 async def test_the_next_provider_is_called_after_the_retries_of_the_first() -> None:
     async with model_client_harness(BUSY, BUSY, TextReply("Oak."), limits=LIMITS) as harness:
         run = start(harness)

@@ -236,6 +236,7 @@ async def test_f34_lasting_overload_ends_after_the_attempt_limit(
         assert len(harness.llm.requests) == 2
 
 
+@pytest.mark.slow
 @on_the_network
 async def test_f35_long_overload_opens_the_circuit_breaker() -> None:
     loop = asyncio.get_running_loop()
@@ -278,6 +279,7 @@ async def test_f35_long_overload_opens_the_circuit_breaker() -> None:
     assert all(600 <= run.result() <= 725 for run in runs)
 
 
+@pytest.mark.slow
 @on_the_network
 async def test_f35_retries_are_a_small_part_of_requests() -> None:
     loop = asyncio.get_running_loop()

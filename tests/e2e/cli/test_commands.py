@@ -304,18 +304,21 @@ def heavy_libraries(*args: str, among: tuple[str, ...]) -> str:
     return done.stderr.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["ls"], ["show", "last"]])
 def test_quick_commands_load_no_heavy_library(args: list[str]) -> None:
     assert invoke("exec", written("g.json", TEXT_GRAPH)).exit_code == 0
     assert heavy_libraries(*args, among=(*HEAVY, "httpx2", "markdown_it")) == "LOADED []"
 
 
+@pytest.mark.slow
 def test_no_command_loads_the_opentelemetry_sdk_without_tracing() -> None:
     among = ("opentelemetry.sdk", "opentelemetry.exporter", "planwave.service.tracing")
     document = written("g.json", TEXT_GRAPH)
     assert heavy_libraries("exec", document, among=among).endswith("LOADED []")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["--help"], ["run", "--help"]])
 def test_help_loads_no_heavy_library(args: list[str]) -> None:
     own = (f"planwave.{name}" for name in ("nodes.library", "planner.planner", "service.library"))

@@ -98,6 +98,7 @@ def test_ctrl_c_while_running_stops_durably_and_says_how_to_go_on(
     assert "cancelled" in run_command("show", document["execution_id"]).stdout
 
 
+@pytest.mark.slow
 def test_a_termination_signal_stops_as_durably_as_ctrl_c(llm: FakeLLMServer) -> None:
     llm.add(TextReply(json.dumps(PLAN)), NoReply(), NoReply())
     with start_command("run", "Compare", "--json") as process:
@@ -151,6 +152,7 @@ def test_a_second_ctrl_c_leaves_at_once() -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_run_quietly_and_durably(llm: FakeLLMServer) -> None:
     with start_command("run", "Compare") as process:
         read_until(process.stdout, "planning with")
@@ -253,6 +255,7 @@ def test_a_working_directory_that_is_gone_is_no_fault(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hangup")
 def test_a_closed_terminal_stops_durably_unless_that_was_to_be_ignored(llm: FakeLLMServer) -> None:
     llm.add(TextReply(json.dumps(PLAN)), NoReply(), NoReply())
@@ -266,6 +269,7 @@ def test_a_closed_terminal_stops_durably_unless_that_was_to_be_ignored(llm: Fake
     assert document["nodes"][0]["cause"] == "stopped because the terminal was closed"
 
 
+@pytest.mark.slow
 def test_ctrl_c_with_json_is_an_object_too(llm: FakeLLMServer) -> None:
     llm.add(NoReply())
     with start_command("run", "Compare", "--json") as process:

@@ -245,6 +245,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 process.kill()
 
 
+@pytest.mark.slow
 def test_every_example_is_true(url: str) -> None:
     with httpx2.Client() as client:
         reader = Reader(url, client)

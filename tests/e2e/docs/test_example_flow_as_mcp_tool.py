@@ -27,6 +27,7 @@ from tests.support.paths import ROOT
 EXAMPLE = ROOT / "examples" / "flow_as_mcp_tool"
 
 
+@pytest.mark.slow
 def test_agent_calls_the_published_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copytree(EXAMPLE, tmp_path / "example")
     isolated_directory(tmp_path / "example", monkeypatch)

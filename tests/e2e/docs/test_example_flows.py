@@ -162,6 +162,7 @@ def test_research_cites_what_it_found(providers: Providers) -> None:
     assert report["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_ticket_is_opened_once_a_person_approves(providers: Providers, tmp_path: Path) -> None:
     providers.answer = _opens_ticket
     waiting = executed("support_tickets", "--input", "My kettle leaks.")

@@ -50,6 +50,7 @@ def answer(body: dict[str, Any]) -> str | ReplyStep:
             return "I have opened ticket T-1 for you."
 
 
+@pytest.mark.slow
 def test_ticket_is_created_once_a_person_approves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

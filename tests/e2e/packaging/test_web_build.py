@@ -146,6 +146,7 @@ def test_old_node_counts_as_missing(tree: Tree) -> None:
     assert tree.npm_calls() == []
 
 
+@pytest.mark.slow
 class TestDistributions:
     @pytest.fixture(autouse=True)
     def builder(self) -> None:

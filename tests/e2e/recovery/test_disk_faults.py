@@ -172,6 +172,7 @@ async def read_again(directory: Path) -> int:
     return len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 async def test_f16_what_was_acknowledged_survives_a_power_cut(
     disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -174,6 +174,7 @@ async def ended(server: RunningServer, execution_id: str) -> None:
 # -- a crowd that comes back at once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clients", "logs", "tokens"),
     [

@@ -85,6 +85,7 @@ def test_ctrl_c_at_prompt_leaves_execution_paused(monkeypatch: pytest.MonkeyPatc
     assert invoke_json("answer", "last", "--decision", "approve")["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_expired_request_closes_its_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     prompt_with(monkeypatch, [])
     done = run(approval_graph(timeoutS=3, timeoutAction="reject"))

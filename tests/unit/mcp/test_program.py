@@ -61,6 +61,7 @@ async def test_a_start_that_breaks_the_protocol_says_how(
     await marks.all_gone()
 
 
+@pytest.mark.slow
 async def test_a_message_without_end_ends_the_connection(marks: Marks) -> None:
     with pytest.raises(McpError, match="a message of more than 4194304 bytes") as caught:
         await call(marks, "endless")
@@ -68,6 +69,7 @@ async def test_a_message_without_end_ends_the_connection(marks: Marks) -> None:
     await marks.all_gone()
 
 
+@pytest.mark.slow
 async def test_a_flood_of_messages_ends_with_the_time_of_the_call(marks: Marks) -> None:
     with pytest.raises(McpError) as caught:
         await call(marks, "chatty", mcp_call_s=0.3)

@@ -172,6 +172,7 @@ def test_a_form_too_large_for_its_schema_is_rejected_without_a_check() -> None:
     assert "too large" in named.message
 
 
+@pytest.mark.slow
 def test_the_schema_library_is_loaded_only_for_forms() -> None:
     code = (
         "import sys, planwave.service.executions.answers as r, planwave.nodes.library\n"

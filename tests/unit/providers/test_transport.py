@@ -216,13 +216,8 @@ async def test_certificates_are_verified_for_https(
     assert created == [verified]
 
 
-@pytest.mark.parametrize(
-    ("kind", "other"),
-    [
-        ("openai", "anthropic"),
-        pytest.param("anthropic", "openai", marks=pytest.mark.slow),  # three seconds of imports
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "other"), [("openai", "anthropic"), ("anthropic", "openai")])
 def test_a_call_loads_no_sdk_of_another_provider(kind: str, other: str) -> None:
     code = (
         "import asyncio, sys\n"

@@ -82,6 +82,7 @@ async def test_responsive_loop_is_not_logged(caplog: pytest.LogCaptureFixture) -
     assert len(received) == sum(lag > STALL_THRESHOLD_S - PROBE_INTERVAL_S / 2 for lag in lags)
 
 
+@pytest.mark.slow
 async def test_endless_block_is_logged_before_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     lags: list[float] = []
     received: list[str] = []
@@ -119,6 +120,7 @@ def watchdogs() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "watchdog"]
 
 
+@pytest.mark.slow
 async def test_monitor_is_cheap() -> None:
     before = set(watchdogs())
     with EventLoopMonitor():

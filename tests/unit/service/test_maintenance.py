@@ -106,6 +106,7 @@ async def test_prune_removes_executions_ended_before_a_time(
     assert [p.plan_id for p in await service.plans()] == [plan.plan_id]
 
 
+@pytest.mark.slow
 async def test_prune_removes_more_than_one_page(service: Service) -> None:
     for _ in range(45):
         await run_to_end(service)

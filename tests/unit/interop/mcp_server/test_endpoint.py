@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 import planwave.api.server
@@ -13,6 +15,7 @@ print(is_installed(), "mcp" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_the_server_loads_no_mcp_sdk() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert done.stdout.split() == ["True", "False"], done.stderr

@@ -210,6 +210,7 @@ def test_a_schema_that_is_no_object_is_found() -> None:
     assert (found.code, found.pointer) == ("invalid-data", "/nodes/0/data/parameters/type")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["user_input", "chat_start"])
 @pytest.mark.parametrize("arguments", [{"message": "hi"}, {}])
 async def test_new_ids_in_a_flow_are_the_same_after_the_process_changes(

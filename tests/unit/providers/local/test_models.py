@@ -142,6 +142,7 @@ async def test_dead_server_is_restarted(tmp_path: Path) -> None:
     assert len(starts(tmp_path)) == 2
 
 
+@pytest.mark.slow
 async def test_hanging_server_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = served(tmp_path)
     first = await local.endpoint("own")
@@ -487,6 +488,7 @@ with FakeSlotServer(pathlib.Path(wanted["states"]), wanted["key"]) as server:
 """
 
 
+@pytest.mark.slow
 async def test_the_state_of_a_fixed_beginning_outlives_the_server(tmp_path: Path) -> None:
     program = SLOT_PROGRAM.format(root=str(Path(__file__).parents[4]))
     request = ModelRequest("local", "own", "Plan this: a trip", fixed_chars=11)
@@ -503,6 +505,7 @@ async def test_the_state_of_a_fixed_beginning_outlives_the_server(tmp_path: Path
     assert len(list(folder.iterdir())) == 1
 
 
+@pytest.mark.slow
 async def test_another_file_of_the_same_name_has_another_state(tmp_path: Path) -> None:
     program = SLOT_PROGRAM.format(root=str(Path(__file__).parents[4]))
     request = ModelRequest("local", "own", "Plan this: a trip", fixed_chars=11)

@@ -42,10 +42,10 @@ def require_directory(directory: Path) -> None:
             reason = "a path has no NUL character"
         elif not existing.is_dir():
             reason = f"{str(existing)!r} is not a directory"
-        elif not _can_be_used(existing, directory):
-            is_read_only = os.statvfs(existing).f_flag & os.ST_RDONLY
-            reason = f"{os.strerror(errno.EROFS if is_read_only else errno.EACCES)}: '{existing}'"
         else:
+            if existing != directory or not any(directory.iterdir()):
+                # Only a trial says it: root may write in /proc, by its permissions.
+                tempfile.TemporaryDirectory(dir=existing).cleanup()
             return
     except OSError as error:
         reason = error.strerror or str(error)
@@ -54,13 +54,6 @@ def require_directory(directory: Path) -> None:
         code="store-unusable",
         hint="check its owner and permissions, or choose another directory",
     )
-
-
-def _can_be_used(existing: Path, directory: Path) -> bool:
-    """Return whether files can be created, or there are some, which may be read where none can be."""
-    if existing == directory and any(directory.iterdir()):
-        return True
-    return os.access(existing, os.W_OK | os.X_OK)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -62,6 +62,5 @@ def test_directory_that_cannot_be_made_is_named_without_an_error_number() -> Non
     with pytest.raises(StoreError) as caught:
         SqliteStore.open(Path("/proc/planwave"))
     assert caught.value.message == (
-        "'/proc/planwave/planwave.db' cannot be opened as a database: "
-        "No such file or directory: '/proc/planwave'"
+        "the storage directory '/proc/planwave' cannot be used: No such file or directory"
     )

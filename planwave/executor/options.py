@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, cast, get_args
@@ -113,11 +112,7 @@ def _problem(name: str, value: object) -> str | None:
     if name == "budget":
         return _budget_problem(value)
     if name in _SECONDS:
-        if (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and 0 < value <= sys.float_info.max
-        ):
+        if is_amount(name, value):
             return None
         return f"must be a number above 0, not {short_repr(value)}"
     least = 1 if name == "max_parallel" else 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, insert, or_, select
+from sqlalchemy import Column, Connection, Table, func, insert, or_, select
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateColumn
 
 from planwave.errors import SchemaTooNew
 from planwave.storage.event_codec import answers_of, stored_rows
@@ -139,10 +140,26 @@ def _add_notifications(connection: Connection) -> None:
     notifications.create(connection)
 
 
+_COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = ()
+_TABLES_OF_13: Final[tuple[Table, ...]] = ()
+
+
+def _add_columns(connection: Connection) -> None:
+    """Add what version 13 has besides; a table that an earlier step made has the columns already."""
+    for column in _COLUMNS_OF_13:
+        table = column.table.name
+        found = connection.exec_driver_sql(f"PRAGMA table_info({table})")
+        if column.name not in {row[1] for row in found}:
+            definition = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {definition}")
+    for each in _TABLES_OF_13:
+        each.create(connection, checkfirst=True)
+
+
 MIGRATIONS: Final = (
     _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
     _add_triggers, _add_publishing, _add_access_tokens, _add_chats,
-    _add_notifications,
+    _add_notifications, _add_columns,
 )  # fmt: skip
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 

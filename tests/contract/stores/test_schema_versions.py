@@ -30,8 +30,9 @@ from planwave.storage.sqlite.migrations import SCHEMA_VERSION
 from planwave.storage.sqlite.store import SqliteStore
 
 GOLDEN = Path(__file__).parent / "golden"
-VERSIONS = range(1, SCHEMA_VERSION + 1)
-OLDER = VERSIONS[:-1]
+VERSIONS = range(1, 13)
+"""Versions with a golden database; 13 only adds columns and tables to version 12."""
+OLDER = VERSIONS
 CALL = CallKey("paid", "a", 1, 0, "hash")
 
 
@@ -267,7 +268,7 @@ async def test_f30_older_database_is_copied_before_migration(
 @pytest.mark.parametrize("version", [0, SCHEMA_VERSION])
 async def test_current_database_is_not_copied(tmp_path: Path, version: int) -> None:
     if version:
-        placed(tmp_path, version)
+        await SqliteStore.open(tmp_path).close()
     await SqliteStore.open(tmp_path).close()
     assert not (tmp_path / "backups").exists()
 
@@ -336,7 +337,7 @@ async def test_f30_backup_of_older_database_has_current_schema(
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
 async def test_f30_newer_database_is_rejected_unchanged(tmp_path: Path, read_only: bool) -> None:
-    placed(tmp_path, SCHEMA_VERSION)
+    await SqliteStore.open(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
         raw.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     before = dump(tmp_path / DATABASE_NAME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
@@ -12,9 +12,13 @@ from planwave.executor.scheduling.decisions import SchedulingRules
 from planwave.expressions import Template, compile_template
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import Catalogue, NodeTypeInfo, strongest_effect
+from planwave.graph.subgraphs import effects_of
 from planwave.graph.suggestions import LOAD_OWN_TYPE
 from planwave.graph.topology import topology_of
+
+_CHANGES: Final = ("write", "once")
+"""The effects that change something outside."""
 
 
 class BoundType(NamedTuple):
@@ -52,6 +56,8 @@ class Program:
 
     Attributes:
         types: The node types of the graph by name.
+        disposable: Nodes without a side effect to come, in themselves, in graphs inside them, and in
+            what is linked to them; none where no node has ``join: any``.
         versions: ``{type name: version}`` of the types whose version is not 1.
         has_links: Whether nodes may resolve links.
 
@@ -80,6 +86,7 @@ class Program:
         self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
         self.flow_edges_into = self._flow_edges()
         self.has_links = any(edge.channel == LINK for edge in graph.edges)
+        self.disposable = self._without_effects() if self.join_any else frozenset[int]()
         self.has_timeouts = any(s.node.policy.timeout_s is not None for s in self.steps)
         self.versions = {n: kind.facts.version for n, kind in kinds if kind.facts.version != 1}
 
@@ -90,6 +97,7 @@ class Program:
             self.required,
             barrier=options.scheduling == "waves",
             stop_on_failure=options.on_failure == "stop",
+            disposable=self.disposable.difference(map(self.topology.index.get, options.run_to)),
         )
 
     def ancestors(self, node: int) -> frozenset[int]:
@@ -141,6 +149,26 @@ class Program:
                     seen.add(ends[edge])
                     stack.append(ends[edge])
         return seen
+
+    def _without_effects(self) -> frozenset[int]:
+        """Return the nodes that change nothing outside, whatever they still do."""
+        index, graph = self.topology.index, self.graph
+        feeds: dict[int, list[int]] = {}
+        for edge in graph.edges:
+            if edge.channel == LINK:
+                feeds.setdefault(index[edge.source], []).append(index[edge.target])
+        stack = [
+            number
+            for number, step in enumerate(self.steps)
+            if strongest_effect(effects_of(step.node, graph, self.catalogue)) in _CHANGES
+        ]
+        changing = set(stack)
+        while stack:
+            for user in feeds.get(stack.pop(), ()):
+                if user not in changing:
+                    changing.add(user)
+                    stack.append(user)
+        return frozenset(range(len(self.steps))) - changing
 
     def _flow_edges(self) -> list[list[int]]:
         """Return the flow edges into each node, in edge order; arrivals come along these."""

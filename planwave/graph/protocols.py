@@ -316,7 +316,8 @@ class NodeTypeInfo(NamedTuple):
     ``fails_permanently``: another attempt of a failed node fails in the same way. ``replayable``: its
     code may be executed again from the top while its nested runs wait for answers. ``purpose`` is for
     planners, ``summary`` for people who choose a type. ``materializes_unresolved``: ``materialize`` gets
-    its data as they are written, because their expressions name inputs of a later run of the node. ``effect`` is the strongest that a node of the
+    its data as they are written, because their expressions name inputs of a later run of the node.
+    ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
     type can have; see :func:`effect_of`.
     """
 
@@ -339,6 +340,7 @@ class NodeTypeInfo(NamedTuple):
     summary: str = ""
     effect_by: EffectByField | None = None
     materializes_unresolved: bool = False
+    runs_graphs: bool = False
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import NamedTuple, cast
 
 from planwave.errors import GraphInvalid
-from planwave.graph.model import Graph, Json, Node
-from planwave.graph.protocols import Catalogue
+from planwave.graph.model import Effect, Graph, Json, Node
+from planwave.graph.protocols import Catalogue, effect_of
 from planwave.graph.reading.documents import read_graph
 
 
@@ -47,3 +47,24 @@ def all_nodes(graph: Graph, catalogue: Catalogue) -> Iterator[NestedNode]:
             stack += [
                 NestedNode(f"{nested.path}/{node.id}", node) for node in reversed(inner.nodes)
             ]
+
+
+def effects_of(node: Node, graph: Graph, catalogue: Catalogue) -> Iterator[Effect]:
+    """Yield the effect of a node, and those of all nodes in the graphs inside it.
+
+    What is known only in a run must not happen twice: nodes of unknown types, flows given by name,
+    graphs that a wire brings.
+    """
+    stack = [(node, graph)]
+    while stack:
+        node, graph = stack.pop()
+        facts = catalogue.type_info(node.type)
+        if facts is None:
+            yield "once"
+            continue
+        yield effect_of(node, facts, graph)
+        inside = subgraphs_of(node, catalogue)
+        wired = {edge.target_handle for edge in graph.incoming.get(node.id, ())}
+        if facts.runs_graphs and (not inside or wired.intersection(facts.graph_fields)):
+            yield "once"
+        stack += [(each, inner) for inner in inside for each in inner.nodes]

@@ -115,6 +115,7 @@ def _facts_of(
         summary=_text(implementation, "summary") or _text(implementation, "purpose"),
         effect_by=getattr(implementation, "effect_by", None),
         materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
+        runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
     )
 
 
@@ -191,7 +192,13 @@ def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict
     facts = spec.type_info._asdict()
     del facts["graph_fields"], facts["expression_fields"]  # the schema marks them
     # These are for checks and the driver.
-    for name in ("fails_permanently", "replayable", "effect_by", "materializes_unresolved"):
+    for name in (
+        "fails_permanently",
+        "replayable",
+        "effect_by",
+        "materializes_unresolved",
+        "runs_graphs",
+    ):
         del facts[name]
     return {
         **facts,

@@ -321,6 +321,7 @@ def _schedule_retry(run: RunState, attempt: Attempt, error: ErrorDocument, delay
     }  # fmt: skip
     run.emit(NODE_RETRYING, data, attempt.path, attempt.number)
     delay_retry(run, following, delay_s)
+    attempt.graph_run.schedule.retries(attempt.node)
 
 
 def delay_retry(run: RunState, attempt: Attempt, delay_s: float) -> None:

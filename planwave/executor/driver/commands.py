@@ -194,7 +194,8 @@ def _cancel_node(run: RunState, path: str, cause: str) -> None:
         run.effects.append(CancelTask(attempt))
     else:
         cancel_nested_runs(run, attempt, cause)
-    graph_run.record_cancelled(path, cause)
+    if not graph_run.schedule.is_unneeded(node):
+        graph_run.record_cancelled(path, cause)
     run.emit(NODE_CANCELLED, {"cause": cause}, path, attempt.number)
     run.mark_changed(graph_run)
     graph_run.schedule.cancelled(node, cause)

@@ -5,6 +5,8 @@ These call each other: a cancelled attempt cancels the graphs inside it, whose e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
 from planwave.events.types import (
     NODE_BLOCKED,
@@ -40,6 +42,7 @@ from planwave.executor.state import (
     DONE,
     NESTED,
     PARKED,
+    QUEUED,
     Attempt,
     GraphRun,
     NestedOutcome,
@@ -66,7 +69,7 @@ def decide(run: RunState) -> None:
 
 def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
     """Turn decisions into events and queued starts."""
-    starts, skipped, blocked, cancelled, waves_completed, finished, paused = decisions
+    starts, skipped, blocked, cancelled, waves_completed, finished, paused, unneeded = decisions
     if skipped or blocked or cancelled:
         _emit_not_run(run, graph_run, decisions)
     for wave in waves_completed:
@@ -77,6 +80,8 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
             graph_run.join_winners[node] = via
         attempt = graph_run.attempts[node] = Attempt(graph_run, node, graph_run.attempt_offset + 1)
         run.slots.enqueue(attempt)
+    if unneeded:
+        _release_idle(run, graph_run, unneeded)
     if graph_run.nested_run is not None:
         _set_idle(run, graph_run, graph_run.nested_run, paused)
     if finished is not None:
@@ -99,6 +104,15 @@ def begin_graph(run: RunState, graph_run: GraphRun) -> None:
             path = graph_run.prefix + graph_run.program.topology.ids[node]
             run.emit(NODE_COMPLETED, data, path)
     apply_decisions(run, graph_run, graph_run.schedule.start())
+
+
+def _release_idle(run: RunState, graph_run: GraphRun, unneeded: Sequence[int]) -> None:
+    """Cancel the nodes that are no longer needed and wait for something; those that run finish."""
+    for node in unneeded:
+        attempt = graph_run.attempts.get(node)
+        if attempt is None or attempt.phase in (QUEUED, BACKOFF, PARKED):
+            graph_run.schedule.release(node)
+    run.mark_changed(graph_run)
 
 
 def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:

@@ -12,7 +12,7 @@ from planwave.executor.driver.commands import apply_decision
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import start_request_timer
 from planwave.executor.recovery.history import History
-from planwave.executor.recovery.replay import replay
+from planwave.executor.recovery.replay import Unfinished, replay
 from planwave.executor.requests import own_request, request_from_event
 from planwave.executor.state import GraphRun
 
@@ -50,6 +50,14 @@ def resume_graph(run: RunState, graph_run: GraphRun, events: Sequence[Event]) ->
         for request_id, request in run.requests:
             if request_id not in known:
                 start_request_timer(run, request_id, request)
+    unneeded = set(graph_run.schedule.unneeded())
+    for node in sorted(unneeded):  # an interrupted one is not run again either
+        graph_run.schedule.release(node)
+    _queue_unfinished(run, unfinished.without(unneeded))
+    run.mark_changed(graph_run)
+
+
+def _queue_unfinished(run: RunState, unfinished: Unfinished) -> None:
     for attempt in unfinished.interrupted:
         reenter_interrupted(run, attempt)
     for attempt in unfinished.ready:
@@ -59,4 +67,3 @@ def resume_graph(run: RunState, graph_run: GraphRun, events: Sequence[Event]) ->
             run.slots.enqueue(attempt)
     for attempt, wait_s in unfinished.retries:
         delay_retry(run, attempt, wait_s)
-    run.mark_changed(graph_run)

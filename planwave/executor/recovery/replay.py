@@ -7,7 +7,7 @@ are returned, for the driver to resume.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from planwave.errors import InvalidTransition
@@ -44,6 +44,14 @@ class Unfinished(NamedTuple):
     interrupted: list[Attempt]
     ready: list[Attempt]
     retries: list[tuple[Attempt, float]]
+
+    def without(self, nodes: Collection[int]) -> Unfinished:
+        """Return the attempts of all other nodes."""
+        return Unfinished(
+            [each for each in self.interrupted if each.node not in nodes],
+            [each for each in self.ready if each.node not in nodes],
+            [each for each in self.retries if each[0].node not in nodes],
+        )
 
 
 def replay(
@@ -213,12 +221,17 @@ class _Replay:
 
     def cancelled(self, node: int, event: NodeCancelled) -> None:
         """Cancel a node, unless an earlier event has cancelled it already."""
-        self._requests.cancel(event.path or "")
-        if self._graph_run.schedule.status[node] not in (NodeStatus.RUNNING, NodeStatus.WAITING):
-            return
-        self._end(node)
-        self._graph_run.record_cancelled(event.path or "", event.data.get("cause") or "")
-        self._graph_run.schedule.cancelled(node, event.data.get("cause") or "")
+        path, cause = event.path or "", event.data.get("cause") or ""
+        self._requests.cancel(path)
+        schedule = self._graph_run.schedule
+        status, is_unneeded = schedule.status[node], schedule.is_unneeded(node)
+        if status in (NodeStatus.RUNNING, NodeStatus.WAITING):
+            self._end(node)
+            if not is_unneeded:
+                self._graph_run.record_cancelled(path, cause)
+            schedule.cancelled(node, cause)
+        elif is_unneeded and status < NodeStatus.RUNNING:
+            schedule.release(node)
 
     def _end(self, node: int) -> None:
         self._graph_run.attempts.pop(node, None)

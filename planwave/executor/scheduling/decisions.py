@@ -46,6 +46,8 @@ class Decisions(NamedTuple):
     waves_completed: Sequence[int]
     finished: RunOutcome | None
     paused: bool
+    unneeded: Sequence[int] = ()
+    """Nodes that are no longer needed: :meth:`Schedule.release` those that do not run."""
 
 
 new_decisions: Callable[[type[Decisions], tuple[Any, ...]], Decisions] = tuple[Any, ...].__new__
@@ -60,3 +62,5 @@ class SchedulingRules(NamedTuple):
     """Target handles that must receive a value, of the nodes that have any."""
     barrier: bool = False
     stop_on_failure: bool = False
+    disposable: frozenset[int] = frozenset()
+    """Nodes that may be cancelled once nothing that their edges lead to waits for them."""

@@ -25,20 +25,16 @@ from planwave.executor.scheduling.decisions import (
     Start,
     new_decisions,
 )
+from planwave.executor.scheduling.demand import Demand
 from planwave.executor.scheduling.joins import EdgeOutcome, JoinCounter
 from planwave.executor.scheduling.waves import WaveBarrier
 from planwave.graph.topology import Topology
 
 _Settled = tuple[int, EdgeOutcome, Cause | None]
-_PENDING, _READY, _RUNNING, _WAITING = (
-    NodeStatus.PENDING,
-    NodeStatus.READY,
-    NodeStatus.RUNNING,
-    NodeStatus.WAITING,
-)
-_COMPLETED = NodeStatus.COMPLETED
+_PENDING, _READY, _RUNNING, _WAITING, _COMPLETED, *_ = NodeStatus
 _NOT_RUN, _ALL_RAN = (NodeStatus.SKIPPED, NodeStatus.BLOCKED, NodeStatus.CANCELLED), ((), (), ())
 _NOT_CHOSEN = Cause(None, "another entry was chosen")
+_UNNEEDED = Cause(None, "no longer needed: what it leads to has started without it")
 
 
 class Schedule:
@@ -79,7 +75,9 @@ class Schedule:
             for node in self.not_reached:
                 self.status[node] = NodeStatus.NOT_REACHED
         self.cause: dict[int, Cause] = {}
-        self._joins = JoinCounter(topology, rules)
+        self._join_any, self._joins = rules.join_any, JoinCounter(topology, rules)
+        self._demand = Demand(topology, rules.disposable if rules.join_any else ())
+        self._idle_unneeded: list[int] = []  # to be decided; those that run may wait later
         self._ready: list[int] = []
         self._held_back: dict[int, list[int]] = {}
         self._running, self._waiting, self._ended_waves = 0, set[int](), list[int]()
@@ -129,6 +127,12 @@ class Schedule:
             return self._settle(node, NodeStatus.CANCELLED, self._stop_cause)
         self._waiting.add(node)
         self.waves.exempt(node, self.status)
+        self.retries(node)
+
+    def retries(self, node: int) -> None:
+        """A running node waits for its next attempt."""
+        if node in self._demand.unneeded:
+            self._idle_unneeded.append(node)
 
     def answered(self, node: int) -> None:
         """A waiting node runs again."""
@@ -138,12 +142,30 @@ class Schedule:
         self.waves.recompute_exempt(sorted(self._waiting), self.status)
 
     def cancelled(self, node: int, reason: str) -> None:
-        """A running or waiting node was cancelled; its edges fail with that cause."""
+        """A running or waiting node was cancelled; its edges fail with that cause, if they matter."""
         if self.status[node] is _WAITING:
             self.answered(node)
         self._stop_running(node, NodeStatus.CANCELLED)
         self.cause[node] = Cause(node, reason)
-        self._fail_edges(node, self.cause[node])
+        if not self.is_unneeded(node):
+            self._fail_edges(node, self.cause[node])
+
+    def release(self, node: int) -> None:
+        """Cancel an unsettled node that is no longer needed; the run does not fail with it."""
+        if not self.is_unneeded(node) or self.status[node] > _WAITING:
+            raise InvalidTransition(f"node {self._topology.ids[node]!r} cannot be released")
+        if self.status[node] is _WAITING:
+            self.answered(node)
+        self._running -= self.status[node] is _RUNNING
+        self._settle(node, NodeStatus.CANCELLED, _UNNEEDED)
+
+    def is_unneeded(self, node: int) -> bool:
+        """Return whether nothing that a node leads to needed it any more, before it settled."""
+        return node in self._demand.unneeded
+
+    def unneeded(self) -> list[int]:
+        """Return the unsettled nodes that are no longer needed, in graph order."""
+        return self._unsettled(self._demand.unneeded)
 
     def cancel(self, reason: str) -> None:
         """Cancel the run: no more nodes start; running nodes are still to be reported."""
@@ -153,7 +175,8 @@ class Schedule:
     def decide(self) -> Decisions:
         """Return the decisions that follow from the facts since the last call."""
         while self._barrier and (opened := self.waves.open_next()):
-            self._ready.extend(self._held_back.pop(opened, ()))
+            held_back = self._held_back.pop(opened, ())
+            self._ready.extend(node for node in held_back if self.status[node] is _READY)
         starts: list[Start] = []
         ready, self._ready, over, self._ended_waves = self._ready, [], self._ended_waves, []
         ready.sort()
@@ -166,7 +189,9 @@ class Schedule:
         unrun = self._take_not_run() if self._not_run else _ALL_RAN
         finished = None if self._running or self._waiting else self._outcome
         paused = not self._running and bool(self._waiting)
-        return new_decisions(Decisions, (starts, *unrun, over, finished, paused))
+        unneeded = self._unsettled(self._idle_unneeded) if self._idle_unneeded else ()
+        self._idle_unneeded.clear()
+        return new_decisions(Decisions, (starts, *unrun, over, finished, paused, unneeded))
 
     # -- edges -------------------------------------------------------------------------------------
 
@@ -224,6 +249,8 @@ class Schedule:
 
     def _make_ready(self, node: int) -> None:
         self.status[node] = _READY
+        if node in self._join_any:
+            self._idle_unneeded += self._demand.close(node, self.status)
         if self._barrier and (wave := self.waves.number[node]) > self.waves.open_wave:
             self._held_back.setdefault(wave, []).append(node)
         else:
@@ -250,6 +277,10 @@ class Schedule:
     def _take_not_run(self) -> tuple[list[NotRun], ...]:
         unrun, self._not_run = self._not_run, {}
         return tuple(sorted(unrun.get(status, ())) for status in _NOT_RUN)
+
+    def _unsettled(self, nodes: Iterable[int]) -> list[int]:
+        found = sorted(set(nodes))
+        return [n for n in found if self.status[n] <= _WAITING and not self._linked[n]]
 
     def _stop_running(self, node: int, status: NodeStatus) -> None:
         self._change(node, _RUNNING, status)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Effect, Graph, Json
-from planwave.graph.protocols import Catalogue, FlowContext, effect_of, strongest_effect
-from planwave.graph.subgraphs import subgraphs_of
+from planwave.graph.model import Json
+from planwave.graph.protocols import FlowContext, strongest_effect
+from planwave.graph.subgraphs import effects_of
 from planwave.nodes.agents.tool import FLOW, Tool, ToolCallContext
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView
@@ -65,7 +65,9 @@ class FlowTool(ToolNode):
             data.description,
             input_schema(prepare(graph, catalogue), catalogue) if schema is None else schema,
             _FlowCall(data, context.node_id).run,
-            strongest_effect(_effects_in(graph, catalogue)),
+            strongest_effect(
+                effect for node in graph.nodes for effect in effects_of(node, graph, catalogue)
+            ),
             data.approval or "never",
             kind=FLOW,
             timeout_s=data.timeout_s,
@@ -96,20 +98,3 @@ class _FlowCall:
         inputs = entry_inputs(flow, arguments, runtime.catalogue, as_object=as_object)
         outputs = await runtime.run_graph(context.run_key or context.call_id, graph, inputs)
         return flow.result(outputs).value
-
-
-def _effects_in(graph: Graph, catalogue: Catalogue) -> Iterator[Effect]:
-    """Yield the effects of a graph's nodes; what is known only in a run must not happen twice."""
-    for node in graph.nodes:
-        facts = catalogue.type_info(node.type)
-        if facts is None:
-            yield "once"
-            continue
-        yield effect_of(node, facts, graph)
-        inside = subgraphs_of(node, catalogue)
-        wired = {edge.target_handle for edge in graph.incoming.get(node.id, ())}
-        runs_others = getattr(catalogue.implementation(node.type), "runs_graphs", False)
-        if runs_others and (not inside or wired.intersection(facts.graph_fields)):
-            yield "once"
-        for each in inside:
-            yield from _effects_in(each, catalogue)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from planwave.errors import InvalidTransition
 from planwave.executor.options import RunOptions
 from planwave.executor.scheduling.decisions import Cause, Decisions, SchedulingRules
 from planwave.executor.scheduling.schedule import Schedule
@@ -37,6 +38,7 @@ class ScheduleScript:
             required={number[n]: frozenset(h) for n, h in options.get("required", {}).items()},
             barrier=options.get("waves", False),
             stop_on_failure=options.get("stop", False),
+            disposable=frozenset(number[n] for n in options.get("disposable", "").split()),
         )
         part = options.get("part")
         self.number = number
@@ -52,7 +54,7 @@ class ScheduleScript:
         return self._shown(self.schedule.start())
 
     def __call__(self, *facts: str) -> str:
-        """Apply outcomes: ``a``, ``a.handle``, ``a!`` (failed), ``a?`` (waits), ``a=`` (answered)."""
+        """Apply outcomes: ``a``, ``a.handle``, ``a!`` failed, ``a?`` waits, ``a=`` answered, ``-a`` released."""
         for fact in facts:
             self._apply(fact)
         return self._shown(self.schedule.decide())
@@ -68,6 +70,8 @@ class ScheduleScript:
         }
         if name == "cancel":
             schedule.cancel("enough")
+        elif name.startswith("-"):
+            schedule.release(self.number[name[1:]])
         elif fact[-1] in marks:
             marks[fact[-1]](self.number[name])
         else:
@@ -86,6 +90,7 @@ class ScheduleScript:
         words += [f"block {ids[n]}<{self._whose(cause)}" for n, cause in decisions.blocked]
         words += [f"cancel {ids[n]}<{self._whose(cause)}" for n, cause in decisions.cancelled]
         words += [f"over {wave}" for wave in decisions.waves_completed]
+        words += [f"unneeded {ids[node]}" for node in decisions.unneeded]
         words += [decisions.finished] if decisions.finished else []
         words += ["paused"] if decisions.paused else []
         return ", ".join(words)
@@ -208,6 +213,31 @@ def test_join_any_without_delivery_or_failure_is_skipped() -> None:
     script = ScheduleScript(parse_graph("a b c", "a.x>c", "b.x>c"), any="c")
     script.start()
     assert script("a", "b") == "skip c, over 1, over 2, completed"
+
+
+UNNEEDED = "no longer needed: what it leads to has started without it"
+
+
+def test_what_leads_only_to_a_started_join_any_is_no_longer_needed() -> None:
+    graph = parse_graph("w b c q j d", "w>b", "b>j", "c>j", "c>d", "q>j")
+    script = ScheduleScript(graph, any="j", disposable="w b c q j d")
+    script.start()
+    assert script("c?", "w?") == ""
+    assert script("q") == "start j(e5), unneeded w, unneeded b"  # c leads to d as well
+    assert script("-w", "-b", "j") == f"cancel w<{UNNEEDED}, cancel b<{UNNEEDED}, over 3, paused"
+    assert script("c=", "c") == "start d, over 1"
+    assert script("d") == "over 2, completed"
+
+
+def test_a_running_node_that_is_no_longer_needed_finishes_or_is_released_when_it_waits() -> None:
+    graph = parse_graph("a b q j", "a>j", "b>j", "q>j")
+    script = ScheduleScript(graph, any="j", disposable="a b q")
+    script.start()
+    assert script("q", "a") == "start j(e3), unneeded b"
+    assert script("j", "b?") == "over 2, unneeded b, paused"
+    assert script("-b") == f"cancel b<{UNNEEDED}, over 1, completed"
+    with pytest.raises(InvalidTransition, match="node 'a' cannot be released"):
+        script("-a")
 
 
 def test_join_any_waits_for_its_gates() -> None:

@@ -79,7 +79,9 @@ def random_case(choices: ByteChoices, *, joins: bool = True, entries: bool = Tru
     barrier, stop = choices.below(2) == 1, choices.one_in(4)
     join_any = frozenset(n for n in numbers if joins and choices.one_in(3))
     required = {n: (choices.some(TARGET_HANDLES)) for n in numbers if choices.one_in(3)}
-    case = ScheduleCase(graph, passive, join_any, required, barrier, stop)
+    disposable = frozenset(n for n in numbers if joins and choices.below(3))
+    rest = {"disposable": disposable}
+    case = ScheduleCase(graph, passive, join_any, required, barrier, stop, **rest)
     if not entries or not choices.one_in(3):
         return case
     runnable = [n for n in numbers if n not in case.linked]
@@ -87,19 +89,20 @@ def random_case(choices: ByteChoices, *, joins: bool = True, entries: bool = Tru
     chosen = [n for n in doors if choices.one_in(2)]
     others = [n for n in runnable if n not in doors and choices.one_in(5)]
     given = {n: choices.some(SOURCE_HANDLES) for n in [*chosen, *others]}
-    case = ScheduleCase(graph, passive, join_any, required, barrier, stop, preset=given)
+    case = ScheduleCase(graph, passive, join_any, required, barrier, stop, preset=given, **rest)
     if not chosen:
         return case
     part = frozenset(selected_nodes(case, doors, chosen))
     dropped = frozenset(doors) - frozenset(chosen)
-    return ScheduleCase(graph, passive, join_any, required, barrier, stop, given, dropped, part)
+    chosen_part = given, dropped, part
+    return ScheduleCase(graph, passive, join_any, required, barrier, stop, *chosen_part, **rest)
 
 
 def schedule_for(case: ScheduleCase) -> Schedule:
     """The kernel under test for a case."""
     ids = {case.graph.nodes[n].id for n in case.materialize_only}
     topology = Topology(case.graph, materialized_ids(case.graph, ids))
-    rules = SchedulingRules(case.join_any, case.required, case.barrier, case.stop)
+    rules = SchedulingRules(case.join_any, case.required, case.barrier, case.stop, case.disposable)
     return Schedule(topology, rules, preset=case.preset, part=case.selected, dropped=case.unchosen)
 
 
@@ -132,6 +135,18 @@ class ScheduleComparison:
         assert kernel_decisions(answer, expected) == expected
         self.running += [node for node, _ in expected.starts]
         self.finished = expected.finished
+        state = self.reference.current_state()
+        unneeded = [n for n in sorted(state.unneeded - self.case.linked) if not state.settled(n)]
+        assert self.kernel.unneeded() == unneeded
+        idle = [n for n in unneeded if n not in self.running]
+        assert set(idle) <= set(answer.unneeded) <= set(unneeded)
+        for node in answer.unneeded:
+            if node in idle or self.choices.one_in(3):  # a slot was not free yet
+                self._record("release", node)
+                for among in (self.running, self.waiting):
+                    among[:] = [each for each in among if each != node]
+        if idle:
+            self._compare(self.kernel.decide())
 
     def _record(self, kind: str, *what: object) -> None:
         self.script.append((kind, *what))

@@ -15,6 +15,7 @@ from planwave.graph.model import Graph
 
 NOT_CHOSEN = "another entry was chosen"
 NO_INPUT = "no input arrived: every incoming edge was skipped"
+UNNEEDED = "no longer needed: what it leads to has started without it"
 MISSING_REQUIRED_INPUT = "a required input was skipped"
 
 Cause = tuple[int | None, str]
@@ -34,6 +35,7 @@ class ScheduleCase:
     preset: Mapping[int, frozenset[str]] = field(default_factory=dict)
     unchosen: frozenset[int] = frozenset()
     selected: frozenset[int] | None = None
+    disposable: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         number = {node.id: i for i, node in enumerate(self.graph.nodes)}
@@ -176,6 +178,9 @@ class ReferenceReplay:
         self.was_cancelled = self.has_failed = False
         self.unreported: list[int] = []
         self.waves_over: set[int] = set()
+        self.ever_ready: set[int] = set()
+        self.unneeded: set[int] = set()
+        self.released: set[int] = set()
 
     def run(self, history: Iterable[Fact]) -> Iterator[ExpectedDecisions]:
         case = self.case
@@ -189,12 +194,14 @@ class ReferenceReplay:
         for node in sorted(case.unchosen - set(case.preset)):
             self.settle_without_run(node, "skipped", why=(NOT_CHOSEN, None))
         self.settle_until_stable()
+        self.find_unneeded()
         for fact in history:
             if fact[0] == "decide":
                 yield self.decided()
             else:
                 self.apply(*fact)
                 self.settle_until_stable()
+                self.find_unneeded()
                 if fact[0] == "failed" and fact[3] is None and case.stop:
                     self.cancel_rest((fact[1], fact[2]))
                 if fact[0] == "cancel":
@@ -217,13 +224,23 @@ class ReferenceReplay:
                 self.outcome[node] = "waiting"
             case "answered":
                 self.outcome[node] = "running"
-            case "cancelled":
-                self.outcome[node], self.causes[node] = "cancelled", frozenset({(node, what)})
-                self.has_failed = True
+            case "release" | "cancelled":
+                self.cancel_one(node, what)
             case "cancel":
                 self.was_cancelled = True
             case _:
                 raise AssertionError(kind)
+
+    def cancel_one(self, node, what: object) -> None:
+        if node in self.unneeded:
+            self.released.add(node)
+        if what is None:
+            assert node in self.released
+            self.ready.discard(node)
+            self.settle_without_run(node, "cancelled", causes=frozenset({(None, UNNEEDED)}))
+        else:
+            self.outcome[node], self.causes[node] = "cancelled", frozenset({(node, what)})
+            self.has_failed |= node not in self.released
 
     def cancel_rest(self, cause: Cause) -> None:
         if self.ending is None:
@@ -257,6 +274,8 @@ class ReferenceReplay:
             gate = source in self.case.linked
             carries = gate or self.case.graph.edges[edge].source_handle in self.handles[source]
             return "delivered" if carries else "skipped"
+        if source in self.released:
+            return None  # nothing waits for it
         dropped = fate == "cancelled" and self.ending is not None and source in self.skip_reasons
         if dropped:
             return None  # all remaining nodes were cancelled with it
@@ -336,6 +355,21 @@ class ReferenceReplay:
             self.outcome[node], self.handles[node] = "completed", frozenset()
         else:
             self.ready.add(node)
+            self.ever_ready.add(node)
+
+    def find_unneeded(self) -> None:
+        """Add the unsettled nodes all of whose edges lead to what began without them, or is unneeded."""
+        case = self.case
+        while True:
+            gone = self.unneeded | (self.ever_ready & case.join_any)
+            more = set[int]()
+            for node in sorted(case.disposable - self.unneeded):
+                targets = {target for source, target in case.order.values() if source == node}
+                if targets and targets <= gone and not self.settled(node):
+                    more.add(node)
+            if not more:
+                return
+            self.unneeded |= more
 
     # -- decisions
 

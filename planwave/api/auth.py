@@ -19,15 +19,14 @@ from planwave.api.access_rules import ACCESS_TOKEN, check_access
 from planwave.api.rate_limit import TokenBucket
 from planwave.api.session_cookies import SessionCookies, require_own_page
 from planwave.errors import Unauthorized
+from planwave.principals import LOCAL, OPERATOR, Principal, set_principal
 from planwave.service.access_tokens import TOKEN_PREFIX
 from planwave.settings import Settings
 from planwave.storage.access_tokens import AccessTokenRecord
 
-_LOCAL: Final = "local"
-_OWNER: Final = "owner"
 _ANONYMOUS: Final = "nobody"
 _BEARER: Final = "bearer"
-_PRINCIPAL: Final = "planwave.principal"
+PRINCIPAL: Final = "planwave.principal"
 """Key of the principal in a connection's scope, once it is authenticated."""
 
 
@@ -67,7 +66,7 @@ class Authenticator:
             limits=("executions_per_minute",),
         )  # fmt: skip
 
-    def check(self, connection: HTTPConnection) -> str:
+    def check(self, connection: HTTPConnection) -> Principal:
         """Return the principal of a request or WebSocket, and count the request.
 
         Raises:
@@ -78,7 +77,7 @@ class Authenticator:
         access_token = self._access_token(connection)
         if access_token is not None:
             connection.scope[ACCESS_TOKEN] = access_token
-            principal = f"token {access_token.token_id}"
+            principal = Principal("token", access_token.token_id, access_token.name)
             self._count(access_token, "requests", access_token.requests_per_minute)
         else:
             try:
@@ -86,16 +85,16 @@ class Authenticator:
             except Unauthorized:
                 self._request_rate.acquire(_ANONYMOUS)  # failed attempts share one bucket
                 raise
-        self._request_rate.acquire(principal)
+        self._request_rate.acquire(principal.account)
         return principal
 
-    def count_request(self, principal: str) -> None:
+    def count_request(self, account: str) -> None:
         """Count a request of a principal that was authenticated elsewhere.
 
         Raises:
             TooManyRequests: The principal sent too many requests.
         """
-        self._request_rate.acquire(principal)
+        self._request_rate.acquire(account)
 
     def count_failure(self) -> None:
         """Count an attempt to authenticate that failed elsewhere; all of them share one limit.
@@ -105,13 +104,13 @@ class Authenticator:
         """
         self._request_rate.acquire(_ANONYMOUS)
 
-    def check_execution_rate(self, principal: str) -> None:
+    def check_execution_rate(self, account: str) -> None:
         """Count an execution that is about to be created.
 
         Raises:
             TooManyRequests: The principal created too many within a minute.
         """
-        self._execution_rate.acquire(principal)
+        self._execution_rate.acquire(account)
 
     def check_token_rate(self, token: AccessTokenRecord | None) -> None:
         """Count an execution that is about to be created with an access token.
@@ -148,28 +147,29 @@ class Authenticator:
     def _access_token(self, connection: HTTPConnection) -> AccessTokenRecord | None:
         return self._find_token(_bearer(connection.headers.get("authorization", "")))
 
-    def _principal(self, connection: HTTPConnection) -> str:
+    def _principal(self, connection: HTTPConnection) -> Principal:
         authorization = connection.headers.get("authorization")
         if self._token is None:
             if _bearer(authorization or "").startswith(TOKEN_PREFIX):
                 raise _unauthorized()  # one that was revoked, or has expired
-            return _LOCAL
+            return LOCAL
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
             # Header values are latin-1; a token outside ASCII is compared as the bytes it was.
             if scheme.lower() == "bearer" and self._is_token(token.strip().encode("latin-1")):
-                return _OWNER
+                return OPERATOR
             raise _unauthorized()
-        if not self.sessions.is_valid(connection):
+        session_id = self.sessions.session_of(connection)
+        if session_id is None:
             raise _unauthorized()
         require_own_page(connection)
-        return _OWNER
+        return Principal("session", session_id)
 
     def _is_token(self, token: bytes) -> bool:
         return bool(self._token) and hmac.compare_digest(token, self._token)
 
 
-async def require_principal(connection: HTTPConnection) -> str:
+async def require_principal(connection: HTTPConnection) -> Principal:
     """Return the principal of a request; the dependency of every route but the health checks.
 
     Raises:
@@ -181,17 +181,20 @@ async def require_principal(connection: HTTPConnection) -> str:
     return principal
 
 
-def authenticate(connection: HTTPConnection) -> str:
+def authenticate(connection: HTTPConnection) -> Principal:
     """Return the principal of a request or WebSocket; check and count it the first time only.
+
+    What the task does from then on is recorded as done by the principal.
 
     Raises:
         Unauthorized, Forbidden, TooManyRequests: See :meth:`Authenticator.check`.
     """
-    principal = connection.scope.get(_PRINCIPAL)
+    principal = connection.scope.get(PRINCIPAL)
     if principal is None:
         authenticator = cast("Authenticator", connection.app.state.planwave.authenticator)
         principal = authenticator.check(connection)
-        connection.scope[_PRINCIPAL] = principal
+        connection.scope[PRINCIPAL] = principal
+        set_principal(principal)
     return principal
 
 

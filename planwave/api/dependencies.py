@@ -105,11 +105,11 @@ async def require_execution_rate(connection: HTTPConnection) -> str | None:
         ShuttingDown: The service is shutting down.
         TooManyRequests: The principal created too many within a minute.
     """
-    principal = authenticate(connection)
+    account = authenticate(connection).account
     preassigned_id = await require_not_draining(connection)
     authenticator = app_state(connection).authenticator
     authenticator.check_token_rate(access_token(connection))
-    authenticator.check_execution_rate(principal)
+    authenticator.check_execution_rate(account)
     return preassigned_id
 
 

@@ -25,6 +25,7 @@ from planwave.storage.files import write_atomically
 SESSION_COOKIE: Final = "planwave_session"
 SESSION_S: Final = 7 * 86_400
 FILE_NAME: Final = "closed-sessions.json"
+_ID_CHARS: Final = 16
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,16 @@ class SessionCookies:
         """Return the value of a new cookie."""
         claims = f"{int(self._now()) + SESSION_S}.{token_hex(16)}"
         return f"{claims}.{self._signature(claims)}"
+
+    def session_of(self, connection: HTTPConnection) -> str | None:
+        """Return the id of the open session whose cookie a request carries, or None.
+
+        The id is not the cookie: nobody who reads it can use the session.
+        """
+        if not self.is_valid(connection):
+            return None
+        claims, _, _ = connection.cookies[SESSION_COOKIE].rpartition(".")
+        return sha256(claims.encode()).hexdigest()[:_ID_CHARS]
 
     def is_valid(self, connection: HTTPConnection) -> bool:
         """Return whether a request carries the cookie of an open session."""

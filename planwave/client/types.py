@@ -347,6 +347,21 @@ class DifferenceResponse(TypedDict):
     """How many more there are."""
 
 
+class PrincipalResponse(TypedDict):
+    """Who did something."""
+
+    kind: Literal["operator", "session", "token", "trigger", "chat", "local", "library"]
+    """`operator`: with the service's token; `session`: a browser that logged in with it; `token`: an
+access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no
+token; `library`: a Python program."""
+    id: NotRequired[str]
+    """Of the session, token, trigger or chat; left out where there is none."""
+    name: NotRequired[str]
+    """The name of a token, the kind of a trigger."""
+    by: NotRequired[PrincipalResponse]
+    """Who set up the trigger or the chat."""
+
+
 class PlanApprovalResponse(TypedDict):
     """The approval of a plan; it holds for one hash."""
 
@@ -483,6 +498,8 @@ class DocumentResponse(TypedDict):
     """The execution that it forks."""
     trigger: Any
     """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     user_prompt: str
@@ -563,6 +580,8 @@ class ExecutionResponse(TypedDict):
     parent: Any
     trigger: Any
     """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     last_seq: int
@@ -601,6 +620,7 @@ class ExecutionSummary(TypedDict):
     plan_id: str | None
     flow_id: str | None
     flow_version: str | None
+    created_by: PrincipalResponse | None
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -1128,6 +1148,8 @@ class TriggerResponse(TypedDict):
     problem: str | None
     """Why it starts nothing although it may be enabled; null without a problem."""
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who set it up; null where an older planwave did."""
     details: dict[str, Any]
     """What only its kind has, such as the path of a webhook."""
     deliveries: list[DeliveryResponse]

@@ -55,6 +55,7 @@ from planwave.events.types import (
 )
 from planwave.events.unreadable import unreadable_error
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
+from planwave.principals import PrincipalDocument
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
 """Execution statuses that never change again."""
@@ -84,6 +85,7 @@ class ExecutionState:
     options: OptionsDocument | None = None
     parent: ParentDocument | None = None
     trigger: Any = None
+    created_by: PrincipalDocument | None = None
     approval: dict[str, Any] | None = None
     budget: Budget | None = None
     active_time: ActiveTime = field(default_factory=ActiveTime, repr=False, compare=False)
@@ -272,6 +274,7 @@ class ExecutionState:
             "options": self.options,
             "parent": self.parent,
             "approval": self.approval,
+            "created_by": self.created_by,
             "budget": self.budget_json(),
             "created_at": self.created_at,
             "started_at": self.started_at,
@@ -322,6 +325,7 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     state.options = data.get("options")
     state.parent = data.get("parent")
     state.trigger = data.get("trigger")
+    state.created_by = data.get("created_by")
     approval = data.get("approval")
     state.approval = None if approval is None else {**approval}
     limits = (state.options or {}).get("budget") or {}

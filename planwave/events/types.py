@@ -29,6 +29,7 @@ from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.graph.outputs import OutputsDocument
+from planwave.principals import PrincipalDocument
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -216,6 +217,7 @@ class CreatedData(TypedDict):
     approval: NotRequired[ApprovalDocument | None]
     policies: NotRequired[dict[str, dict[str, Json]] | None]
     supersedes: NotRequired[SupersededDocument | None]
+    created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
+from planwave.principals import Principal
 from planwave.storage.records import PageCursor
 
 Role = Literal["user", "assistant"]
@@ -30,6 +31,7 @@ class ChatRecord:
         config: The configuration that is turned into a graph; None with a flow.
         head: The last message of the branch that is shown.
         revision: Counts the changes of the chat and of its messages.
+        created_by: Who opened it; None where an older planwave did.
     """
 
     chat_id: str
@@ -42,6 +44,7 @@ class ChatRecord:
     config: Mapping[str, Any] | None = None
     head: str | None = None
     revision: int = 1
+    created_by: Principal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def build_document(
         "flow_version": state.flow_version,
         "parent": state.parent,
         "trigger": state.trigger,
+        "created_by": state.created_by,
         "approval": state.approval,
         "user_prompt": state.goal or record.user_prompt,
         "title": state.title or record.title,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.principals import Principal
 from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
@@ -215,7 +216,8 @@ class ExecutionRecord:
     ``status`` is one of ``starting executing paused completed failed cancelled``.
     ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: the
     execution was accepted for running, and runs even after a restart. ``flow_version`` is the version
-    of the flow ``flow_id``; None if the graph of the execution was changed.
+    of the flow ``flow_id``; None if the graph of the execution was changed. ``created_by`` is who
+    created it; None where an older planwave did.
     """
 
     execution_id: str
@@ -232,6 +234,7 @@ class ExecutionRecord:
     queued: bool = False
     flow_id: str | None = None
     flow_version: str | None = None
+    created_by: Principal | None = None
 
     @property
     def is_behind(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from planwave.ids import new_id
+from planwave.principals import Principal
 from planwave.storage.records import PageCursor
 
 DELIVERIES_SHOWN: Final = 20
@@ -27,6 +28,7 @@ class TriggerRecord:
         enabled: Whether it starts executions.
         position: Where its adapter continues after a restart, such as the last slot of a schedule;
             its form is up to the adapter.
+        created_by: Who set it up; None where an older planwave did.
     """
 
     trigger_id: str
@@ -37,6 +39,7 @@ class TriggerRecord:
     version: str | None = None
     enabled: bool = True
     position: str = ""
+    created_by: Principal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from planwave.errors import InputError
 from planwave.ids import new_id
+from planwave.principals import principal_json
 from planwave.service.flows.flow_queries import PUBLICATIONS, Publication
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
@@ -223,6 +224,7 @@ class TriggerHost:
             "enabled": trigger.enabled,
             "problem": trigger.problem,
             "created_at": trigger.created_at,
+            "created_by": principal_json(trigger.created_by),
             "details": adapter.details(trigger) if adapter is not None and usable else {},
             "deliveries": [_delivery_json(each) for each in deliveries],
         }

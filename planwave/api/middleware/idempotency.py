@@ -105,7 +105,9 @@ class IdempotencyMiddleware:
     ) -> None:
         request = Request(scope, receive)
         try:
-            name = f"{authenticate(request)} {scope['path']} {_validated_key(request, keys)}"
+            name = (
+                f"{authenticate(request).account} {scope['path']} {_validated_key(request, keys)}"
+            )
             body = await request.body()
             await self._once(name, request, body, send)
         except PlanwaveError as error:

@@ -19,6 +19,7 @@ from planwave.api.metrics import PrometheusObserver
 from planwave.api.problems import problem_response
 from planwave.errors import PlanwaveError
 from planwave.ids import new_id
+from planwave.principals import acting_as, current_principal
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +53,9 @@ class RequestContextMiddleware:
         request = _Request(scope, send, self._metrics)
         token = current_request.set(request.context)
         try:
-            await self._app(scope, receive, request.send)
+            # An application inside the caller's task must not leave its principal there.
+            with acting_as(current_principal()):
+                await self._app(scope, receive, request.send)
         except ClientDisconnect:
             pass
         except Exception as error:

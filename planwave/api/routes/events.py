@@ -16,6 +16,7 @@ from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import log_response
 from planwave.api.schemas.executions import LogEntriesResponse, StoredEventsResponse
 from planwave.api.streaming.sse import ExecutionEventStream
+from planwave.principals import Principal
 from planwave.service.service import Service
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
@@ -48,7 +49,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 )
 async def stream_events(
     state: StateDep,
-    principal: Annotated[str, Depends(require_principal)],
+    principal: Annotated[Principal, Depends(require_principal)],
     execution_id: ExecutionId,
     after: Annotated[
         int, Query(ge=0, le=_LARGEST_SEQ, description="The last `seq` already known.")
@@ -78,7 +79,7 @@ async def stream_events(
         return await log_response(state.service, execution_id, known)
     if format == "json":
         return await _stored_events(state.service, execution_id, known)
-    return ExecutionEventStream(state, principal, execution_id, known)
+    return ExecutionEventStream(state, principal.account, execution_id, known)
 
 
 async def _stored_events(service: Service, execution_id: str, after: int) -> Response:

@@ -66,6 +66,7 @@ from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.logs.typed_log import execution_log_entries
 from planwave.executor.options import RunOptions
+from planwave.principals import principal_json
 from planwave.service.executions.execution_service import Executable
 from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.queries.digest import ExecutionDigest
@@ -366,6 +367,7 @@ def _state_json(events: Sequence[Event]) -> dict[str, Any]:
         "options": state.options,
         "parent": state.parent,
         "trigger": state.trigger,
+        "created_by": state.created_by,
         "approval": state.approval,
         "last_seq": state.last_seq,
         "created_at": state.created_at,
@@ -450,6 +452,7 @@ def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> dict[st
         "plan_id": record.plan_id,
         "flow_id": record.flow_id,
         "flow_version": record.flow_version,
+        "created_by": principal_json(record.created_by),
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,

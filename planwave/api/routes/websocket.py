@@ -44,7 +44,7 @@ async def watch(websocket: WebSocket) -> None:
     params = parse_subscription(websocket)
     if UUID_PATTERN.fullmatch(execution_id) is None:
         raise NotFound("the path holds no execution id")
-    with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
+    with state.connection_limiter.slot(principal.account, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
         if params.mode == "poll":
             updates = state.service.status_updates(execution_id, params.interval_s)

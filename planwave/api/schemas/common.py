@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planwave.principals import PrincipalKind
+
 NodeStatus = Literal[
     "pending", "running", "retrying", "waiting", "completed", "failed",
     "skipped", "blocked", "cancelled", "linked", "not_reached",
@@ -24,6 +26,21 @@ class ResponseModel(BaseModel):
     """A response, which is written as it is stored: the model documents it, and tests validate it."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class PrincipalResponse(ResponseModel):
+    """Who did something."""
+
+    kind: PrincipalKind
+    """`operator`: with the service's token; `session`: a browser that logged in with it; `token`: an
+    access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no
+    token; `library`: a Python program."""
+    id: str | None = None
+    """Of the session, token, trigger or chat; left out where there is none."""
+    name: str | None = None
+    """The name of a token, the kind of a trigger."""
+    by: PrincipalResponse | None = None
+    """Who set up the trigger or the chat."""
 
 
 # -- graphs ---------------------------------------------------------------------------------------

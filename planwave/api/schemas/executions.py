@@ -12,6 +12,7 @@ from pydantic import Field
 from planwave.api.schemas.common import (
     ExecutionStatus,
     NodeStatus,
+    PrincipalResponse,
     ResponseModel,
 )
 from planwave.service.queries.diff import Change
@@ -70,6 +71,7 @@ class ExecutionSummary(ResponseModel):
     plan_id: str | None
     flow_id: str | None
     flow_version: str | None
+    created_by: PrincipalResponse | None
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -243,6 +245,8 @@ class ExecutionResponse(ResponseModel):
     parent: Any
     trigger: Any
     """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     last_seq: int
@@ -357,6 +361,8 @@ class DocumentResponse(ResponseModel):
     """The execution that it forks."""
     trigger: Any
     """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
     user_prompt: str

@@ -12,7 +12,13 @@ from typing import Any, Final, Literal, NotRequired, get_args
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from planwave.api.schemas.common import ExecutionStatus, GraphDocument, NodeStatus, ResponseModel
+from planwave.api.schemas.common import (
+    ExecutionStatus,
+    GraphDocument,
+    NodeStatus,
+    PrincipalResponse,
+    ResponseModel,
+)
 from planwave.api.schemas.executions import (
     BudgetResponse,
     OpenRequestResponse,
@@ -93,6 +99,7 @@ class SnapshotMessage(ResponseModel):
     options: OptionsDocument | None
     parent: ParentDocument | None
     approval: PlanApprovalResponse | None
+    created_by: PrincipalResponse | None
     created_at: str | None
     started_at: str | None
     completed_at: str | None

@@ -18,6 +18,7 @@ TRIGGER: Final[dict[str, Any]] = {
     "enabled": True,
     "problem": None,
     "created_at": TIME,
+    "created_by": {"kind": "operator"},
     "details": {"path": f"/hooks/{TRIGGER_ID}"},
     "deliveries": [
         {

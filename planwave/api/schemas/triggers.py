@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from planwave.api.schemas.common import ResponseModel
+from planwave.api.schemas.common import PrincipalResponse, ResponseModel
 from planwave.api.schemas.examples import FLOW_ID
 from planwave.api.schemas.requests import RequestModel
 
@@ -68,6 +68,8 @@ class TriggerResponse(ResponseModel):
     problem: str | None
     """Why it starts nothing although it may be enabled; null without a problem."""
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who set it up; null where an older planwave did."""
     details: dict[str, Any]
     """What only its kind has, such as the path of a webhook."""
     deliveries: list[DeliveryResponse]

@@ -31,6 +31,7 @@ from planwave.events import OpenRequest
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.operations import operation_json
 from planwave.graph.reading.documents import parse_strict_json, read_graph
+from planwave.principals import Principal
 from planwave.service.flows.flow_queries import Flow, plan_of_flow
 from planwave.service.plans.documents import (
     CheckReport,
@@ -572,6 +573,7 @@ def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
         execution["completed_at"],
         flow_id=execution["flow_id"],
         flow_version=execution["flow_version"],
+        created_by=Principal.from_json(execution["created_by"]),
     )
 
 

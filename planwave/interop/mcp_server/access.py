@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from planwave.errors import Forbidden, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.interop.mcp_server.protocol import Request
+from planwave.principals import LOCAL, Principal
 from planwave.service.service import Service
 from planwave.service.streaming.stored_execution import execution_not_found
 
@@ -26,12 +27,12 @@ class Caller(NamedTuple):
     """Who sends a request.
 
     Attributes:
-        name: Identifies the caller, whose idempotency keys are apart from those of others.
+        principal: What is recorded as having called; its account keeps idempotency keys apart.
         flows: The ids of the flows that the caller may use; None for the operator.
         scopes: Those of an access token.
     """
 
-    name: str = "owner"
+    principal: Principal = LOCAL
     flows: frozenset[str] | None = None
     scopes: frozenset[str] = frozenset()
 

@@ -110,7 +110,7 @@ class ToolCalls:
             )
 
         digest = given.model_dump(exclude={"wait_s", "on_disconnect", "idempotency_key"})
-        name = f"{caller.name} run"
+        name = f"{caller.principal.account} run"
         record = await self._once(call, name, given.idempotency_key, digest, execute)
         return await self._wait(record.execution_id, progress, given.wait_s)
 
@@ -144,7 +144,7 @@ class ToolCalls:
                 self._service.execute(tool.flow, inputs=inputs, execution_id=execution_id)
             )
 
-        name = f"{admission.caller.name} {tool.flow.flow_id}"
+        name = f"{admission.caller.principal.account} {tool.flow.flow_id}"
         record = await self._once(call, name, key, arguments, execute)
         return await self._wait(record.execution_id, progress, None)
 

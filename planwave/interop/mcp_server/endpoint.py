@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from planwave.interop.mcp_server.http import HttpServer
+    from planwave.principals import Principal
     from planwave.service.service import Service
 
 _HTTP: Final = "planwave.interop.mcp_server.http"
@@ -37,6 +38,10 @@ class CallerToken(Protocol):
 
 class ScopeGate(Protocol):
     """Identifies the client of a request by its ASGI scope, and counts the executions of each."""
+
+    def principal(self, scope: Scope) -> Principal:
+        """Return the principal of a request."""
+        ...
 
     def token(self, scope: Scope) -> CallerToken | None:
         """Return the access token of a request; None for the operator."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MAX_OWN_SESSIONS: Final = 1_000
 """Open sessions of one client; the SDK closes those that are idle for half an hour."""
-_OWNER: Final = "owner"
 
 
 class HttpServer(NamedTuple):
@@ -52,8 +51,7 @@ async def http_server(service: Service, gate: ScopeGate) -> AsyncGenerator[HttpS
         sessions = _Sessions(sdk_server(server, changes), service.limits.body_bytes, tasks)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            token = gate.token(scope)
-            manager = await sessions.of(_OWNER if token is None else token.token_id)
+            manager = await sessions.of(gate.principal(scope).account)
             await manager.handle_request(scope, receive, send)
 
         yield HttpServer(app, changes.listen.close)
@@ -100,10 +98,11 @@ class _HttpGate:
         self._gate = gate
 
     def caller(self, context: Request) -> Caller:
-        token = self._gate.token(_scope_of(context))
+        scope = _scope_of(context)
+        principal, token = self._gate.principal(scope), self._gate.token(scope)
         if token is None:
-            return Caller()
-        return Caller(f"token {token.token_id}", frozenset(token.flows), frozenset(token.scopes))
+            return Caller(principal)
+        return Caller(principal, frozenset(token.flows), frozenset(token.scopes))
 
     def admit(self, context: Request) -> None:
         self._gate.admit(_scope_of(context))

@@ -26,6 +26,7 @@ from planwave.interop.mcp_server.protocol import Request, ToolChanges
 from planwave.interop.mcp_server.resources import list_resources, read_resource, templates
 from planwave.interop.mcp_server.results import error_result
 from planwave.interop.mcp_server.tool_list import ARGUMENTS, FIXED_TOOLS, flow_as_tool
+from planwave.principals import acting_as
 from planwave.service.flows.flow_tools import FlowTool, unknown_tool
 from planwave.service.service import Service
 
@@ -79,9 +80,11 @@ class PlanwaveMcpServer:
     ) -> mcp_types.CallToolResult:
         """Process a call; every failure is a result that the model can read."""
         try:
-            return await self._open_calls.run(
-                context, lambda call: self._dispatch(context, params, call)
-            )
+            # The session's task was started by its first request, perhaps of another principal.
+            with acting_as(self._gate.caller(context).principal):
+                return await self._open_calls.run(
+                    context, lambda call: self._dispatch(context, params, call)
+                )
         except PlanwaveError as error:
             return error_result(error)
         except MCPError:
@@ -157,7 +160,8 @@ class PlanwaveMcpServer:
     async def cancelled(
         self, context: Request, params: mcp_types.CancelledNotificationParams
     ) -> None:
-        await self._open_calls.cancelled(context, params)
+        with acting_as(self._gate.caller(context).principal):
+            await self._open_calls.cancelled(context, params)
 
     async def read_resource(
         self, context: Request, params: mcp_types.ReadResourceRequestParams

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, ShuttingDown
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id as make_id
+from planwave.principals import current_principal
 from planwave.service.chats.chat_documents import Chat, Turn, UserContent
 from planwave.service.chats.message_tree import MessageTree, entry_values, seed_of, text_of, turn_of
 from planwave.service.chats.replies import ReplySubscription
@@ -100,6 +101,7 @@ class ChatService:
             version,
             node_id,
             None if flow_id is not None else dict(config or {}),
+            created_by=current_principal(),
         )
         await self._runs.source_of(record, "")
         most, present = self._dependencies.limits.chats, await self._store.chats.count()

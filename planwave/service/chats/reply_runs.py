@@ -13,6 +13,7 @@ from planwave.errors import Conflict, PlanwaveError, ShuttingDown
 from planwave.events import TERMINAL, Event
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.reading.documents import read_graph
+from planwave.principals import Principal, acting_as
 from planwave.service.chats.configurations import ENTRY_ID, graph_of
 from planwave.service.chats.message_tree import MessageTree, entry_values, text_of
 from planwave.service.chats.replies import ReplyProjector, ReplySubscription
@@ -113,12 +114,13 @@ class ReplyRuns:
         self._open[execution_id] = reply.message_id
         try:
             start = await self.source_of(chat, goal)
-            await self._executions.execute(
-                start.source,
-                inputs={start.node_id: values},
-                trigger={"id": chat.chat_id, "kind": KIND, "delivery": reply.message_id},
-                execution_id=execution_id,
-            )
+            with acting_as(Principal("chat", chat.chat_id, by=chat.created_by)):
+                await self._executions.execute(
+                    start.source,
+                    inputs={start.node_id: values},
+                    trigger={"id": chat.chat_id, "kind": KIND, "delivery": reply.message_id},
+                    execution_id=execution_id,
+                )
         except ShuttingDown:
             raise  # it is stored, and started after the restart
         except PlanwaveError as error:

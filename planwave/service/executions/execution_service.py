@@ -18,6 +18,7 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, graph_hash
 from planwave.ids import new_id
+from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.fork import ForkRequest, build_fork
@@ -531,6 +532,8 @@ def new_execution(
     facts = _created_data(plan, spec, waves)
     if flow is not None:
         facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
+    by = current_principal()
+    facts["created_by"] = by.as_json()
     record = ExecutionRecord(
         execution_id,
         plan.plan_id or None,
@@ -542,6 +545,7 @@ def new_execution(
         queued=queued,
         flow_id=facts.get("flow_id"),
         flow_version=facts.get("flow_version"),
+        created_by=by,
     )
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 

@@ -17,6 +17,7 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import Catalogue
 from planwave.ids import new_id
+from planwave.principals import LIBRARY
 from planwave.service.executions.fork import ForkRequest, build_fork
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.parent_results import parent_data
@@ -136,7 +137,8 @@ def _create(
         if value
     }
     facts |= {"graph": program.graph.document, "waves": waves}
-    record = ExecutionRecord(execution_id, None, goal, title, "starting", at)
+    facts["created_by"] = LIBRARY.as_json()
+    record = ExecutionRecord(execution_id, None, goal, title, "starting", at, created_by=LIBRARY)
     created = Event(execution_id, 1, at, "execution.created", None, None, facts)
     return LoadedRun(
         graph=program.graph,

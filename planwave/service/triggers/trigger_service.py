@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id
+from planwave.principals import Principal, acting_as, current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef
@@ -36,6 +37,7 @@ class Trigger:
         data: The validated data of the node; None with a problem.
         replies: Whether the flow has a node that answers a request, in a nested graph or not.
         problem: Why it starts nothing, or None.
+        created_by: Who set it up; None where an older planwave did.
     """
 
     trigger_id: str
@@ -51,6 +53,12 @@ class Trigger:
     data: Any = None
     replies: bool = False
     problem: str | None = None
+    created_by: Principal | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """The trigger as the principal of what it starts."""
+        return Principal("trigger", self.trigger_id, self.kind, self.created_by)
 
 
 class TriggerService:
@@ -98,7 +106,15 @@ class TriggerService:
             hint = "delete some, or raise the limit triggers"
             raise LimitExceeded("triggers", most, present + 1, hint=hint)
         own_id, now = trigger_id or new_id(), self._dependencies.timestamp()
-        record = TriggerRecord(own_id, flow_id, node["id"], node["type"], now, version)
+        record = TriggerRecord(
+            own_id,
+            flow_id,
+            node["id"],
+            node["type"],
+            now,
+            version,
+            created_by=current_principal(),
+        )
         if not await self._store.triggers.create(record):
             raise Conflict(
                 f"node {node['id']!r} of flow {flow.name!r} has a trigger",
@@ -189,12 +205,13 @@ class TriggerService:
             QueueFull, ShuttingDown, StoreError: Nothing was started.
             InputError: The flow cannot run here.
         """
-        return await self._executions.execute(
-            FlowRef(trigger.flow_id, trigger.flow_version),
-            inputs={trigger.node_id: dict(values)},
-            trigger={"id": trigger.trigger_id, "kind": trigger.kind, "delivery": delivery.key},
-            execution_id=delivery.execution_id,
-        )
+        with acting_as(trigger.principal):
+            return await self._executions.execute(
+                FlowRef(trigger.flow_id, trigger.flow_version),
+                inputs={trigger.node_id: dict(values)},
+                trigger={"id": trigger.trigger_id, "kind": trigger.kind, "delivery": delivery.key},
+                execution_id=delivery.execution_id,
+            )
 
     async def _resolve(self, record: TriggerRecord) -> Trigger:
         flow = await self._flows.flow(record.flow_id, record.version)
@@ -223,6 +240,7 @@ class TriggerService:
             data,
             holds_reply(flow.graph),
             problem,
+            record.created_by,
         )
 
 

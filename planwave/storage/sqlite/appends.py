@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from planwave.principals import principal_text
 from planwave.storage.errors import append_to_unknown, stale_epoch, unexpected_seq
 from planwave.storage.event_codec import (
     NO_CHANGE,
@@ -98,7 +99,7 @@ _ADD_PLANS: Final = MultiRowStatement.insert(
 _ADD_EXECUTIONS: Final = MultiRowStatement.insert(
     "executions",
     "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
-    "epoch, queued, flow_id, flow_version",
+    "epoch, queued, flow_id, flow_version, created_by",
 )
 _ADD_TEXTS: Final = MultiRowStatement.insert(
     "execution_texts", "execution, title, user_prompt, search"
@@ -286,6 +287,7 @@ def _execution_row(key: int, record: ExecutionRecord, change: StatusChange) -> t
         int(record.queued),
         record.flow_id,
         record.flow_version,
+        principal_text(record.created_by),
     )
 
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import dialect
 
+from planwave.principals import Principal
 from planwave.storage.errors import unknown_cursor
 from planwave.storage.event_codec import ACTIVE_STATUSES, storable_text
 from planwave.storage.records import AnsweredRequest, ExecutionRecord, PageCursor, PlanRecord
@@ -167,6 +168,7 @@ _EXECUTION: Final = (
     executions.c.queued,
     executions.c.flow_id,
     executions.c.flow_version,
+    executions.c.created_by,
 )
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
@@ -254,5 +256,11 @@ def plan_from_row(row: Any) -> PlanRecord:
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *fields, queued, flow_id, flow_version = row
-    return ExecutionRecord(*fields, queued=bool(queued), flow_id=flow_id, flow_version=flow_version)
+    *fields, queued, flow_id, flow_version, created_by = row
+    return ExecutionRecord(
+        *fields,
+        queued=bool(queued),
+        flow_id=flow_id,
+        flow_version=flow_version,
+        created_by=Principal.from_text(created_by),
+    )

@@ -140,7 +140,11 @@ def _add_notifications(connection: Connection) -> None:
     notifications.create(connection)
 
 
-_COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = ()
+_COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = (
+    executions.c.created_by,
+    triggers.c.created_by,
+    chats.c.created_by,
+)
 _TABLES_OF_13: Final[tuple[Table, ...]] = ()
 
 

@@ -97,6 +97,7 @@ triggers = Table(
     Column("version", Text),
     Column("enabled", Integer, nullable=False),
     Column("position", Text, nullable=False),
+    Column("created_by", Text),
     Index("triggers_by_entry", "flow_id", "node_id", unique=True),
     Index("triggers_by_age", "created_at", "trigger_id"),
 )
@@ -182,6 +183,7 @@ chats = Table(
     Column("head", Text),
     Column("revision", Integer, nullable=False),
     Column("search", Text, nullable=False),
+    Column("created_by", Text),
     Index("chats_by_age", "created_at", "chat_id"),
 )
 """``flow_id`` refers to no flow: a chat is read after its flow was deleted."""
@@ -242,6 +244,7 @@ executions = Table(
     Column("queued", Integer, nullable=False, server_default=text("0")),
     Column("flow_id", Text),
     Column("flow_version", Text),
+    Column("created_by", Text),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
@@ -253,7 +256,8 @@ executions = Table(
         sqlite_where=text("flow_id IS NOT NULL"),
     ),
 )
-"""``last_seq`` is not here: it is the greatest ``last`` of ``batches``."""
+"""``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
+principal as JSON."""
 
 execution_texts = Table(
     "execution_texts",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import StoreError
+from planwave.principals import Principal
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.records import PageCursor, Store
 from planwave.storage.sqlite.store import SqliteStore
@@ -51,8 +52,9 @@ async def with_turn(store: Store) -> None:
 
 async def test_chat_round_trips(store: Store) -> None:
     kept = chat(
-        title="Grüße \U0001f30a", flow_id="f", version="v", node_id="n", config={"model": "m"}
-    )
+        title="Grüße \U0001f30a", flow_id="f", version="v", node_id="n", config={"model": "m"},
+        created_by=Principal("session", "s"),
+    )  # fmt: skip
     assert await store.chats.create(kept)
     assert await store.chats.get("c1") == kept
     assert not await store.chats.create(replace(kept, title="another"))

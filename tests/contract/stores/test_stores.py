@@ -11,6 +11,7 @@ import pytest
 
 from planwave.errors import Conflict, NotFound, StaleEpoch, StoreError
 from planwave.events import Event, fold
+from planwave.principals import Principal
 from planwave.providers.protocols import CallKey
 from planwave.storage.records import (
     AnsweredRequest,
@@ -66,6 +67,25 @@ def execution(name: str = "x1", second: int = 0, **changes: Any) -> ExecutionRec
 async def create(store: Store, name: str = "x1", second: int = 0, **changes: Any) -> None:
     first = event(1, "execution.created", of=name, goal="g", title="t")
     await store.create_execution(execution(name, second, **changes), [first])
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        None,
+        Principal("operator"),
+        Principal("token", "t1", "crm \N{SNOWMAN}"),
+        Principal("trigger", "h1", "webhook", Principal("token", "t1", "\ud800")),
+    ],
+)
+async def test_execution_keeps_its_creator(store: Store, by: Principal | None) -> None:
+    await create(store, created_by=by)
+    await store.append("x1", 1, [event(2, "execution.started")])
+    kept = await store.execution("x1")
+    assert kept is not None
+    assert kept.created_by == by
+    assert [each.created_by for each in await store.executions()] == [by]
+    assert [each.created_by for each in await store.open_executions()] == [by]
 
 
 async def test_plan_round_trips(store: Store) -> None:

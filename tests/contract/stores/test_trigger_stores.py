@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planwave.errors import NotFound
+from planwave.principals import Principal
 from planwave.storage.records import FlowRecord, PageCursor, Store
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import DELIVERIES_SHOWN, TriggerRecord
@@ -38,7 +39,8 @@ async def save(store: Store, *triggers: TriggerRecord) -> None:
 
 
 async def test_trigger_round_trips(store: Store) -> None:
-    kept = trigger(version="v1", position="2026", enabled=False)
+    by = Principal("token", "t1", "crm")
+    kept = trigger(version="v1", position="2026", enabled=False, created_by=by)
     await save(store, kept)
     assert await store.triggers.get("t1") == kept
     assert await store.triggers.get("other") is None

@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection
 from planwave.api.auth import Authenticator
 from planwave.api.session_cookies import FILE_NAME, SESSION_COOKIE, SESSION_S
 from planwave.errors import Forbidden, StoreError, TooManyRequests, Unauthorized
+from planwave.principals import LOCAL, OPERATOR
 from planwave.settings import Limits, Settings
 
 TOKEN = "tök€n"
@@ -47,7 +48,7 @@ async def test_closed_session_stays_closed_after_reopening(tmp_path: Path) -> No
     again.sessions.open(tmp_path)
     with pytest.raises(Unauthorized):
         again.check(with_cookie(left))
-    assert again.check(with_cookie(other)) == "owner"
+    assert again.check(with_cookie(other)).kind == "session"
     assert TOKEN not in (tmp_path / FILE_NAME).read_text()
 
 
@@ -89,7 +90,7 @@ def test_unreadable_session_file_stops_the_start(tmp_path: Path, content: str) -
     "value", [b"Bearer " + TOKEN.encode(), b"bearer   " + TOKEN.encode() + b" "]
 )
 def test_token_is_accepted_with_any_characters(value: bytes) -> None:
-    assert access().check(request(authorization=value)) == "owner"
+    assert access().check(request(authorization=value)) == OPERATOR
 
 
 @pytest.mark.parametrize(
@@ -119,8 +120,8 @@ def test_empty_token_matches_nothing(given: str) -> None:
 
 def test_without_token_every_request_is_accepted() -> None:
     open_to_all = access(None)
-    assert open_to_all.check(request()) == "local"
-    assert open_to_all.check(bearing("anything")) == "local"
+    assert open_to_all.check(request()) == LOCAL
+    assert open_to_all.check(bearing("anything")) == LOCAL
     assert open_to_all.issue_session_cookie("anything") is None
 
 
@@ -135,8 +136,12 @@ def test_session_does_not_contain_the_token() -> None:
     cookie = session(ours)
     assert TOKEN not in cookie
     assert cookie != session(ours)
-    assert ours.check(with_cookie(cookie)) == "owner"
-    assert access().check(with_cookie(cookie)) == "owner"  # a restart ends no session
+    shown = ours.check(with_cookie(cookie))
+    assert shown.id is not None
+    assert shown.id not in cookie
+    assert shown != ours.check(with_cookie(session(ours)))
+    assert ours.check(with_cookie(cookie)).kind == "session"
+    assert access().check(with_cookie(cookie)).kind == "session"  # a restart ends no session
 
 
 def test_session_ends_by_expiry_token_change_or_close() -> None:
@@ -150,7 +155,7 @@ def test_session_ends_by_expiry_token_change_or_close() -> None:
     ours.sessions.revoke(with_cookie(cookie))
     with pytest.raises(Unauthorized):
         ours.check(with_cookie(cookie))
-    assert ours.check(with_cookie(other)) == "owner"
+    assert ours.check(with_cookie(other)).kind == "session"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +193,7 @@ def test_only_the_token_opens_a_session(guess: str) -> None:
 )
 def test_cookie_from_own_page_is_accepted(method: str | None, headers: dict[str, str]) -> None:
     ours = access()
-    assert ours.check(with_cookie(session(ours), method, **headers)) == "owner"
+    assert ours.check(with_cookie(session(ours), method, **headers)).kind == "session"
 
 
 @pytest.mark.parametrize(
@@ -233,9 +238,9 @@ def test_failed_logins_and_requests_have_separate_rate_limits() -> None:
 def test_executions_per_minute_are_limited() -> None:
     ours = access(executions_per_minute=2)
     for _ in range(2):
-        ours.check_execution_rate("owner")
+        ours.check_execution_rate("operator")
     with pytest.raises(TooManyRequests, match="executions") as refused:
-        ours.check_execution_rate("owner")
+        ours.check_execution_rate("operator")
     assert 29 < refused.value.retry_after_s <= 30
     assert refused.value.hint == (
         "try again in 30 s, or raise PLANWAVE_LIMIT_EXECUTIONS_PER_MINUTE"

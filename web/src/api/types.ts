@@ -432,6 +432,18 @@ export type DocumentNode = {
   usage: UsageResponse;
 };
 
+/** Who did something. */
+export type PrincipalResponse = {
+  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program. */
+  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
+  /** Of the session, token, trigger or chat; left out where there is none. */
+  id?: string | null;
+  /** The name of a token, the kind of a trigger. */
+  name?: string | null;
+  /** Who set up the trigger or the chat. */
+  by?: PrincipalResponse | null;
+};
+
 /** The approval of a plan; it holds for one hash. */
 export type PlanApprovalResponse = {
   /** Of the graph that runs. */
@@ -474,6 +486,8 @@ export type DocumentResponse = {
   parent: unknown;
   /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
   trigger: unknown;
+  /** Who created it; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
   user_prompt: string;
@@ -605,6 +619,8 @@ export type ExecutionResponse = {
   parent: unknown;
   /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
   trigger: unknown;
+  /** Who created it; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
   /** The last event this shows. */
@@ -620,6 +636,7 @@ export type ExecutionSummary = {
   plan_id: string | null;
   flow_id: string | null;
   flow_version: string | null;
+  created_by: PrincipalResponse | null;
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
@@ -1232,6 +1249,8 @@ export type TriggerResponse = {
   /** Why it starts nothing although it may be enabled; null without a problem. */
   problem: string | null;
   created_at: string;
+  /** Who set it up; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
   /** What only its kind has, such as the path of a webhook. */
   details: Record<string, unknown>;
   /** The last ones, newest first. */
@@ -1348,6 +1367,14 @@ export type SupersededDocument = {
   dropped_policies?: string[];
 };
 
+/** A principal as JSON; `by` is who set up a trigger or a chat. */
+export type PrincipalDocument = {
+  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
+  id?: string;
+  name?: string;
+  by?: PrincipalDocument;
+};
+
 /** The request of the client: a goal, and the plan or the flow to run. `policies` are those of the request, which `graph` has already. `trace_context` are the headers `traceparent` and `tracestate` of the caller's trace. */
 export type CreatedData = {
   goal?: string;
@@ -1365,6 +1392,7 @@ export type CreatedData = {
   approval?: ApprovalDocument | null;
   policies?: Record<string, Record<string, unknown>> | null;
   supersedes?: SupersededDocument | null;
+  created_by?: PrincipalDocument;
   trace_context?: Record<string, string>;
 };
 
@@ -1915,6 +1943,7 @@ export type SnapshotMessage = {
   options: OptionsDocument | null;
   parent: ParentDocument | null;
   approval: PlanApprovalResponse | null;
+  created_by: PrincipalResponse | null;
   created_at: string | null;
   started_at: string | null;
   completed_at: string | null;

@@ -20,6 +20,7 @@ from planwave.api.streaming.chats import ChatChangeStream, ReplyEventStream, cha
 from planwave.api.streaming.websocket import ExecutionSocket
 from planwave.errors import NotFound
 from planwave.ids import UUID_PATTERN
+from planwave.principals import Principal
 
 router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
 _LARGEST_SEQ: Final = 10**15 - 1
@@ -55,7 +56,7 @@ def _responses(example: str, over: str) -> dict[int | str, dict[str, Any]]:
 )
 async def stream_reply(
     state: StateDep,
-    principal: Annotated[str, Depends(require_principal)],
+    principal: Annotated[Principal, Depends(require_principal)],
     chat_id: ChatId,
     message_id: MessageId,
     after: After = None,
@@ -63,7 +64,7 @@ async def stream_reply(
 ) -> Response:
     """Stream the events of a reply after the last one known; docs/chat.md describes them."""
     known = known_seq(last_event_id) if last_event_id else after or 0
-    return ReplyEventStream(state, principal, chat_id, message_id, known)
+    return ReplyEventStream(state, principal.account, chat_id, message_id, known)
 
 
 @router.get(
@@ -75,14 +76,14 @@ async def stream_reply(
 )
 async def stream_chat(
     state: StateDep,
-    principal: Annotated[str, Depends(require_principal)],
+    principal: Annotated[Principal, Depends(require_principal)],
     chat_id: ChatId,
     after: After = None,
     last_event_id: LastEventId = None,
 ) -> Response:
     """Stream a `ChatChanged` now, unless its revision is known, and after each change."""
     known = known_seq(last_event_id) if last_event_id else after
-    return ChatChangeStream(state, principal, chat_id, known)
+    return ChatChangeStream(state, principal.account, chat_id, known)
 
 
 @router.websocket("/ws/chats/{chat_id}/messages/{message_id}")
@@ -91,7 +92,7 @@ async def watch_reply(websocket: WebSocket) -> None:
     chat_id, message_id = _ids(websocket, "chat_id", "message_id")
     state, principal = app_state(websocket), authenticate(websocket)
     after = parse_subscription(websocket).after or 0
-    with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
+    with state.connection_limiter.slot(principal.account, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
         async with state.service.follow_reply(
             chat_id, message_id, after, connection.backlog_limits
@@ -106,7 +107,7 @@ async def watch_chat(websocket: WebSocket) -> None:
     state, principal = app_state(websocket), authenticate(websocket)
     after = parse_subscription(websocket).after
     await state.service.chat_record(chat_id)
-    with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
+    with state.connection_limiter.slot(principal.account, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
         async with aclosing(chat_frames(state.service, chat_id, after)) as frames:
             await connection.run(partial(connection.send_all, frames))

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from planwave.api.access_rules import access_token
 from planwave.api.auth import Authenticator, authenticate
 from planwave.api.dependencies import app_state
+from planwave.principals import Principal
 from planwave.storage.access_tokens import AccessTokenRecord
 
 MCP_PATH: Final = "/mcp"
@@ -28,9 +29,12 @@ class McpGate:
     def token(self, scope: Scope) -> AccessTokenRecord | None:
         return access_token(HTTPConnection(scope))
 
+    def principal(self, scope: Scope) -> Principal:
+        return authenticate(HTTPConnection(scope))
+
     def admit(self, scope: Scope) -> None:
         connection = HTTPConnection(scope)
-        self._authenticator.check_execution_rate(authenticate(connection))
+        self._authenticator.check_execution_rate(authenticate(connection).account)
         self._authenticator.check_token_rate(access_token(connection))
 
 
@@ -41,7 +45,9 @@ class _Mcp:
         connection = HTTPConnection(scope)
         principal, state = authenticate(connection), app_state(connection)
         # Each answer is a stream, and a call or a subscription may take long.
-        with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
+        with state.connection_limiter.slot(
+            principal.account, state.settings.limits.socket_connections
+        ):
             await state.mcp(scope, receive, send)
 
 

@@ -56,7 +56,7 @@ class AnswerStream(EventStream):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = app_state(self._request)
         limit = state.settings.limits.socket_connections
-        with state.connection_limiter.slot(authenticate(self._request), limit):
+        with state.connection_limiter.slot(authenticate(self._request).account, limit):
             await self._begin()
             async with asyncio.TaskGroup() as tasks:
                 sending = tasks.create_task(self._send_parts(scope, send))

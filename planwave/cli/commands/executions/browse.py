@@ -42,6 +42,7 @@ from planwave.cli.views.plan import show_plan
 from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.principals import principal_json
 from planwave.service.plans.documents import UNTITLED_PLAN, is_provider_error, plan_of
 
 if TYPE_CHECKING:
@@ -292,6 +293,7 @@ def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
         "plan_id": record.plan_id,
         "flow_id": record.flow_id,
         "flow_version": record.flow_version,
+        "created_by": principal_json(record.created_by),
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,

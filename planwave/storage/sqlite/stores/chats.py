@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from planwave.principals import Principal, principal_text
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.event_codec import encode_document, search_key, storable_text
 from planwave.storage.records import PageCursor
@@ -28,6 +29,7 @@ CHATS: Final = ListQuery(
         chats.c.config,
         chats.c.head,
         chats.c.revision,
+        chats.c.created_by,
     ],
     chats,
     chats.c.created_at,
@@ -84,6 +86,7 @@ class SqliteChats:
             head=chat.head,
             revision=chat.revision,
             search=search_key(title, ""),
+            created_by=principal_text(chat.created_by),
         )
         made = new.on_conflict_do_nothing()
         return await self._write(lambda connection: bool(connection.execute(made).rowcount))
@@ -253,9 +256,10 @@ def _chat(connection: Connection, chat_id: str) -> ChatRecord | None:
 
 
 def _chat_of(row: Any) -> ChatRecord:
-    *facts, config, head, revision = row
+    *facts, config, head, revision, created_by = row
     read = None if config is None else json.loads(config)
-    return ChatRecord(*facts, config=read, head=head, revision=revision)
+    by = Principal.from_text(created_by)
+    return ChatRecord(*facts, config=read, head=head, revision=revision, created_by=by)
 
 
 def _add(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from planwave.principals import Principal, principal_text
 from planwave.storage.errors import not_found
 from planwave.storage.event_codec import storable_text
 from planwave.storage.records import PageCursor
@@ -26,6 +27,7 @@ TRIGGERS: Final = ListQuery(
         triggers.c.version,
         triggers.c.enabled,
         triggers.c.position,
+        triggers.c.created_by,
     ],
     triggers,
     triggers.c.created_at,
@@ -152,8 +154,9 @@ class SqliteTriggers:
 
 
 def _trigger(row: Any) -> TriggerRecord:
-    *fields, enabled, position = row
-    return TriggerRecord(*fields, enabled=bool(enabled), position=position)
+    *fields, enabled, position, created_by = row
+    by = Principal.from_text(created_by)
+    return TriggerRecord(*fields, enabled=bool(enabled), position=position, created_by=by)
 
 
 def _is(trigger_id: str, key: str) -> tuple[Any, ...]:
@@ -176,6 +179,7 @@ def _create(connection: Connection, trigger: TriggerRecord) -> bool:
         version=trigger.version,
         enabled=int(trigger.enabled),
         position=trigger.position,
+        created_by=principal_text(trigger.created_by),
     )
     return bool(connection.execute(new.on_conflict_do_nothing()).rowcount)
 

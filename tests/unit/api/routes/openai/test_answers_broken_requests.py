@@ -152,14 +152,14 @@ async def test_stream_beyond_the_limit_starts_nothing(models: Opens) -> None:
         state = app.state.planwave
         limit = state.settings.limits.socket_connections
         body = {"model": "triage", "messages": said("x"), "stream": True}
-        with state.connection_limiter.slot("owner", 1):
+        with state.connection_limiter.slot("operator", 1):
             for _ in range(limit - 1):
-                state.connection_limiter._open["owner"] += 1
+                state.connection_limiter._open["operator"] += 1
             answer = await made.http.post(PATH, json=body, headers=HEADERS)
             assert (answer.status_code, answer.json()["error"]["code"]) == (
                 429, "too-many-requests",
             )  # fmt: skip
-            state.connection_limiter._open["owner"] = 1
+            state.connection_limiter._open["operator"] = 1
         assert await executions(made) == []
 
 

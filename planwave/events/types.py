@@ -21,7 +21,7 @@ from typing import (
     NotRequired,
     TypeAlias,
     cast,
-)
+)  # fmt: skip
 
 from typing_extensions import TypedDict
 
@@ -51,11 +51,9 @@ ONCE: Final = "once"
 MESSAGE: Final = "message"
 """``event_type`` of a ``node.event`` with a message; its data are ``{"text", "extras"}``."""
 TEXT_DISCARDED: Final = "text_discarded"
-"""``event_type`` of a ``node.event`` after which the text that the attempt has streamed before is void,
-and its next text begins at offset 0; its data are ``{"message"}``."""
+"""``event_type`` of a ``node.event`` with ``{"message"}``: what the attempt has streamed before is void."""
 PLANNING: Final = "planning"
-"""``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it
-(``title``, ``node``, ``edge``, ``fix``; ``repair``: the plan is written again)."""
+"""``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it."""
 
 PauseKind = Literal["waiting", "requested", "set-aside"]
 WAITING: Final[PauseKind] = "waiting"
@@ -319,11 +317,10 @@ class ReuseOrigin(TypedDict):
 
 
 class NodeCompletedData(TypedDict):
-    """A result.
+    """A result; ``given``: preset by the client, the node never ran.
 
-    ``given``: preset by the client, the node never ran. In a fork: ``reused`` from the parent, or
-    ``changed`` by the client; ``versions`` are of the types that a reused result depends on, those
-    inside the node too. ``wave``: of a node that did not start.
+    In a fork: ``reused`` from the parent, or ``changed`` by the client; ``versions`` are of the types that a
+    reused result depends on, also inside the node. ``wave``: of a node that did not start.
     """
 
     outputs: NotRequired[OutputsDocument]

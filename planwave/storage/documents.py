@@ -25,6 +25,9 @@ from planwave.storage.records import ExecutionRecord, StoredCall
 DOCUMENT_VERSION: Final = 2
 
 _Document = dict[str, Any]
+_ORIGIN: Final = (
+    "plan_hash", "flow_id", "flow_version", "parent", "trigger", "created_by", "approval",
+)  # fmt: skip
 
 
 def build_document(
@@ -32,9 +35,9 @@ def build_document(
 ) -> _Document:
     """Return the document of an execution.
 
-    ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a
-    node is text or null; ``node_results`` has the results that are not null. ``inputs`` are
-    ``{handle: {"type", "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
+    ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
+    is text or null; ``node_results`` has those that are not null. ``inputs`` are ``{handle: {"type",
+    "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
     ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in
     place of a run. The ``error`` of a node is the message, ``error_detail`` is ``{"code", "message",
     "hint"?}``. A failure is ``handled`` if the node's policy, or a completed node around, handled it.
@@ -47,13 +50,7 @@ def build_document(
         "schema_version": DOCUMENT_VERSION,
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
-        "plan_hash": state.plan_hash,
-        "flow_id": state.flow_id,
-        "flow_version": state.flow_version,
-        "parent": state.parent,
-        "trigger": state.trigger,
-        "created_by": state.created_by,
-        "approval": state.approval,
+        **{name: getattr(state, name) for name in _ORIGIN},
         "user_prompt": state.goal or record.user_prompt,
         "title": state.title or record.title,
         "timestamp": record.created_at,

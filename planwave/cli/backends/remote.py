@@ -561,20 +561,12 @@ def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
     )
 
 
+_EXECUTION_FIELDS: Final = frozenset(ExecutionRecord.__slots__) - {"created_by"}
+
+
 def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
-    return ExecutionRecord(
-        execution["execution_id"],
-        execution["plan_id"],
-        execution["title"],
-        execution["user_prompt"],
-        execution["status"],
-        execution["created_at"],
-        execution["started_at"],
-        execution["completed_at"],
-        flow_id=execution["flow_id"],
-        flow_version=execution["flow_version"],
-        created_by=Principal.from_json(execution["created_by"]),
-    )
+    fields = {name: value for name, value in execution.items() if name in _EXECUTION_FIELDS}
+    return ExecutionRecord(**fields, created_by=Principal.from_json(execution["created_by"]))
 
 
 def _flow_record(flow: Mapping[str, Any]) -> FlowRecord:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from planwave.providers.client import ModelClient
     from planwave.providers.local.models import LocalModelServers
     from planwave.providers.protocols import Models, Recorder
+    from planwave.redaction import Redactor
     from planwave.service.dependencies import ServiceDependencies
     from planwave.service.queries.history import QueryService
     from planwave.service.service import Service
@@ -87,12 +88,13 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer)
     secrets, outbound = open_secrets(settings), open_outbound(settings)
+    redactor = open_redactor(settings)
     planner = open_planner(settings, models, providers, catalogue)
     services = partial(
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
         planner=planner, limits=limits, outbound=outbound, mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
-        recorder=lending, secrets=secrets, memory=ChatMemory(store, timestamp),
+        recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store, timestamp),
     )  # fmt: skip
 
     return ServiceDependencies(
@@ -114,6 +116,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         notifier=open_notifier(settings),
         notification_tables=settings.notifications,
         secrets=secrets,
+        redactor=redactor,
     )
 
 
@@ -151,6 +154,14 @@ def open_secrets(settings: Settings) -> dict[str, Secret]:
     return read_secrets(settings, os.environ)
 
 
+def open_redactor(settings: Settings) -> Redactor:
+    """Return what withholds the secrets of the operator from all that comes from outside."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.nodes.secrets import open_redactor
+
+    return open_redactor(settings, os.environ)
+
+
 def outbound_limits(limits: Limits) -> OutboundLimits:
     """Return the limits of a request to a URL."""
     # Lazy: test_help_loads_no_heavy_library
@@ -161,6 +172,7 @@ def outbound_limits(limits: Limits) -> OutboundLimits:
         connect_s=limits.fetch_connect_s,
         redirects=limits.fetch_redirects,
         body_bytes=limits.fetch_bytes,
+        header_bytes=limits.fetch_header_bytes,
     )
 
 
@@ -306,6 +318,7 @@ async def open_node_services(
         yield NodeServices(
             models, providers, goal, planner=planner, outbound=open_outbound(settings),
             mcp=open_mcp_servers(settings), secrets=open_secrets(settings), recorder=recorder,
+            redactor=open_redactor(settings),
             providers_fetch_images=settings.providers_fetch_images,
         )  # fmt: skip
     finally:

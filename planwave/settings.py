@@ -229,6 +229,8 @@ class Limits(EnvFirstSettings):
     """Redirects that such a request follows."""
     fetch_bytes: int = Field(default=2 * 1024 * 1024, ge=1, le=10 * 1024 * 1024)
     """The body of its response, decoded."""
+    fetch_header_bytes: int = Field(default=32 * 1024, ge=1024, le=64 * 1024)
+    """The headers of its response."""
     mcp_connect_s: float = Field(default=10, gt=0, le=120)
     """The start of an MCP server, up to the list of its tools."""
     mcp_call_s: float = Field(default=60, gt=0, le=3_600)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -61,6 +61,19 @@ def _is_not_invalid_text(record: logging.LogRecord) -> bool:
     return not (record.name == "uvicorn.error" and is_invalid_text)
 
 
+class _RedactedStream:
+    """A stream whose text is written without secrets."""
+
+    def __init__(self, stream: IO[str], redact: Callable[[str], str]) -> None:
+        self._stream, self._redact = stream, redact
+
+    def write(self, text: str) -> object:
+        return self._stream.write(self._redact(text))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
 class _TextFormatter(logging.Formatter):
     """``time LEVEL logger message name=value …`` on one line; a traceback on the lines below."""
 
@@ -90,9 +103,17 @@ class _JsonFormatter(logging.Formatter):
 
 
 @contextmanager
-def configure_logging(stream: IO[str], form: Literal["text", "json"]) -> Generator[None]:
-    """Send all logs to a stream, and nowhere else, until left."""
-    handler = logging.StreamHandler(stream)
+def configure_logging(
+    stream: IO[str], form: Literal["text", "json"], redact: Callable[[str], str] = str
+) -> Generator[None]:
+    """Send all logs to a stream, and nowhere else, until left.
+
+    Args:
+        stream: Where each line is written.
+        form: The format of a line.
+        redact: Takes secrets out of a line.
+    """
+    handler = logging.StreamHandler(_RedactedStream(stream, redact))
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     handler.addFilter(_RequestIdFilter())
     handler.addFilter(_is_not_invalid_text)

@@ -30,6 +30,7 @@ from planwave.api.dependencies import AppState
 from planwave.api.logging_config import configure_logging
 from planwave.api.middleware.forwarded_scheme import ForwardedSchemeMiddleware
 from planwave.errors import InputError
+from planwave.nodes.secrets import open_redactor
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
@@ -209,7 +210,9 @@ async def serve(
     with (
         signals.installed(),
         bind_socket(settings.host, settings.port) as listeners,
-        configure_logging(sys.stderr, settings.log_format),
+        configure_logging(
+            sys.stderr, settings.log_format, open_redactor(settings, os.environ).text
+        ),
     ):
         app = create_app(settings, create_service)
         async with app.router.lifespan_context(app):

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from planwave.events import Event
+from planwave.graph.model import Json
+
+
+@runtime_checkable
+class Redacting(Protocol):
+    """Services of nodes that know secrets: what a node gives, emits and raises is stored without them."""
+
+    def redact(self, value: Json) -> Json:
+        """Return JSON with the names of secrets in place of their values."""
+        ...
 
 
 class Journal(Protocol):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planwave.errors import McpError, PlanwaveError
 from planwave.mcp.tools import CheckSchema
+from planwave.redaction import Redactor
 from planwave.settings import Limits, McpServerSettings
 
 if TYPE_CHECKING:
@@ -98,17 +99,9 @@ class McpServers:
                 retryable=False,
             ) from error
         values = self._values_of(name, table)
-        secrets = sorted(
-            (text for text in values.values() if len(text) >= _SHORTEST_SECRET),
-            key=len,
-            reverse=True,
-        )
-
-        def hide(text: str) -> str:
-            for secret in secrets:
-                text = text.replace(secret, "***")
-            return text
-
+        hide = Redactor(
+            {key: text for key, text in values.items() if len(text) >= _SHORTEST_SECRET}
+        ).text
         is_program = table.kind == "stdio"
         opener = self._program_opener if is_program else self._address_opener
         return Connection(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 from pydantic import AfterValidator
 
-from planwave.errors import NodeError, PermanentError, ProviderError
+from planwave.errors import LimitExceeded, NodeError, PermanentError, ProviderError
 from planwave.events.types import TEXT_DISCARDED
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
@@ -26,7 +26,8 @@ from planwave.nodes.call_budget import CallBudget
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.conversation import readable_messages, strip_images
 from planwave.nodes.recorded_calls import call_scope, record_call
-from planwave.nodes.services import outbound_of, services_of
+from planwave.nodes.services import limits_of, outbound_of, services_of
+from planwave.outbound.client import OutboundClient
 from planwave.outbound.images import fetch_image
 from planwave.providers.errors import is_request_error
 from planwave.providers.protocols import (
@@ -37,6 +38,7 @@ from planwave.providers.protocols import (
     ModelRequest,
     PromptMessage,
 )
+from planwave.redaction import Redactor
 
 
 def _text_or_none(text: str | None) -> str | None:
@@ -186,6 +188,8 @@ async def _call_one(
 ) -> AsyncGenerator[NodeEvent | ModelReply]:
     """Call one model and yield its events, then the complete reply."""
     _require_prompt(request, context)
+    _require_tokens(request, context)
+    request = _without_secrets(request, services_of(context).redactor)
     budget = CallBudget(context, scope)
     profile = services_of(context).providers.profile(request.provider, request.model)
     _require_tools(request, profile)
@@ -221,6 +225,31 @@ async def _call_one(
     yield last
 
 
+def _require_tokens(request: ModelRequest, context: FlowContext) -> None:
+    """Check the limit of a reply's tokens, which a wire or a bundle of fields may have set.
+
+    Raises:
+        LimitExceeded: ``call_tokens``.
+    """
+    limits = limits_of(context)
+    wanted = request.max_tokens
+    if limits is not None and wanted is not None and wanted > limits.call_tokens:
+        raise LimitExceeded(
+            "call_tokens", limits.call_tokens, wanted, what=f"maxTokens of {context.node_id!r}",
+            hint="make it smaller or raise the limit call_tokens",
+        )  # fmt: skip
+
+
+def _without_secrets(request: ModelRequest, redactor: Redactor) -> ModelRequest:
+    """Return a request in which no text holds a secret, wherever the text comes from."""
+    turns = tuple(
+        turn if (text := redactor.text(turn.text)) == turn.text else replace(turn, text=text)
+        for turn in request.messages
+    )
+    system = request.system and redactor.text(request.system)
+    return replace(request, prompt=redactor.text(request.prompt), system=system, messages=turns)
+
+
 async def _with_image_data(request: ModelRequest, context: FlowContext) -> ModelRequest:
     """Return a request whose images are data; each URL is fetched once in an attempt, and recorded.
 
@@ -235,7 +264,7 @@ async def _with_image_data(request: ModelRequest, context: FlowContext) -> Model
     if services.providers_fetch_images:
         if services.outbound is not None:
             for url in urls:
-                services.outbound.check_host(url)
+                _client_for(url, context).check_host(url)
         return request
     known: dict[str, str] = context.local.setdefault(_IMAGES, {})
     for url in urls:
@@ -250,8 +279,28 @@ async def _with_image_data(request: ModelRequest, context: FlowContext) -> Model
     return replace(request, messages=turns)
 
 
-async def _image_data(url: str, context: FlowContext) -> str:
+def _client_for(url: str, context: FlowContext) -> OutboundClient:
+    """Return the client for an image.
+
+    A URL that the node's own data name may lead to the services of the operator. Any other came with
+    the conversation or over a wire, from whoever calls the flow, and leads to public addresses only.
+    """
     client = outbound_of(context)
+    own = context.runtime.get_node(context.node_id).data
+    return client if _holds(own, url) else client.for_callers()
+
+
+def _holds(value: object, text: str) -> bool:
+    """Return whether a text is one of the texts in a JSON value."""
+    if isinstance(value, Mapping):
+        return any(_holds(item, text) for item in cast("Mapping[str, object]", value).values())
+    if isinstance(value, list):
+        return any(_holds(item, text) for item in cast("list[object]", value))
+    return value == text
+
+
+async def _image_data(url: str, context: FlowContext) -> str:
+    client = _client_for(url, context)
 
     async def fetch() -> Json:
         return await fetch_image(client, url)

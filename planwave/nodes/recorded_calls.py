@@ -22,6 +22,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.nodes.services import NodeServices
 from planwave.providers.protocols import CallKey, CallScope, Recorder
 from planwave.providers.recordings import KIND, find_record, idempotency_key
+from planwave.redaction import NOTHING_SECRET
 
 MAX_REQUEST_BYTES: Final = 4_096
 """A larger request is left out of its record; it is known by its hash."""
@@ -43,7 +44,7 @@ def call_scope(context: FlowContext) -> CallScope:
 
 
 class ExternalCall:
-    """One external call of an attempt: recorded before its result is returned.
+    """One external call of an attempt: recorded, without secrets, before its result is returned.
 
     An attempt that is entered again after a crash is served the recorded result, or the recorded
     failure, as long as it makes the same calls in the same order.
@@ -83,9 +84,9 @@ class ExternalCall:
         scope = self._scope
         self.key = CallKey(scope.execution_id, scope.path, scope.attempt, number, asked)
         services = context.services
-        self._recorder: Recorder | None = (
-            services.recorder if isinstance(services, NodeServices) else None
-        )
+        has_services = isinstance(services, NodeServices)
+        self._recorder: Recorder | None = services.recorder if has_services else None
+        self._redactor = services.redactor if has_services else NOTHING_SECRET
 
     @property
     def idempotency_key(self) -> str:
@@ -171,9 +172,13 @@ class ExternalCall:
         return outcome["result"]
 
     async def _make(self, make: Callable[[], Awaitable[Json]]) -> Json:
-        made = await make()
         try:
-            return copy_json(to_json(made))
+            made = await make()
+        except PlanwaveError as error:
+            self._redactor.clean(error)
+            raise
+        try:
+            return self._redactor.value(copy_json(to_json(made)))
         except NotJson as fault:
             raise ResultNotJson(f"call of {self._name!r} gave a result that is {fault}") from fault
 

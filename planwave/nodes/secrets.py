@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from planwave.redaction import Redactor
+
 if TYPE_CHECKING:
-    from planwave.settings import Settings
+    from planwave.settings import McpServerSettings, Settings
 
 _HTTPS_PORT: Final = 443
+_LEAST_CHARS: Final = 8
+"""Shorter secrets are withheld from the responses to requests with them, not from everything."""
+_LEAST_KEY_CHARS: Final = 16
+"""Shorter keys, as ``ollama`` for a server without keys, are words that texts hold by chance."""
+_NAMES_SECRET: Final = re.compile(
+    r"key|token|secret|passw|pwd|auth|cred|cookie|private|signature|dsn|connection", re.IGNORECASE
+)
+_RANDOM: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]*")
 _NAMED: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 
 
@@ -62,15 +71,49 @@ def with_secrets(text: str, secrets: Mapping[str, Secret]) -> str:
     return _NAMED.sub(lambda found: secrets[found[1]].value.get_secret_value(), text)
 
 
-def redact(text: str, secrets: Iterable[Secret]) -> str:
-    """Return a text with the names of secrets in place of their values."""
-    for secret in secrets:
-        value = secret.value.get_secret_value()
-        for form in {value, json.dumps(value)[1:-1], quote(value, safe="")}:
-            text = text.replace(form, f"[secret {secret.name}]")
-    return text
+def redactor_of(secrets: Iterable[Secret]) -> Redactor:
+    """Return what withholds secrets from the responses of services that got them."""
+    return Redactor({each.name: each.value.get_secret_value() for each in secrets})
 
 
-def redact_bytes(body: bytes, secrets: Iterable[Secret]) -> bytes:
-    """Return bytes with the names of secrets in place of their values."""
-    return redact(body.decode("latin-1"), secrets).encode("latin-1")
+def open_redactor(settings: Settings, environment: Mapping[str, str]) -> Redactor:
+    """Return what withholds every secret that the operator has set up, wherever it comes from."""
+    named = {name: each.value for name, each in read_secrets(settings, environment).items()}
+    for name, server in settings.mcp.items():
+        for variable, value in server_secrets(server, environment).items():
+            named[f"{name}.{variable}"] = SecretStr(value)
+    keys = {
+        "openai_api_key": settings.openai_api_key,
+        "anthropic_api_key": settings.anthropic_api_key,
+        "token": settings.token,
+    }
+    for name, provider in settings.providers.items():
+        value = environment.get(provider.api_key_env or "", "")
+        keys[f"{name}.api_key"] = SecretStr(value)
+    for name, key in keys.items():
+        if key is not None and len(key.get_secret_value()) >= _LEAST_KEY_CHARS:
+            named[name] = key
+    return Redactor(
+        {
+            name: value.get_secret_value()
+            for name, value in named.items()
+            if len(value.get_secret_value()) >= _LEAST_CHARS
+        }
+    )
+
+
+def server_secrets(server: McpServerSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the values for an MCP server that look like secrets, by variable or header."""
+    values = {name: value.get_secret_value() for name, value in server.env.items()}
+    values |= {name: environment.get(name, "") for name in server.pass_env}
+    values |= {header: environment.get(name, "") for header, name in server.header_env.items()}
+    return {
+        name: value
+        for name, value in values.items()
+        if name in server.header_env or _NAMES_SECRET.search(name) or _looks_random(value)
+    }
+
+
+def _looks_random(value: str) -> bool:
+    """Return whether a value is a long word of letters and digits, such as a key."""
+    return len(value) >= _LEAST_KEY_CHARS and _RANDOM.fullmatch(value) is not None

@@ -15,6 +15,7 @@ from planwave.nodes.model_choice import with_default_model
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import UNSET, CallScope, CallSettings, Models, Providers, Recorder
+from planwave.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
@@ -120,6 +121,7 @@ class NodeServices:
         mcp: The MCP servers; None if nodes may use none.
         providers_fetch_images: Whether providers get the URLs of images; else they get the images.
         secrets: The secrets of the operator that nodes may name.
+        redactor: Withholds what is secret from all that comes from outside.
         recorder: Stores the external calls of nodes; None where none is stored.
         memory: Keeps turns of conversations over executions; None without a store.
     """
@@ -136,8 +138,13 @@ class NodeServices:
     mcp: McpServers | None = None
     providers_fetch_images: bool = False
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
+    redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
     recorder: Recorder | None = None
     memory: Memory | None = None
+
+    def redact(self, value: Json) -> Json:
+        """Return JSON without secrets; satisfies ``executor.ports.Redacting``."""
+        return self.redactor.value(value)
 
     def model_for(self, provider: str | None, model: str | None) -> tuple[str, str]:
         """Return the provider and model for a node's data.

@@ -52,12 +52,14 @@ class OutboundLimits:
         connect_s: Seconds to resolve a name, and to connect.
         redirects: How many redirects it follows.
         body_bytes: Bytes of a response body, decoded.
+        header_bytes: Bytes of the headers of a response.
     """
 
     total_s: float = 30.0
     connect_s: float = 5.0
     redirects: int = 5
     body_bytes: int = 2 * 1024 * 1024
+    header_bytes: int = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +117,17 @@ class OutboundClient:
         resolver: Resolver | None = None,
         connector: httpcore2.AsyncNetworkBackend | None = None,
     ) -> None:
+        self._hosts = hosts
         self._allowed = AllowedServices(allowed, hosts)
         self._limits = limits or OutboundLimits()
         self._resolver = resolver
         self._connector = connector
+
+    def for_callers(self) -> OutboundClient:
+        """Return the client for URLs that callers give: the operator's ``allowed`` is not for them."""
+        return OutboundClient(
+            (), self._limits, hosts=self._hosts, resolver=self._resolver, connector=self._connector
+        )
 
     def check_host(self, url: str) -> None:
         """Check the host of a URL that a provider is to request.
@@ -149,7 +158,7 @@ class OutboundClient:
         Raises:
             OutboundError: ``url-refused``, ``address-refused``, ``header-refused``,
                 ``host-unreachable``, ``fetch-timeout``, ``invalid-response``.
-            LimitExceeded: ``fetch_bytes`` or ``fetch_redirects``.
+            LimitExceeded: ``fetch_bytes``, ``fetch_header_bytes`` or ``fetch_redirects``.
         """
         check_headers(headers or {})
         target = parse_url(url, params)
@@ -250,6 +259,7 @@ class OutboundClient:
         """
         for _ in range(self._limits.redirects + 1):
             response = await http.send(request, stream=True)
+            await self._check_headers(response)
             if not response.has_redirect_location:
                 return response
             await response.aclose()
@@ -268,6 +278,16 @@ class OutboundClient:
             "fetch_redirects", limit, limit + 1, what=repr(shown_url(request.url)),
             hint="request the address that the redirects lead to, or raise the limit fetch_redirects",
         )  # fmt: skip
+
+    async def _check_headers(self, response: httpx2.Response) -> None:
+        size = sum(len(name) + len(value) for name, value in response.headers.raw)
+        limit = self._limits.header_bytes
+        if size > limit:
+            await response.aclose()
+            raise LimitExceeded(
+                "fetch_header_bytes", limit, size, what=f"the headers of {shown_url(response.url)!r}",
+                hint="request another address, or raise the limit fetch_header_bytes",
+            )  # fmt: skip
 
     async def _read(self, response: httpx2.Response) -> OutboundResponse:
         shown = shown_url(response.url)

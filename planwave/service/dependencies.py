@@ -15,6 +15,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallReport, Providers
+from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 from planwave.storage.records import Store
@@ -132,6 +133,7 @@ class ServiceDependencies:
         notifier: The client for notifications, which follows no redirects; None sends none.
         notification_tables: The URLs that the operator has notified, by name.
         secrets: The operator's secrets that have a value, by name.
+        redactor: Withholds what is secret from all that comes from outside.
     """
 
     store: Store
@@ -155,6 +157,7 @@ class ServiceDependencies:
         default_factory=dict[str, NotificationSettings]
     )
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
+    redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

@@ -21,7 +21,7 @@ from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue
-from planwave.nodes.secrets import Secret
+from planwave.nodes.secrets import Secret, redactor_of, secret_names
 from planwave.providers.protocols import Providers
 from planwave.service.access_tokens import AccessTokens
 from planwave.service.chats.chat_service import ChatService
@@ -49,6 +49,7 @@ from planwave.service.triggers.event_streams import (
     filled_headers,
     no_outbound,
     read_event_stream,
+    without_secrets,
 )
 from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import TriggerService
@@ -287,8 +288,15 @@ class Service:
         if self._dependencies.outbound is None:
             raise no_outbound()
         most = self.limits.fetch_bytes
-        own = {**headers, **filled_headers(url, secret_headers, self._dependencies.secrets)}
-        return read_event_stream(self._dependencies.outbound, url, own, last_id, most)
+        secrets, redactor = self._dependencies.secrets, self._dependencies.redactor
+        own = {**headers, **filled_headers(url, secret_headers, secrets)}
+        sent = redactor_of(
+            secrets[name] for name in secret_names(" ".join(secret_headers.values()))
+        )
+        return without_secrets(
+            read_event_stream(self._dependencies.outbound, url, own, last_id, most),
+            lambda text: redactor.text(sent.text(text)),
+        )
 
     def problem_of_secrets(self, url: str, secret_headers: Mapping[str, str]) -> str | None:
         """Return why headers with secrets cannot be sent to a URL, or None."""

@@ -20,7 +20,12 @@ from planwave.executor.messages import (
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.node_events import NodeEvents
 from planwave.executor.node_api.own_work import OwnWork
-from planwave.executor.node_api.results import read_result, validate_result
+from planwave.executor.node_api.results import (
+    error_without_secrets,
+    read_result,
+    validate_result,
+    without_secrets,
+)
 from planwave.executor.node_api.task_group import NodeTaskGroup
 from planwave.executor.reuse.reuse import Reuse, result_to_reuse
 from planwave.executor.state import DONE, Attempt, current_attempt
@@ -62,7 +67,7 @@ class AttemptTasks:
         publish_delta: Callable[[Attempt, Json], None],
     ) -> None:
         self._host, self._reuse = host, reuse
-        self._events = NodeEvents(host.execution_id, host.mailbox, publish_delta)
+        self._events = NodeEvents(host.execution_id, host.mailbox, host.redact, publish_delta)
         self._running: dict[Attempt, asyncio.Task[None]] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
 
@@ -114,7 +119,7 @@ class AttemptTasks:
             task = self._running.get(attempt)
             if task is not None and asyncio.current_task(task.get_loop()) is not task:
                 raise  # closed after its event loop ended: the mailbox is not read any more
-            post(AttemptFailed(attempt, error))
+            post(AttemptFailed(attempt, error_without_secrets(error, self._host.redact)))
         else:
             if isinstance(result, Suspension):
                 post(AttemptSuspended(attempt, result))
@@ -130,9 +135,10 @@ class AttemptTasks:
         data = step.node.data
         if step.template is not None:
             data = await self._host.resolve_data(values, node, inputs)
-        return validate_result(
+        result = validate_result(
             step, await self._call(attempt, data, inputs), self._events.add, attempt
         )
+        return without_secrets(result, self._host.redact)
 
     def _call(
         self, attempt: Attempt, data: Mapping[str, Json], inputs: Inputs

@@ -14,6 +14,7 @@ from planwave.executor.node_api.once import OnceValues
 from planwave.executor.node_api.runtime import GraphRuntime, LinkStats, Outputs
 from planwave.executor.node_api.templates import resolve_data, resolve_value
 from planwave.executor.options import RunOptions
+from planwave.executor.ports import Redacting
 from planwave.executor.state import Attempt, current_attempt
 from planwave.executor.values import GraphValues
 from planwave.expressions.templates import TemplateEngine
@@ -112,6 +113,10 @@ class NodeHost:
         """Return a value with its expressions resolved as in a node's data, with names added."""
         return await resolve_value(values, node, value, variables, self._renderer)
 
+    def redact(self, value: Json) -> Json:
+        """Return JSON without the secrets that the services of the nodes know."""
+        return self.services.redact(value) if isinstance(self.services, Redacting) else value
+
     def current_node(self) -> int:
         """Return the number of the node whose task this is called in."""
         return current_attempt.get().node
@@ -119,7 +124,11 @@ class NodeHost:
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Return a value that a node finds again; see ``RuntimeApi.once``."""
         self._require_open()
-        return await self._once_values.once(key, fn, self._once_value_of_parent)
+
+        async def make() -> Json:
+            return self.redact(await fn())
+
+        return await self._once_values.once(key, make, self._once_value_of_parent)
 
     async def _once_value_of_parent(self, attempt: Attempt, key: str) -> tuple[Json] | None:
         return None if self._parent is None else await self._parent.once_value(attempt, key, self)

@@ -23,6 +23,7 @@ class NodeEvents:
     Args:
         execution_id: Its id.
         mailbox: Gets the events that are stored.
+        redact: Returns JSON without secrets.
         publish_delta: Publishes a piece of streamed text at once; it is not stored.
     """
 
@@ -30,15 +31,19 @@ class NodeEvents:
         self,
         execution_id: str,
         mailbox: Mailbox,
+        redact: Callable[[Json], Json],
         publish_delta: Callable[[Attempt, Json], None],
     ) -> None:
         self._execution_id, self._mailbox = execution_id, mailbox
-        self._publish_delta = publish_delta
+        self._redact, self._publish_delta = redact, publish_delta
 
     def add(self, attempt: Attempt, event: NodeEvent) -> None:
         """Emit an event; one of an attempt that has ended is dropped."""
         if attempt.phase is DONE:
             return
+        data = self._redact(event.data)
+        if data is not event.data:
+            event = event._replace(data=data)
         if event.event_type == DELTA:
             self._publish_delta(attempt, event.data)
         else:
@@ -60,7 +65,8 @@ class NodeEvents:
             raise attempt.ended_error()
         reply, stored = self._mailbox.expect_reply()
         with OwnWork(attempt, self._mailbox):
-            self._mailbox.post(NodeEmitted(attempt, self._event(attempt, kind, data), reply))
+            event = self._event(attempt, kind, self._redact(data))
+            self._mailbox.post(NodeEmitted(attempt, event, reply))
             try:
                 await stored
             finally:

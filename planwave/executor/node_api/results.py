@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from planwave.errors import NodeError, PermanentError, PlanwaveError, ResultNotJson
 from planwave.executor.program import BoundNode
 from planwave.graph.json_values import NotJson, is_utf8_text, to_json
-from planwave.graph.model import DataValue
+from planwave.graph.model import DataValue, Json
 from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Resumable, Suspension
 from planwave.source_locations import own_frame, shown_path
@@ -106,6 +106,36 @@ def _not_json(step: BoundNode, handle: object, reason: str) -> ResultNotJson:
         f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {reason}",
         hint="return text, numbers, booleans, null, lists and objects with text keys",
     )
+
+
+def without_secrets(
+    result: ExecutionResult | Suspension, redact: Callable[[Json], Json]
+) -> ExecutionResult | Suspension:
+    """Return a result in which nothing is secret; the same object where nothing was."""
+    if isinstance(result, Suspension):
+        request, state = redact(result.request), redact(result.state)
+        is_same = request is result.request and state is result.state
+        return result if is_same else result._replace(request=request, state=state)
+    outputs = {
+        handle: value
+        if (shown := redact(value.value)) is value.value
+        else value._replace(value=shown)
+        for handle, value in result.outputs.items()
+    }
+    is_same = all(outputs[handle] is value for handle, value in result.outputs.items())
+    return result if is_same else result._replace(outputs=outputs)
+
+
+def error_without_secrets(error: BaseException, redact: Callable[[Json], Json]) -> BaseException:
+    """Return an exception of a node whose text holds no secret; the same object where it held none."""
+    known = to_node_error(error)
+    message, hint = redact(known.message), redact(known.hint)
+    if message == known.message and hint == known.hint:
+        return error
+    shown = NodeError(str(message), code=known.code, hint=hint and str(hint))
+    shown.retryable, shown.retry_delay_s = known.retryable, known.retry_delay_s
+    shown.__cause__ = error  # a retry policy may name its class
+    return shown
 
 
 def to_node_error(error: BaseException) -> NodeError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -18,6 +18,9 @@ from planwave.graph.model import Json
 from planwave.nodes.authoring.node_type import NodeData
 from planwave.nodes.conversation import Conversation
 from planwave.providers.protocols import ModelRequest, ToolCall, ToolSpec
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
 
 CALLER_TOOL_CALLS: Final = "caller_tool_calls"
 """``event_type`` of the ``node.event`` with the calls that the caller is to make; its data are
@@ -62,12 +65,15 @@ class CallerOptions(NodeData):
         """The tools as a model is offered them."""
         return tuple(ToolSpec(each.name, each.description, each.parameters) for each in self.tools)
 
-    def applied_to(self, request: ModelRequest) -> ModelRequest:
-        """Return a request with the settings that it leaves open."""
+    def applied_to(self, request: ModelRequest, limits: Limits | None) -> ModelRequest:
+        """Return a request with the settings that it leaves open; a limit of the operator holds."""
+        most = self.max_tokens
+        if most is not None and limits is not None:
+            most = min(most, limits.call_tokens)
         return replace(
             request,
             temperature=self.temperature if request.temperature is None else request.temperature,
-            max_tokens=request.max_tokens or self.max_tokens,
+            max_tokens=request.max_tokens or most,
             reasoning_effort=request.reasoning_effort or self.reasoning_effort,
         )
 

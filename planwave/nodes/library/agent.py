@@ -49,7 +49,7 @@ from planwave.nodes.library.model import (
 )
 from planwave.nodes.llm_calls import Prompt, check_unused_input, has_prompt_input
 from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
-from planwave.nodes.services import NodeServices, goal_of, services_of
+from planwave.nodes.services import NodeServices, goal_of, limits_of, services_of
 from planwave.prompts.render import agent_prompt, small_agent_grammar, small_agent_prompt
 from planwave.providers.protocols import ModelRequest
 
@@ -205,7 +205,7 @@ class Agent(NodeType):
             with_messages(agent_request(each, inputs, context, services), conversation)
             for each in with_each_model(data, data.fallback)
         ]
-        requests = [caller.applied_to(each) for each in requests]
+        requests = [caller.applied_to(each, limits_of(context)) for each in requests]
         schema = data.output_schema or caller.output_schema
         if data.images:
             requests = [with_images(each, data.images) for each in requests]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Literal, cast
 
 from pydantic import Field
@@ -18,9 +17,15 @@ from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_schemas import NO_ARGUMENTS, check_parameters
-from planwave.nodes.secrets import Secret, redact, redact_bytes, secret_names, with_secrets
+from planwave.nodes.secrets import Secret, redactor_of, secret_names, with_secrets
 from planwave.nodes.services import outbound_of, secrets_of
-from planwave.nodes.tools.http_bodies import Scalar, header_texts, json_content, response_value
+from planwave.nodes.tools.http_bodies import (
+    Scalar,
+    body_text,
+    header_texts,
+    json_content,
+    response_value,
+)
 from planwave.nodes.tools.tool_node import ApprovalField, ToolName, ToolNode, name_in
 from planwave.nodes.tools.url_template import UrlTemplate, UrlTemplateError, parse_url_template
 from planwave.outbound.client import OutboundResponse
@@ -123,6 +128,7 @@ class _Request:
         self._secrets = [
             _usable_secret(name, data.url, secrets, context) for name in _secret_names(data)
         ]
+        self._redactor = redactor_of(self._secrets)
 
     async def send(self, arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
         """Send it with the arguments of a call; see ``CallTool``."""
@@ -142,9 +148,9 @@ class _Request:
             response = await self._client.request(
                 data.method, url, headers={**headers, **self._secret_headers()}, content=content
             )
-            return self._result(self._without_secrets(response))
-        except (OutboundError, LimitExceeded) as error:
-            raise ToolError(redact(error.message, self._secrets), code=error.code) from None
+            return self._redactor.value(self._result(response))
+        except (OutboundError, LimitExceeded, ToolError) as error:
+            raise ToolError(self._redactor.text(error.message), code=error.code) from None
 
     def _check_names(self, rest: Mapping[str, Json]) -> None:
         """Refuse arguments that the schema does not have, or that would repeat a name of the query."""
@@ -161,25 +167,10 @@ class _Request:
             for header, written in self._data.secret_headers.items()
         }
 
-    def _without_secrets(self, response: OutboundResponse) -> OutboundResponse:
-        """Return a response in which a service that echoes its request shows no secret."""
-        secrets = self._secrets
-        if not secrets:
-            return response
-        headers = {name: redact(value, secrets) for name, value in response.headers.items()}
-        return replace(
-            response,
-            url=redact(response.url, secrets),
-            reason=redact(response.reason, secrets),
-            headers=headers,
-            body=redact_bytes(response.body, secrets),
-        )
-
     def _result(self, response: OutboundResponse) -> Json:
         is_head = self._data.method == "HEAD"
         if response.status >= 400:
-            start = response.body[: 4 * _MAX_BODY_CHARS].decode("utf-8", "replace")
-            body = start[:_MAX_BODY_CHARS].strip()
+            body = self._redactor.text(body_text(response))[:_MAX_BODY_CHARS].strip()
             status = f"{response.status} {response.reason}".rstrip()
             raise ToolError(
                 f"{self._data.method} {response.url} answered {status}"

@@ -66,6 +66,14 @@ def response_value(response: OutboundResponse, *, is_head: bool) -> Json:
         raise _invalid(response, f"its type is {kind!r}, which is no text") from error
 
 
+def body_text(response: OutboundResponse) -> str:
+    """Return the body of a response of any type as text, in its charset where that is known."""
+    written = Message()
+    written[_CONTENT_TYPE] = response.headers.get(_CONTENT_TYPE.lower(), "")
+    charset = written.get_content_charset("utf-8")
+    return response.body.decode(charset if _is_known(charset) else "utf-8", "replace")
+
+
 def _is_known(charset: str) -> bool:
     """Return whether a charset is one of text; Python has others that take any time, or are no text."""
     try:

@@ -200,9 +200,8 @@ class NotificationSender:
 
     def _failed(self, tried: NotificationRecord, error: Exception) -> NotificationRecord:
         """Return a message that was not accepted, with its next attempt or as dead."""
-        message = (error.message if isinstance(error, PlanwaveError) else repr(error))[
-            :_LONGEST_ERROR
-        ]
+        text = error.message if isinstance(error, PlanwaveError) else repr(error)
+        message = self._dependencies.redactor.text(text)[:_LONGEST_ERROR]
         retry_after_s = error.retry_after_s if isinstance(error, _Refused) else None
         end = datetime.fromisoformat(tried.since) + timedelta(
             hours=self._dependencies.limits.notification_hours

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -49,12 +50,12 @@ class StreamParser:
     def __init__(self, last_id: str, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._rest = b""
+        self._is_at_start = True
         self._is_after_return = False
         self._id = last_id
         self._has_own_id = False
         self._event = ""
         self._data: list[str] = []
-        self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
         """Yield the events that a chunk completes.
@@ -62,18 +63,24 @@ class StreamParser:
         Raises:
             LimitExceeded: An event is larger than ``fetch_bytes``.
         """
-        self._size += len(chunk)
         if self._is_after_return:  # the line ended with the chunk before
             chunk = chunk.removeprefix(b"\n")
         self._is_after_return = chunk.endswith(b"\r")
         *lines, self._rest = _LINE_END.split(self._rest + chunk)
         for line in lines:
+            if self._is_at_start:
+                self._is_at_start, line = False, line.removeprefix(BOM_UTF8)
             found = self._line(line.decode("utf-8", "replace"))
             if found is not None:
-                self._size = 0
                 yield found
-        if self._size > self._max_bytes:
-            raise LimitExceeded("fetch_bytes", self._max_bytes, self._size, what="an event")
+            self._check_size(0)
+        self._check_size(len(self._rest))
+
+    def _check_size(self, rest: int) -> None:
+        """Count what belongs to the event under way; comments and ``retry`` are no part of one."""
+        size = rest + len(self._event) + sum(map(len, self._data))
+        if size > self._max_bytes:
+            raise LimitExceeded("fetch_bytes", self._max_bytes, size, what="an event")
 
     def _line(self, line: str) -> StreamEvent | None:
         if not line:
@@ -116,6 +123,20 @@ async def read_event_stream(
             async for chunk in chunks:
                 for event in parser.feed(chunk):
                     yield event
+
+
+async def without_secrets(
+    events: AsyncGenerator[StreamEvent], redact: Callable[[str], str]
+) -> AsyncGenerator[StreamEvent]:
+    """Yield events without the secrets that a service repeats, before anything reads their JSON."""
+    async with aclosing(events):
+        try:
+            async for each in events:
+                event, data, event_id = (redact(text) for text in (each.event, each.data, each.id))
+                yield each._replace(event=event, data=data, id=event_id)
+        except PlanwaveError as error:
+            error.message = redact(error.message)
+            raise
 
 
 def _check(status: int, headers: Mapping[str, str]) -> None:

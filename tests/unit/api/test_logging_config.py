@@ -12,6 +12,8 @@ from planwave.api.logging_config import (
     current_request,
     request_id,
 )
+from planwave.redaction import Redactor
+from tests.support.secret_spellings import CANARY, shows
 
 _log = logging.getLogger("planwave.somewhere")
 
@@ -41,6 +43,21 @@ def test_json_log_line_has_all_fields() -> None:
 def test_text_log_line_has_all_fields() -> None:
     (line,) = lines("text", lambda: _log.info("done", extra={FIELDS: {"status": 200, "ms": 1.5}}))
     assert line.split(" ", 1)[1] == "INFO planwave.somewhere done status=200 ms=1.5"
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_no_line_holds_a_secret_in_message_field_or_traceback(form: Any) -> None:
+    def tell() -> None:
+        try:
+            raise ValueError(CANARY)
+        except ValueError:
+            _log.exception("it said %s", json.dumps(CANARY), extra={FIELDS: {"name": CANARY}})
+
+    stream = io.StringIO()
+    with configure_logging(stream, form, Redactor({"crm": CANARY}).text):
+        tell()
+    assert shows(stream.getvalue()) == []
+    assert stream.getvalue().count("[secret crm]") == 3
 
 
 @pytest.mark.parametrize("form", ["json", "text"])

@@ -150,9 +150,9 @@ async def test_values_of_variables_are_in_no_log_and_no_error(
     table = hostile_program(marks, "leak", SECRET="hunter-2-hunter")
     async with servers_of(box=table).connection("box") as connection:
         tool = connection.listed.tools["act"]
-        with pytest.raises(McpError, match=r"bad value \*\*\*"):
+        with pytest.raises(McpError, match=r"bad value \[secret SECRET\]"):
             await connection.call(tool, {}, key="k", progress=no_progress)
-    assert any("the value is ***" in line for line in caplog.messages)
+    assert any("the value is [secret " in line for line in caplog.messages)
     assert "hunter-2" not in caplog.text
     assert "hunter-2" not in repr(servers_of(box=table)._tables)
 

@@ -9,8 +9,9 @@ import pytest
 from pydantic import Field
 
 import planwave
-from planwave.errors import GraphInvalid, NodeError
+from planwave.errors import GraphInvalid, LimitExceeded, NodeError
 from planwave.graph.inputs import Inputs
+from planwave.graph.model import Node
 from planwave.nodes.authoring.node_type import NodeData, NodeType, validate_data
 from planwave.nodes.conversation import (
     Conversation,
@@ -27,6 +28,7 @@ from planwave.nodes.library.agent import Agent
 from planwave.nodes.library.llm import Llm
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelProfile, ModelRequest, PromptMessage, ToolCall
+from planwave.settings import Limits
 from planwave.storage.memory.store import MemoryStore
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.nested_graphs import graph_document, node_document
@@ -418,6 +420,46 @@ async def test_providers_get_no_url_of_a_host_that_the_operator_does_not_list() 
     with pytest.raises(NodeError) as caught:
         await result_and_events(Llm().execute(data, Inputs(), context))
     assert (caught.value.code, models.requests) == ("url-refused", [])
+
+
+@pytest.mark.parametrize(("is_own", "code"), [(True, None), (False, "address-refused")])
+async def test_a_service_of_the_operator_shows_images_that_the_graph_names_itself(
+    is_own: bool, code: str | None
+) -> None:
+    net = FakeNetwork({"inner.test": ["10.0.0.1"]}, response(b"\xff\xd8\xff", kind="image/jpeg"))
+    url = "https://inner.test/1.jpg"
+    services, models = services_with(lambda _: ["fine"], outbound=net.client("inner.test"))
+    node = Node("n", "llm", "N", data={"messages": [user_message("Look", [url]).as_json()]})
+    data = node.data
+    if not is_own:  # it came over a wire, or with the caller's conversation
+        node = node._replace(data={"messages": [user_message(f"{url} and more", []).as_json()]})
+    context = context_for(node, services=services)
+    call = Llm().execute(data, Inputs(), context)
+    if code is None:
+        await result_and_events(call)
+        assert models.requests[0].messages[0].images == ("data:image/jpeg;base64,/9j/",)
+        return
+    with pytest.raises(NodeError) as caught:
+        await result_and_events(call)
+    assert (caught.value.code, net.connections) == (code, [])
+
+
+@pytest.mark.parametrize("kind", [Agent, Llm])
+async def test_no_wire_sets_more_tokens_than_the_operator_allows(kind: type[NodeType]) -> None:
+    services, models = services_with(lambda _: ["fine"], limits=Limits(call_tokens=500))
+    context = context_for(planwave_node(kind), services=services)
+    data: dict[str, Any] = {"messages": TALK[:2], "maxTokens": 501}
+    with pytest.raises(LimitExceeded, match="call_tokens"):
+        await result_and_events(kind().execute(data, Inputs(), context))
+    assert models.requests == []
+
+
+async def test_a_caller_gets_no_more_tokens_than_the_operator_allows() -> None:
+    services, models = services_with(lambda _: ["fine"], limits=Limits(call_tokens=500))
+    context = context_for(planwave_node(Agent), services=services)
+    data: dict[str, Any] = {"messages": TALK[:2], "caller": {"maxTokens": 1_000_000_000}}
+    await result_and_events(Agent().execute(data, Inputs(), context))
+    assert [request.max_tokens for request in models.requests] == [500]
 
 
 async def test_an_image_is_fetched_once_for_all_replies_of_an_agent_and_after_a_crash() -> None:

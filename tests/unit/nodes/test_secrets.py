@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from planwave.bootstrap import open_catalogue, open_secrets
 from planwave.errors import InputError
-from planwave.nodes.secrets import Secret, read_secrets, redact, redact_bytes
+from planwave.nodes.secrets import Secret, open_redactor, read_secrets, redactor_of
 from planwave.settings import Settings, load_settings, unknown_variables
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.node_checks import check_node
@@ -83,12 +83,40 @@ def test_a_secret_goes_to_the_services_of_the_operator_alone(url: str, may: bool
     assert CRM.may_be_sent_to(url) is may
 
 
-def test_values_are_taken_out_of_texts_in_every_spelling() -> None:
-    text = 'plain s3"cr/et, JSON "s3\\"cr/et", URL s3%22cr%2Fet'
-    redacted = 'plain [secret crm], JSON "[secret crm]", URL [secret crm]'
-    assert redact(text, [CRM]) == redacted
-    assert redact_bytes(b"\xff" + text.encode(), [CRM]) == b"\xff" + redacted.encode()
-    assert redact(text, []) == text
+OPERATOR: dict[str, Any] = {
+    "secrets": {"crm": {"env": "CRM"}, "short": {"env": "SHORT"}},
+    "openai_api_key": "sk-0123456789abcdef",
+    "anthropic_api_key": "short",
+    "token": "token-0123456789",
+    "providers": {
+        "other": {"base_url": "http://127.0.0.1:1/v1", "api_key_env": "OTHER"},
+        "ollama": {"base_url": "http://127.0.0.1:1/v1", "api_key_env": "OLLAMA"},
+    },
+    "mcp": {
+        "program": {
+            "command": "sh",
+            "env": {"API_KEY": "mcp-key-value", "MODE": "production", "ID": "abcdef0123456789"},
+            "pass_env": ["DB_PASSWORD", "REGION"],
+        },
+        "remote": {"url": "http://127.0.0.1:1/mcp", "header_env": {"X-Any": "HEADER"}},
+    },
+}
+ENVIRONMENT = {
+    "CRM": "crm-value", "SHORT": "pin", "OTHER": "other-0123456789", "OLLAMA": "ollama",
+    "DB_PASSWORD": "hunter2-hunter2", "REGION": "eu-central", "HEADER": "header-value",
+}  # fmt: skip
+
+
+def test_every_secret_of_the_operator_is_withheld_and_no_plain_word_is() -> None:
+    settings = Settings.model_validate(OPERATOR, by_name=True)
+    redactor = open_redactor(settings, ENVIRONMENT)
+    secret = {
+        "crm-value", "sk-0123456789abcdef", "token-0123456789", "other-0123456789", "mcp-key-value",
+        "abcdef0123456789", "hunter2-hunter2", "header-value",
+    }  # fmt: skip
+    plain = {"pin", "short", "ollama", "production", "eu-central"}
+    assert {text for text in secret | plain if redactor.text(text) != text} == secret
+    assert redactor_of([CRM]).text('"s3\\"cr/et"') == '"[secret crm]"'
 
 
 @pytest.mark.parametrize(("name", "codes"), [("crm", []), ("empty", ["unknown-secret"])])

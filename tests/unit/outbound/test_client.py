@@ -202,7 +202,7 @@ async def test_a_response_of_many_headers_keeps_nothing_busy() -> None:
     lines = "".join(f"x{number}: {number}\r\n" for number in range(20_000))
     head = f"HTTP/1.1 200 OK\r\nA: 1\r\na: 2\r\n{lines}content-length: 0\r\n\r\n"
     network = FakeNetwork(PUBLIC_NAMES, head.encode())
-    found = await network.client().request("GET", "http://public.test/")
+    found = await network.client(header_bytes=10**6).request("GET", "http://public.test/")
     assert (len(found.headers), found.headers["a"], found.headers["x19999"]) == (
         20_002, "1, 2", "19999",
     )  # fmt: skip
@@ -227,6 +227,14 @@ async def test_a_body_at_the_limit_is_read_and_one_byte_more_is_refused() -> Non
                 .client(body_bytes=999)
                 .request("GET", "http://public.test/")
             )
+
+
+@pytest.mark.parametrize("name", ["x-long", "content-encoding", "location"])
+async def test_headers_over_the_limit_are_refused_before_the_body_is_read(name: str) -> None:
+    network = FakeNetwork(PUBLIC_NAMES, response(b"x" * 90_000, **{name: "y" * 20_000}))
+    with pytest.raises(LimitExceeded, match="limit fetch_header_bytes"):
+        await network.client(header_bytes=10_000).request("GET", "http://public.test/")
+    assert network.bytes_read < 110_000
 
 
 async def test_an_endless_body_is_left_at_the_limit() -> None:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from planwave.errors import LimitExceeded
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
+from planwave.redaction import Redactor
 from planwave.service.service import Service
-from planwave.service.triggers.event_streams import StreamEvent, StreamParser
+from planwave.service.triggers.event_streams import StreamEvent, StreamParser, without_secrets
 from planwave.settings import Settings
 from planwave.triggers import sse_source
 from planwave.triggers.host import TriggerHost
 from planwave.triggers.sse_source import SseSources
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
+from tests.support.secret_spellings import CANARY, SPELLINGS, shows
 from tests.support.service.dependencies import dependencies
 
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -145,6 +148,51 @@ def test_lines_end_in_three_ways_wherever_the_stream_is_cut(end: bytes, size: in
         StreamEvent("message", "a\nb", "1", has_own_id=True),
         StreamEvent("e", "c", "1", has_own_id=False),
     ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_byte_order_mark_is_dropped_at_the_start_alone(size: int) -> None:
+    text = b"\xef\xbb\xbfdata: \xef\xbb\xbfa\n\n\xef\xbb\xbfdata: lost\n\ndata: b\n\n"
+    parser = StreamParser("", 1_000)
+    chunks = [text[at : at + size] for at in range(0, len(text), size)]
+    found = [event.data for chunk in chunks for event in parser.feed(chunk)]
+    assert found == ["\ufeffa", "b"]
+
+
+def test_only_what_belongs_to_the_event_under_way_counts_for_its_size() -> None:
+    parser = StreamParser("", 100)
+    quiet = b": ping\nretry: 10\nid: 7\nunknown: x\n\nevent: e\n\n"
+    for _ in range(1_000):
+        assert list(parser.feed(quiet)) == []
+    assert [event.data for event in parser.feed(b"data: " + b"x" * 90 + b"\n\n")] == ["x" * 90]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"data: " + b"x" * 200,
+        b"data: x\n" * 200,
+        b": " + b"x" * 200,
+        b"event: " + b"x" * 200 + b"\n",
+    ],
+)
+def test_an_event_or_line_over_the_limit_is_refused(text: bytes) -> None:
+    with pytest.raises(LimitExceeded):
+        list(StreamParser("", 100).feed(text))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+async def test_a_stream_that_repeats_a_secret_shows_its_name(spelling: str) -> None:
+    spelled = "\ndata: ".join(SPELLINGS[spelling](CANARY).splitlines())
+
+    async def events() -> AsyncGenerator[StreamEvent]:
+        for event in StreamParser("", 10_000).feed(f"id: {CANARY}\ndata: {spelled}\n\n".encode()):
+            yield event
+
+    redact = Redactor({"crm": CANARY}).text
+    found = [event async for event in without_secrets(events(), redact)]
+    assert [shows(str(event)) for event in found] == [[]]
+    assert "[secret crm]" in found[0].data
 
 
 async def test_address_that_is_not_allowed_starts_nothing(caplog: Any) -> None:

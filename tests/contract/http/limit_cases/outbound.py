@@ -68,3 +68,10 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 @case("fetch_bytes", 1000)
 async def _(limits: Limits, amount: int) -> Refusal | None:
     return await _request(limits, FakeNetwork({"public.test": [PUBLIC]}, response(b"x" * amount)))
+
+
+@case("fetch_header_bytes", 1024)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    fixed = sum(map(len, ("content-type", "text/plain", "content-length", "2", "x")))
+    answer = response(x="y" * (amount - fixed))
+    return await _request(limits, FakeNetwork({"public.test": [PUBLIC]}, answer))

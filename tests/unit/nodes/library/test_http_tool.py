@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from planwave.errors import NodeError
+from planwave.expressions import to_text
 from planwave.graph.model import Node
 from planwave.graph.protocols import effect_of
 from planwave.nodes.agents.tool import Tool, ToolError
@@ -26,6 +28,7 @@ from tests.support.nodes.node_context import context_for, services_with
 from tests.support.nodes.tool_calls import call_context, call_tool
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, redirect, response
 from tests.support.outbound.loopback_server import loopback_server
+from tests.support.secret_spellings import CANARY, SPELLINGS, shows
 
 CRM = Secret("crm", SecretStr("s3cret-token"), ("api.test",))
 BASE: dict[str, Any] = {
@@ -237,6 +240,38 @@ async def test_a_secret_that_comes_back_is_shown_by_its_name() -> None:
     assert "s3cret-token" not in error.message
     assert "[secret crm]" in error.message
     assert "s3cret-token" not in repr(tool)
+
+
+LOUD = Secret("crm", SecretStr(CANARY), ("api.test",))
+ANSWERS: dict[str, Callable[[str], bytes]] = {
+    "JSON": lambda text: response(json.dumps({text: [text]}).encode(), kind="application/json"),
+    "JSON as the service writes it": lambda text: response(
+        f'{{"you": "{text}"}}'.encode(), kind="application/json"
+    ),
+    "text": lambda text: response(text.encode(), kind="text/html"),
+    "UTF-16": lambda text: response(text.encode("utf-16"), kind="text/plain; charset=utf-16"),
+    "UTF-32": lambda text: response(text.encode("utf-32-le"), kind="text/plain; charset=utf-32-le"),
+    "an error": lambda text: response(f'{{"you": "{text}"}}'.encode(), status="400 Bad"),
+    "an error in UTF-16": lambda text: response(
+        text.encode("utf-16"), status="500 Odd", kind="text/plain; charset=utf-16"
+    ),
+    "an error cut within the secret": lambda text: response(
+        b"x" * (500 - len(text) // 2) + text.encode(), status="400 Bad"
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_no_answer_of_a_service_shows_the_secret_that_it_got(answer: str) -> None:
+    for name, spell in SPELLINGS.items():
+        tool = await made(network(ANSWERS[answer](spell(CANARY))), [LOUD], **SECRET)
+        try:
+            shown = to_text(await call_tool(tool, id="1"))
+        except ToolError as error:
+            shown = error.message
+        assert shows(shown) == [], name
+        assert CANARY[:12] not in shown, name
+        assert "[secret" in shown or "is no JSON" in shown, name
 
 
 async def test_a_redirect_to_another_service_does_not_carry_the_secret() -> None:

@@ -177,7 +177,7 @@ def write_artifact(directory: Path, artifact: Artifact) -> None:
     digest, content = artifact
     folder = directory / ARTIFACT_DIR
     if not folder.is_dir():
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         sync_directory(directory)
     path = folder / f"{digest}.json"
     if not path.exists():
@@ -237,6 +237,8 @@ def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
         raise unreadable_error(execution_id, "the reference to a large result is invalid")
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
+        if path.is_fifo():  # to open it would wait for its other end
+            raise unreadable_error(execution_id, f"its large result {digest} was changed")
         content = path.read_bytes()
     except FileNotFoundError as error:
         raise unreadable_error(execution_id, f"its large result {digest} is missing") from error

@@ -27,6 +27,7 @@ from planwave.storage.files import (
     require_directory,
 )
 from planwave.storage.lock import DirectoryLock
+from planwave.storage.ownership import make_directory
 from planwave.storage.records import (
     AnsweredRequest,
     ExecutionRecord,
@@ -118,23 +119,26 @@ class SqliteStore:
         read_only: bool = False,
         *,
         artifact_bytes: int = ARTIFACT_BYTES,
+        migrates: bool = True,
     ) -> Self:
         """Open the store of a directory; blocks for some milliseconds.
 
         Read-only, it works while another process writes, and is empty where nothing was ever
-        stored. Otherwise the directory is made if need be, and locked against other writers.
+        stored; without ``migrates`` it writes nothing at all. Otherwise the directory is made if need
+        be, and locked against other writers.
 
         Raises:
+            InputError: ``storage-untrusted``: without ``migrates``, a database of an older planwave.
             StoreError: ``storage-locked`` (another process writes here), ``store-unusable``.
             SchemaTooNew: A newer planwave wrote the database.
         """
         directory = Path(directory)
-        require_directory(directory)
         path = directory / DATABASE_NAME
         try:
             if read_only:
-                return cls(directory, ReaderPool(open_for_reading(path)), None)
-            directory.mkdir(parents=True, exist_ok=True)
+                require_directory(directory)
+                return cls(directory, ReaderPool(open_for_reading(path, migrates=migrates)), None)
+            make_directory(directory)
             lock = DirectoryLock(directory)
         except (OSError, sqlite3.Error, DBAPIError) as error:
             raise database_unusable(path, error) from error

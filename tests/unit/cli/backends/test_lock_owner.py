@@ -18,7 +18,6 @@ import pytest
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
 from planwave.storage.lock import LOCK_NAME, DirectoryLock
 
-
 Hold = Callable[..., Path]
 
 

@@ -292,7 +292,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
     """
     return (
         installed_types()
-        .with_modules(settings.node_modules)
+        .with_modules(settings.node_modules, installed=settings.installed_modules)
         .with_providers(
             providers or open_providers(settings)[0],
             limits=settings.limits,

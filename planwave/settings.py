@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    PrivateAttr,
     SecretStr,
     field_validator,
 )
@@ -448,6 +449,18 @@ class Settings(EnvFirstSettings):
     """Whether flows may accept webhooks that nobody signs (``auth: none``)."""
     limits: Limits = Field(default_factory=Limits)
     """The table ``[limits]``."""
+    _installed_modules: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @property
+    def installed_modules(self) -> frozenset[str]:
+        """Those of ``node_modules`` that are never looked for in the working directory."""
+        return self._installed_modules
+
+    def with_installed(self, names: Iterable[str]) -> Self:
+        """Return the settings with the names of :attr:`installed_modules`."""
+        copy = self.model_copy()
+        copy._installed_modules = frozenset(names)
+        return copy
 
     @field_validator("storage_dir")
     @classmethod

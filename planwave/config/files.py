@@ -157,13 +157,18 @@ def read_settings(config: Path | None = None) -> LoadedSettings:
     ):
         here = None
     held: dict[str, Any] = {} if own is None else _own_values(own)
+    own_modules = held.get("node_modules")
     ignored: tuple[str, ...] = ()
     if here is not None:
         held, ignored = _with_folder(held, here)
     if named is not None:
         held = _merged(held, named.values())
     warned = () if named is None or named.problem is None else (f"{named.path} {named.problem}",)
-    return LoadedSettings(_with_environment(held), here if ignored else None, ignored, warned)
+    settings = _with_environment(held)
+    if held.get("node_modules") is own_modules and not os.environ.get("PLANWAVE_NODE_MODULES"):
+        # They mean the same in every folder, so none is taken from the folder of a stranger.
+        settings = settings.with_installed(own_modules or ())
+    return LoadedSettings(settings, here if ignored else None, ignored, warned)
 
 
 def read_file(path: Path) -> SettingsFile | None:

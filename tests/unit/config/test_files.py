@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from planwave.config import trust
 from planwave.config.files import MAX_BYTES, load_settings, own_file, read_settings
 from planwave.errors import InputError
+from planwave.nodes.registry import Registry
 from planwave.settings import Limits, Settings, narrows
 
 FILE = Path("planwave.toml")
@@ -363,6 +365,28 @@ def test_absolute_path_in_the_users_own_file_counts(folder: Path, value: str) ->
     settings = read_settings().settings
     assert settings.storage_dir == Path(value).expanduser()
     assert "storage_dir" in settings.model_fields_set
+
+
+@pytest.mark.parametrize("way", ["own", "trusted", "named", "environment"])
+def test_module_of_the_users_own_file_is_not_looked_for_in_a_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    own(folder, 'node_modules = ["pw_shadowed"]')
+    Path("pw_shadowed.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    path = write('node_modules = ["pw_shadowed"]')
+    config = None
+    match way:
+        case "trusted":
+            trust.record(path, trust.sha256(path.read_bytes()))
+        case "named":
+            config = path
+        case "environment":
+            monkeypatch.setenv("PLANWAVE_NODE_MODULES", "pw_shadowed")
+    settings = read_settings(config).settings
+    with pytest.raises(InputError, match="pw_shadowed"):  # it has no node type
+        Registry().with_modules(settings.node_modules, installed=settings.installed_modules)
+    assert Path("ran").exists() is (way != "own")
+    sys.modules.pop("pw_shadowed", None)
 
 
 def test_own_file_counts_as_own_in_its_own_folder(

@@ -320,7 +320,8 @@ class NodeCompletedData(TypedDict):
     """A result; ``given``: preset by the client, the node never ran.
 
     In a fork: ``reused`` from the parent, or ``changed`` by the client; ``versions`` are of the types that a
-    reused result depends on, also inside the node. ``wave``: of a node that did not start.
+    reused result depends on, also inside the node. ``wave``: of a node that did not start. ``depends_on``:
+    the hash of what the types declare that the result depends on; "" where that is not known.
     """
 
     outputs: NotRequired[OutputsDocument]
@@ -330,6 +331,7 @@ class NodeCompletedData(TypedDict):
     reused: NotRequired[ReuseOrigin]
     changed: NotRequired[bool]
     versions: NotRequired[dict[str, int]]
+    depends_on: NotRequired[str]
 
 
 class NodeFailedData(TypedDict):
@@ -370,7 +372,8 @@ class NodeWaitingData(TypedDict):
     """A request that a node waits for.
 
     ``interrupted``: the driver asks what to do with an interrupted attempt. ``duration_s`` and
-    ``own_time_s`` are how long the attempt has run, and how long it did its own work.
+    ``own_time_s`` are how long the attempt has run, and how long it did its own work. For
+    ``depends_on`` see :class:`NodeCompletedData`.
     """
 
     request_id: str
@@ -381,6 +384,7 @@ class NodeWaitingData(TypedDict):
     interrupted: NotRequired[bool]
     duration_s: NotRequired[float]
     own_time_s: NotRequired[float]
+    depends_on: NotRequired[str]
 
 
 class NodeAnsweredData(TypedDict):
@@ -439,10 +443,11 @@ class NestedRunAbandonedData(TypedDict):
 
 
 class OnceStoredData(TypedDict):
-    """A value that the node finds again under its key."""
+    """A value that the node finds again under its key; ``depends_on`` as in ``node.completed``."""
 
     key: str
     value: Json
+    depends_on: NotRequired[str]
 
 
 class UsageData(TypedDict):

@@ -192,6 +192,8 @@ class Attempt:
         active_tasks: Number of its counted tasks, which are its own task and those of its task groups;
             without those that only wait for the end of a task group.
         has_other_tasks: A nested run was asked for by a task that is not counted.
+        depends_on: The hash of what the types declare that its result depends on, as it was when the
+            node began; "" where that is not known, None where nothing is declared.
         waits: The reply tokens of the counted tasks that wait for nested runs, or for the budget.
         node_run: The nested runs and once values of its node, or None if there are none.
     """
@@ -202,6 +204,7 @@ class Attempt:
         "budget_waits",
         "covered",
         "decision",
+        "depends_on",
         "due_outcomes",
         "elapsed_s",
         "graph_run",
@@ -252,6 +255,7 @@ class Attempt:
         self.limit_s: float | None = None
         self.was_started = self.has_deadline = False
         self.decision: Json = None
+        self.depends_on: str | None = None
         self.open_nested_runs = self.due_outcomes = self.budget_waits = 0
         self.task: object | None = None
         self.group_tasks: set[object] | None = None
@@ -266,6 +270,8 @@ class Attempt:
         """Pass the node run on to the attempt that replaces this one; return the successor."""
         if successor.number == self.number:
             successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
+        if successor.number == self.number or (self.node_run and self.node_run.once_values):
+            successor.depends_on = self.depends_on
         successor.node_run, self.node_run = self.node_run, None
         if successor.node_run is not None:
             successor.node_run.attempt = successor
@@ -275,6 +281,11 @@ class Attempt:
     def ended_error(self) -> PermanentError:
         """Return the error of calls made for this attempt after it has ended."""
         return PermanentError(f"attempt {self.number} of node {self.path!r} is over")
+
+    def add_dependencies(self, depends_on: str) -> None:
+        """Take note of what its result depends on now; it is not known if that changed meanwhile."""
+        is_same = self.depends_on in (None, depends_on)
+        self.depends_on = depends_on if is_same else UNKNOWN_DEPENDENCIES
 
     @property
     def at_most_once(self) -> bool:
@@ -462,6 +473,7 @@ class StoredGraphRun:
             graph, and for runs stored by versions that did not store them.
         events: Starts of waves and what happened to its nodes, in order.
         once_values: The once values of its nodes, by path and key.
+        depends_on: What the results, the requests and the once values of its nodes depend on, by path.
         attempt_number: The attempt of its node that opened it.
         attempt_offset: The highest attempt its nodes could have had when it was opened.
         highest_attempt: The highest attempt so far of its nodes, and of those nested in them.
@@ -477,6 +489,7 @@ class StoredGraphRun:
         "_unfinished",
         "attempt_number",
         "attempt_offset",
+        "depends_on",
         "events",
         "failed_inside",
         "highest_attempt",
@@ -494,6 +507,7 @@ class StoredGraphRun:
         self.identity: tuple[str, str] | None = None
         self.events: list[TypedEvent] = []
         self.once_values: dict[str, dict[str, Json]] = {}
+        self.depends_on: dict[str, str] = {}
         self.reused: dict[str, str] = {}
         self.failed_inside: set[str] = set()
         self.attempt_number = 1
@@ -510,6 +524,7 @@ class StoredGraphRun:
         match event.type:
             case "once.stored":
                 self.once_values.setdefault(path, {})[event.data["key"]] = event.data["value"]
+                self._add_dependencies(path, event.data.get("depends_on"))
                 return
             case "node.started":
                 self._type_versions[path] = event.data.get("versions", {})
@@ -522,6 +537,9 @@ class StoredGraphRun:
                         self.failed_inside.add(path)
                 self._unfinished.pop(path, None)
                 self._completed[path] = event.attempt
+                self._add_dependencies(path, event.data.get("depends_on"))
+            case "node.waiting":
+                self._add_dependencies(path, event.data.get("depends_on"))
             case "node.failed" | "node.retrying":
                 self._unfinished.pop(path, None)
             case _:
@@ -531,12 +549,23 @@ class StoredGraphRun:
         ):
             self.events.append(event)
 
+    def _add_dependencies(self, path: str, depends_on: str | None) -> None:
+        """Note what is stored last of a node; a result that a person gave depends on nothing."""
+        self.depends_on.pop(path, None)
+        if depends_on is not None:
+            self.depends_on[path] = depends_on
+
     def count_attempt(self, number: int) -> None:
         """Raise the highest attempt of this run, and of the runs around it."""
         run = self
         while run is not None and run.highest_attempt < number:
             run.highest_attempt = number
             run = run.parent
+
+    @property
+    def depends_outside(self) -> bool:
+        """Whether what its nodes gave depends on more than the graph, its inputs and variables."""
+        return any(not each.startswith(OF_GRAPH) for each in self.depends_on.values())
 
     def latest(self) -> dict[str, TypedEvent]:
         """Return the last event of each of its nodes, by path."""
@@ -549,7 +578,11 @@ class StoredGraphRun:
 
     def how_made(self, path: str) -> HowMade:
         """Return the stored origin of a node's result."""
-        return HowMade(self._type_versions.get(path), self.once_values.get(path, {}))
+        return HowMade(
+            self._type_versions.get(path),
+            self.once_values.get(path, NO_ONCE_VALUES),
+            self.depends_on.get(path),
+        )
 
     def unfinished_attempt(self, path: str) -> int | None:
         """Return the attempt of a node that neither completed nor failed, if any."""
@@ -573,6 +606,10 @@ def _is_of_node(event: TypedEvent) -> bool:
 
 
 NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}
+OF_GRAPH: Final = "graph-"
+"""Begins the hash of dependencies that cannot change where the graph and its variables are the same."""
+UNKNOWN_DEPENDENCIES: Final = ""
+"""Stored in place of the hash where it is not known, so that nothing is reused."""
 
 
 class HowMade(NamedTuple):
@@ -581,7 +618,13 @@ class HowMade(NamedTuple):
     Attributes:
         type_versions: Versions other than 1 of the types that it depends on; None if unknown.
         once_values: The once values of the node, by key.
+        depends_on: The hash of what its types declared; None where nothing was stored.
     """
 
     type_versions: Mapping[str, int] | None = None
     once_values: Mapping[str, Json] = NO_ONCE_VALUES
+    depends_on: str | None = None
+
+    def still_holds(self, depends_on: str | None) -> bool:
+        """Return whether what was stored depends on nothing else than what it would depend on now."""
+        return self.depends_on in (None, depends_on)

@@ -281,9 +281,10 @@ class ReusableResult(Protocol):
     ) -> Json:
         """Return everything else the result depends on, as JSON; equal if the result is still valid.
 
-        Called for a node whose earlier result may be reused, once for the new execution and once for
-        the earlier one, where ``context.runtime.once`` returns the stored values. The call must not
-        run graphs, resolve links or store values.
+        Called when a node begins, and in a fork for a node whose earlier result may be reused. The
+        hash of the value is stored with the result. ``context.runtime.once`` returns what the node has
+        kept, or what it would keep; ``resolve_links`` what the node gets when it runs. The call must
+        not run graphs or store values.
 
         Raises:
             PlanwaveError: The dependencies are unknown; no result is reused.
@@ -317,7 +318,8 @@ class NodeTypeInfo(NamedTuple):
     code may be executed again from the top while its nested runs wait for answers. ``purpose`` is for
     planners, ``summary`` for people who choose a type. ``materializes_unresolved``: ``materialize`` gets
     its data as they are written, because their expressions name inputs of a later run of the node.
-    ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
+    ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
+    the same. ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
     type can have; see :func:`effect_of`.
     """
 
@@ -341,6 +343,7 @@ class NodeTypeInfo(NamedTuple):
     effect_by: EffectByField | None = None
     materializes_unresolved: bool = False
     runs_graphs: bool = False
+    depends_outside: bool = True
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

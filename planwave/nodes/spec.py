@@ -29,6 +29,15 @@ _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
 _FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
 """Schema keywords about the field, not about its value."""
 LIBRARY_PREFIX: Final = "planwave.nodes.library."
+_INTERNAL_FACTS: Final = (
+    "fails_permanently",
+    "replayable",
+    "effect_by",
+    "materializes_unresolved",
+    "runs_graphs",
+    "depends_outside",
+)
+"""Facts for checks and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
@@ -115,6 +124,7 @@ def _facts_of(
         summary=_text(implementation, "summary") or _text(implementation, "purpose"),
         effect_by=getattr(implementation, "effect_by", None),
         materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
+        depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
     )
 
@@ -191,14 +201,7 @@ def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict
     """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
     del facts["graph_fields"], facts["expression_fields"]  # the schema marks them
-    # These are for checks and the driver.
-    for name in (
-        "fails_permanently",
-        "replayable",
-        "effect_by",
-        "materializes_unresolved",
-        "runs_graphs",
-    ):
+    for name in _INTERNAL_FACTS:
         del facts[name]
     return {
         **facts,

@@ -63,6 +63,24 @@ class ParentHistory(StoredGraphRuns):
             for inner, event in run.latest().items()
         )
 
+    def has_dependencies_inside(self, record: StoredGraphRun, path: str) -> bool:
+        """Return whether results inside a node depend on more than the node's graphs and variables.
+
+        Whether they still hold is found out one by one, when the node runs again.
+
+        Args:
+            record: The graph run that the node is part of.
+            path: The path of the node.
+        """
+        return any(
+            run.parent is record
+            and (
+                run.depends_outside
+                or any(self.has_dependencies_inside(run, p) for p in run.latest())
+            )
+            for run in self.runs_in(path)
+        )
+
     def consume_usage(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
         """Return whether an attempt of a node has reported a call with this usage, once for each.
 

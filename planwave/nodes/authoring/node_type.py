@@ -164,6 +164,7 @@ class BaseNode:
     chooses: bool = False
     fails_permanently: bool = False
     runs_graphs: bool = False
+    depends_outside: bool = True
     replayable: bool = False
     planned: bool = True
     example: Mapping[str, Json] = {}

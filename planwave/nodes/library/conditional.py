@@ -53,6 +53,7 @@ class Conditional(NodeType):
     fails_permanently = True
     outputs = (Port("true"), Port("false"), Port("{handle}"))
     chooses = True
+    depends_outside = False
 
     async def run(
         self, data: ConditionalData, inputs: Inputs, context: FlowContext

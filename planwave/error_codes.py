@@ -240,6 +240,11 @@ _DOCUMENTS: Final[_Rows] = (
     ("unknown-tool", "No tool of that name is registered, or the model called one that it does not have.",
      "Correct the name; `planwave tools` lists the tools. Load your own with `--import`."),
     ("unreachable-node", "No path leads to the node.", "Connect it, or remove it."),
+    (
+        "renamed-node",
+        "Warning: an expression computes which node it names, and a node was renamed.",
+        "See whether it still names the right node.",
+    ),
     ("unused-decision", "Warning: no edge leaves the output of a decision.", "Connect it."),
     ("unused-input", "Warning: a result never reaches the model.", "Name it in the prompt."),
     ("unused-item", "Warning: the body of a loop does not use the item.", "Use `{{ item }}` in it."),

@@ -304,6 +304,18 @@ class EffectByField(NamedTuple):
     absent: Effect
 
 
+class SourceKeys(NamedTuple):
+    """The ids of the nodes before a node are keys in its value, so that a rename would change them.
+
+    ``field`` of its data, ``{node id: key}``, has the keys that differ from the id; a rename writes it.
+    With ``when``, this holds where that field of the data has the value ``equals``, or a wire.
+    """
+
+    field: str
+    when: str = ""
+    equals: str = ""
+
+
 class NodeTypeInfo(NamedTuple):
     """Facts about a type for the checker, the planner and the driver; no behaviour.
 
@@ -344,6 +356,7 @@ class NodeTypeInfo(NamedTuple):
     materializes_unresolved: bool = False
     runs_graphs: bool = False
     depends_outside: bool = True
+    source_keys: SourceKeys | None = None
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

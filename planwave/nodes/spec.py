@@ -36,6 +36,7 @@ _INTERNAL_FACTS: Final = (
     "materializes_unresolved",
     "runs_graphs",
     "depends_outside",
+    "source_keys",
 )
 """Facts for checks and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
@@ -124,6 +125,7 @@ def _facts_of(
         summary=_text(implementation, "summary") or _text(implementation, "purpose"),
         effect_by=getattr(implementation, "effect_by", None),
         materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
+        source_keys=getattr(implementation, "source_keys", None),
         depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
     )

@@ -47,6 +47,7 @@ from planwave.graph.protocols import (
     ExecutionResult,
     FlowContext,
     NodeEvent,
+    SourceKeys,
     Suspension,
 )
 from planwave.graph.suggestions import Correction
@@ -137,6 +138,10 @@ class BaseNode:
             check then warns of a retry policy.
         runs_graphs: Whether the type runs nested graphs, so that the number of steps is not known
             before the run.
+        depends_outside: Whether what ``result_depends_on`` names may change while the graph, its
+            variables and the results of earlier nodes are the same.
+        source_keys: For types in whose results the ids of the nodes before them are keys: the data field
+            by which a renamed node keeps its key, so that what reads the result goes on.
         replayable: Whether its code may be executed again from the top while its nested runs wait for
             answers: all that it does beside them is pure, recorded, or kept by ``runtime.once``. Its
             task does not stay in memory meanwhile.
@@ -165,6 +170,7 @@ class BaseNode:
     fails_permanently: bool = False
     runs_graphs: bool = False
     depends_outside: bool = True
+    source_keys: SourceKeys | None = None
     replayable: bool = False
     planned: bool = True
     example: Mapping[str, Json] = {}

@@ -330,7 +330,7 @@ class NodeTypeInfo(NamedTuple):
     code may be executed again from the top while its nested runs wait for answers. ``purpose`` is for
     planners, ``summary`` for people who choose a type. ``materializes_unresolved``: ``materialize`` gets
     its data as they are written, because their expressions name inputs of a later run of the node.
-    ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
+    ``passes_on``: without an edge into it a node has nothing to do. ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
     the same. ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
     type can have; see :func:`effect_of`.
     """
@@ -357,6 +357,7 @@ class NodeTypeInfo(NamedTuple):
     runs_graphs: bool = False
     depends_outside: bool = True
     source_keys: SourceKeys | None = None
+    passes_on: bool = False
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

@@ -37,6 +37,7 @@ _INTERNAL_FACTS: Final = (
     "runs_graphs",
     "depends_outside",
     "source_keys",
+    "passes_on",
 )
 """Facts for checks and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
@@ -125,6 +126,7 @@ def _facts_of(
         summary=_text(implementation, "summary") or _text(implementation, "purpose"),
         effect_by=getattr(implementation, "effect_by", None),
         materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
+        passes_on=bool(getattr(implementation, "passes_on", False)),
         source_keys=getattr(implementation, "source_keys", None),
         depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),

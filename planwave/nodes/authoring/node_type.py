@@ -142,6 +142,8 @@ class BaseNode:
             variables and the results of earlier nodes are the same.
         source_keys: For types in whose results the ids of the nodes before them are keys: the data field
             by which a renamed node keeps its key, so that what reads the result goes on.
+        passes_on: Whether the type only passes on what it gets; the check warns of a node without an
+            edge into it.
         replayable: Whether its code may be executed again from the top while its nested runs wait for
             answers: all that it does beside them is pure, recorded, or kept by ``runtime.once``. Its
             task does not stay in memory meanwhile.
@@ -171,6 +173,7 @@ class BaseNode:
     runs_graphs: bool = False
     depends_outside: bool = True
     source_keys: SourceKeys | None = None
+    passes_on: bool = False
     replayable: bool = False
     planned: bool = True
     example: Mapping[str, Json] = {}

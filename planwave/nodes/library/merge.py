@@ -42,6 +42,7 @@ class Merge(NodeType):
     summary = "Bring branches together."
     Data = MergeData
     fails_permanently = True
+    passes_on = True
     source_keys = SourceKeys("keys", when="mode", equals="object")
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
 

@@ -240,6 +240,8 @@ _DOCUMENTS: Final[_Rows] = (
     ("unknown-tool", "No tool of that name is registered, or the model called one that it does not have.",
      "Correct the name; `planwave tools` lists the tools. Load your own with `--import`."),
     ("unreachable-node", "No path leads to the node.", "Connect it, or remove it."),
+    ("execution-document", "Note: the document of an execution was given, and its graph is read.",
+     "Nothing to do; results and inputs of the execution are not taken over."),
     ("nothing-to-pass-on", "Warning: a node only passes on what it gets, and no edge leads into it.",
      "Connect an edge to it, or remove it."),
     (

@@ -1596,7 +1596,7 @@ export type NodeRetryingEvent = {
   data: NodeRetryingData;
 };
 
-/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
+/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. For `depends_on` see :class:`NodeCompletedData`. */
 export type NodeWaitingData = {
   request_id: string;
   request?: unknown;
@@ -1606,6 +1606,7 @@ export type NodeWaitingData = {
   interrupted?: boolean;
   duration_s?: number;
   own_time_s?: number;
+  depends_on?: string;
 };
 
 export type NodeWaitingEvent = {
@@ -1748,7 +1749,7 @@ export type ReuseOrigin = {
   failed_inside?: boolean;
 };
 
-/** A result. `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, those inside the node too. `wave`: of a node that did not start. */
+/** A result. `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, those inside the node too. `wave`: of a node that did not start. `depends_on`: the hash of what the types declare that the result depends on; "" where it is not known, so that no fork reuses it. */
 export type NodeCompletedData = {
   outputs?: Record<string, OutputDocument>;
   duration_s?: number;
@@ -1757,6 +1758,7 @@ export type NodeCompletedData = {
   reused?: ReuseOrigin;
   changed?: boolean;
   versions?: Record<string, number>;
+  depends_on?: string;
 };
 
 export type NodeCompletedEvent = {
@@ -1850,10 +1852,11 @@ export type NestedRunAbandonedData = {
   dropped?: boolean;
 };
 
-/** A value that the node finds again under its key. */
+/** A value that the node finds again under its key; `depends_on` as in `node.completed`. */
 export type OnceStoredData = {
   key: string;
   value: unknown;
+  depends_on?: string;
 };
 
 /** Text of the model's reply, or of its reasoning. */

@@ -320,8 +320,8 @@ class NodeCompletedData(TypedDict):
     """A result; ``given``: preset by the client, the node never ran.
 
     In a fork: ``reused`` from the parent, or ``changed`` by the client; ``versions`` are of the types that a
-    reused result depends on, also inside the node. ``wave``: of a node that did not start. ``depends_on``:
-    the hash of what the types declare that the result depends on; "" where that is not known.
+    reused result depends on, also inside the node. ``wave``: of a node that did not start. ``depends_on``
+    hashes what the types declare that the result depends on; "" where that is not known.
     """
 
     outputs: NotRequired[OutputsDocument]
@@ -372,8 +372,7 @@ class NodeWaitingData(TypedDict):
     """A request that a node waits for.
 
     ``interrupted``: the driver asks what to do with an interrupted attempt. ``duration_s`` and
-    ``own_time_s`` are how long the attempt has run, and how long it did its own work. For
-    ``depends_on`` see :class:`NodeCompletedData`.
+    ``own_time_s`` are how long the attempt has run, and how long it did its own work.
     """
 
     request_id: str
@@ -396,10 +395,7 @@ class NodeAnsweredData(TypedDict):
 
 
 class NodeParkedData(TypedDict):
-    """The times of an attempt all of whose nested runs wait for answers, as in ``node.waiting``.
-
-    ``budget`` is true where it waits, itself, for the budget of the execution.
-    """
+    """The times of an attempt that waits inside it, or (``budget``) for the budget; see ``node.waiting``."""
 
     budget: NotRequired[bool]
     duration_s: NotRequired[float]

@@ -30,7 +30,8 @@ from planwave.executor.node_api.results import (
 from planwave.executor.node_api.task_group import NodeTaskGroup
 from planwave.executor.reuse.result_key import LinkFailed, dependencies
 from planwave.executor.reuse.reuse import Reuse, result_to_reuse
-from planwave.executor.state import DONE, UNKNOWN_DEPENDENCIES, Attempt, current_attempt
+from planwave.executor.state import DONE, Attempt, current_attempt
+from planwave.executor.stored_runs import UNKNOWN_DEPENDENCIES
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension, unlimited

@@ -30,7 +30,7 @@ from planwave.events.types import (
     pause_kind,
     typed_event,
 )
-from planwave.executor.state import StoredGraphRun
+from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from planwave.events import Event
 from planwave.events.types import UsageData, typed_events
 from planwave.executor.recovery.history import StoredGraphRuns, is_unsuccessful
-from planwave.executor.state import StoredGraphRun
+from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.model import Json
 
 

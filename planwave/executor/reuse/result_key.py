@@ -14,7 +14,8 @@ from typing import Final
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.readonly import ReadonlyRuntime
 from planwave.executor.program import BoundNode
-from planwave.executor.state import NO_ONCE_VALUES, OF_GRAPH, Attempt, HowMade
+from planwave.executor.state import Attempt
+from planwave.executor.stored_runs import NO_ONCE_VALUES, OF_GRAPH, HowMade
 from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json

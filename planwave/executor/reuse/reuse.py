@@ -27,13 +27,8 @@ from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import PendingRequests
 from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.reuse.result_key import LinkFailed, dependencies, result_key
-from planwave.executor.state import (
-    Attempt,
-    GraphRun,
-    HowMade,
-    ParentGraphRun,
-    StoredGraphRun,
-)
+from planwave.executor.state import Attempt, GraphRun, ParentGraphRun
+from planwave.executor.stored_runs import HowMade, StoredGraphRun
 from planwave.graph.model import DataValue, Json
 from planwave.graph.outputs import Outputs
 from planwave.graph.protocols import Catalogue

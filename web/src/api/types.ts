@@ -1596,7 +1596,7 @@ export type NodeRetryingEvent = {
   data: NodeRetryingData;
 };
 
-/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. For `depends_on` see :class:`NodeCompletedData`. */
+/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
 export type NodeWaitingData = {
   request_id: string;
   request?: unknown;
@@ -1636,7 +1636,7 @@ export type NodeAnsweredEvent = {
   data: NodeAnsweredData;
 };
 
-/** The times of an attempt all of whose nested runs wait for answers, as in `node.waiting`. `budget` is true where it waits, itself, for the budget of the execution. */
+/** The times of an attempt that waits inside it, or (`budget`) for the budget; see `node.waiting`. */
 export type NodeParkedData = {
   budget?: boolean;
   duration_s?: number;
@@ -1749,7 +1749,7 @@ export type ReuseOrigin = {
   failed_inside?: boolean;
 };
 
-/** A result. `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, those inside the node too. `wave`: of a node that did not start. `depends_on`: the hash of what the types declare that the result depends on; "" where it is not known, so that no fork reuses it. */
+/** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. `depends_on` hashes what the types declare that the result depends on; "" where that is not known. */
 export type NodeCompletedData = {
   outputs?: Record<string, OutputDocument>;
   duration_s?: number;

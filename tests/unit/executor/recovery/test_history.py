@@ -15,7 +15,7 @@ from planwave.executor.recovery.history import (
     is_paused_by_request,
     seconds_between,
 )
-from planwave.executor.state import StoredGraphRun
+from planwave.executor.stored_runs import StoredGraphRun
 
 
 def at(second: float) -> str:

@@ -10,6 +10,7 @@ import pytest
 from planwave.errors import NodeError
 from planwave.graph.model import Graph
 from planwave.graph.protocols import Suspension
+from tests.support.engine import generic_nodes
 from tests.support.engine.behaviors import runs_graph
 from tests.support.engine.generic_nodes import (
     ExecutionHarness,
@@ -42,10 +43,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A world on which the nodes ``p`` depend, wherever they are."""
     found = World()
 
-    async def result_depends_on(self: Any, data: Any, inputs: Inputs, context: Context) -> Any:
-        return found.price if context.node_id == "p" else None
+    class Dependent(GenericNode):
+        async def result_depends_on(self, data: Any, inputs: Inputs, context: Context) -> Any:
+            return found.price if context.node_id == "p" else None
 
-    monkeypatch.setattr(GenericNode, "result_depends_on", result_depends_on, raising=False)
+    monkeypatch.setattr(generic_nodes, "GenericNode", Dependent)
     return found
 
 

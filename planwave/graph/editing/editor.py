@@ -8,7 +8,7 @@ unknown handle, is for the check to report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, assert_never, cast
 
 from planwave.errors import InvalidOperation
@@ -169,7 +169,8 @@ class _Editor:
     def _has_keys(self, node: _Item, keys: SourceKeys) -> bool:
         """Return whether ids are keys in the value of a node, as far as its data tell."""
         data = node.get("data")
-        if not keys.when or (isinstance(data, dict) and data.get(keys.when) == keys.equals):
+        written = cast("_Item", data) if isinstance(data, dict) else {}
+        if not keys.when or written.get(keys.when) == keys.equals:
             return True
         wire = node.get("id"), keys.when
         return any((edge.get("target"), edge.get("targetHandle")) == wire for edge in self.edges)
@@ -297,10 +298,12 @@ def _may_name_any_node(value: Json, is_expression: bool) -> bool:
     if isinstance(value, str):
         is_bare = is_expression and not has_template(value)
         return may_name_any_node(f"{{{{{value}}}}}" if is_bare else value)
-    if isinstance(value, list | dict):
-        inside = cast("list[Json]", value) if isinstance(value, list) else [*value.values()]
-        return any(_may_name_any_node(each, is_expression) for each in inside)
-    return False
+    inside: Iterable[Json] = ()
+    if isinstance(value, list):
+        inside = cast("list[Json]", value)
+    elif isinstance(value, dict):
+        inside = cast("_Item", value).values()
+    return any(_may_name_any_node(each, is_expression) for each in inside)
 
 
 def _has_templates(field: str, info: NodeTypeInfo) -> bool:

@@ -20,6 +20,7 @@ from planwave.api.middleware.idempotency import IdempotencyMiddleware
 from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware
 from planwave.api.middleware.root_path import RootPathMiddleware
+from planwave.api.middleware.security_headers import SecurityHeadersMiddleware
 from planwave.api.middleware.trace_context import TraceContextMiddleware
 from planwave.api.openapi import build_openapi
 from planwave.api.routes import (
@@ -140,6 +141,7 @@ def create_detached_app(
         redirect_slashes=False,
         servers=[{"url": root_path}] if root_path else None,
         middleware=[
+            Middleware(SecurityHeadersMiddleware),
             Middleware(RequestContextMiddleware, metrics),
             *([Middleware(RootPathMiddleware, root_path)] if root_path else ()),
             Middleware(HostOriginMiddleware, settings),

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from planwave.api.dependencies import AppState, StateDep, app_state
 from planwave.api.middleware.idempotency import REPLAYED_HEADER
+from planwave.api.middleware.security_headers import POLICY_HEADER, STRICTEST_POLICY
 from planwave.api.pagination import HookId
 from planwave.api.problems import InvalidRequest, ProblemError, problems
 from planwave.api.schemas.examples import EXECUTION_ID
@@ -31,8 +32,7 @@ _TRUE: Final = frozenset({"1", "true", "yes"})
 _EMPTY_STATUSES: Final = frozenset({204, 205, 304})
 _SAFETY_HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "sandbox; default-src 'none'",
-    "X-Content-Type-Options": "nosniff",
+    POLICY_HEADER: f"sandbox; {STRICTEST_POLICY}",
 }
 """An answer may hold what strangers wrote; no browser may run it as a page of the service."""
 _ANYTHING: Final = {"description": "What the flow takes and gives."}

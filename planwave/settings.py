@@ -93,6 +93,12 @@ class Limits(EnvFirstSettings):
     """How late a schedule still starts an execution, for the last of the times that it missed."""
     webhook_bytes: int = Field(default=1024 * 1024, ge=16, le=10 * 1024 * 1024)
     """The body of a request to a webhook."""
+    unauthenticated_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=1024**3)
+    """Bodies of webhooks and logins in memory whose senders are not known yet; one body always fits."""
+    webhook_unauthenticated_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=1024**3)
+    """Those of one webhook."""
+    session_bytes: int = Field(default=4 * 1024, ge=64, le=64 * 1024)
+    """The body of a login, ``POST /api/session``."""
     webhook_wait_s: float = Field(default=60, gt=0, le=600)
     """How long a webhook keeps a sender waiting for an answer; then the execution's id is the answer."""
     notification_targets: int = Field(default=100, ge=0, le=10_000)

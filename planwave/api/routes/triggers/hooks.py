@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from planwave.api.dependencies import AppState, StateDep, app_state
 from planwave.api.middleware.idempotency import REPLAYED_HEADER
+from planwave.api.middleware.request_limits import sender_is_known
 from planwave.api.middleware.security_headers import POLICY_HEADER, STRICTEST_POLICY
 from planwave.api.pagination import HookId
 from planwave.api.problems import InvalidRequest, ProblemError, problems
@@ -111,6 +112,7 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     except Unauthorized as error:
         state.authenticator.count_failure()
         raise ProblemError(401, error.code, error.message) from error
+    sender_is_known(request.scope)
     _count(state, hook)
     received = _read_request(request, hook, headers, body, state.settings.limits.webhook_wait_s)
     left = partial(wait_for_disconnect, request.receive)

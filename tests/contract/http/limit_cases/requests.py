@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from starlette.requests import HTTPConnection
@@ -19,7 +20,9 @@ from tests.contract.http.limit_cases.registry import (
     case,
     limited_client,
     refusal_in_response,
+    refusal_of,
 )
+from tests.support.server.uploads import Uploads
 from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import hook_flow, hook_service, listening, send, signed
 
@@ -40,6 +43,38 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         return refusal_in_response(
             await calls.post(f"/hooks/{hook}", content=body, headers=signed(body))
         )
+
+
+@case("session_bytes", 64)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        body = '{"token": "t"}'.ljust(amount)
+        headers = {"Content-Type": "application/json"}
+        return refusal_in_response(await client.post("/api/session", content=body, headers=headers))
+
+
+@case("unauthenticated_bytes", 1024, webhook_bytes=1000)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await refusal_of_bodies(limits, {"/hooks/a": [512], "/hooks/b": [amount - 512]})
+
+
+@case("webhook_unauthenticated_bytes", 1024, webhook_bytes=1000)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await refusal_of_bodies(limits, {"/hooks/a": [1000, amount - 1000]})
+
+
+async def refusal_of_bodies(limits: Limits, bodies: Mapping[str, Sequence[int]]) -> Refusal | None:
+    """Send bodies of so many bytes, all in memory at once; return how the last one is refused."""
+    paths = [path for path, sizes in bodies.items() for _ in sizes]
+    sizes = [size for each in bodies.values() for size in each]
+    async with asyncio.TaskGroup() as tasks:
+        uploads = Uploads(limits)
+        held = [tasks.create_task(uploads.send(p, [n])) for p, n in zip(paths, sizes, strict=True)]
+        await uploads.settle()
+        refused = uploads.refusals
+        uploads.end.set()
+        await asyncio.wait(held)
+    return refusal_of(refused[0]) if refused else None
 
 
 @case("webhook_wait_s", 5, code="invalid-parameter", mentions=["webhook_wait_s", "5"])

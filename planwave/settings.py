@@ -350,6 +350,11 @@ class Settings(EnvFirstSettings):
     )
     """The only hosts that nodes may send requests to, besides ``allowed_outbound``: ``example.com``, or
     ``*.example.com`` for all hosts below it; None allows every public host."""
+    redirect_hosts: Annotated[list[Annotated[str, AfterValidator(parse_host)]], *_List] = Field(
+        default_factory=list[str]
+    )
+    """Hosts that answers to webhooks may redirect to (``location``), besides the service: ``example.com``,
+    or ``*.example.com`` for all hosts below it."""
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: bool = True

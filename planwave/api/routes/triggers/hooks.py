@@ -104,6 +104,8 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     in a header, or not at all. A repeated delivery gets the first answer.
     """
     webhooks = state.triggers.webhooks
+    if hook_id not in webhooks.known:
+        state.authenticator.count_failure()  # before the store is asked
     hook = await webhooks.find(hook_id)
     body = await request.body()
     headers = _joined_headers(request)
@@ -117,7 +119,8 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     received = _read_request(request, hook, headers, body, state.settings.limits.webhook_wait_s)
     left = partial(wait_for_disconnect, request.receive)
     answer = await webhooks.receive(hook, received, left)
-    return _stream(request, hook, answer) if received.streams else _response(answer)
+    streams = received.streams and answer.execution_id
+    return _stream(request, hook, answer) if streams else _response(answer)
 
 
 def _count(state: AppState, hook: Trigger) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from planwave.api.auth import require_no_other_site
 from planwave.api.dependencies import AppState, StateDep, app_state
 from planwave.api.middleware.idempotency import REPLAYED_HEADER
 from planwave.api.middleware.request_limits import sender_is_known
@@ -26,7 +27,7 @@ from planwave.service.triggers.trigger_service import Trigger
 from planwave.triggers.webhook_answers import WebhookAnswer
 from planwave.triggers.webhooks import WebhookRequest
 
-router = APIRouter(tags=["triggers"])
+router = APIRouter(tags=["triggers"], dependencies=[Depends(require_no_other_site)])
 
 _STREAM_TYPE: Final = "text/event-stream"
 _TRUE: Final = frozenset({"1", "true", "yes"})

@@ -21,6 +21,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
+from planwave.api.problems import ProblemError
+from planwave.graph.diagnostics import short_repr
 
 BUILT_FILES: Final = Path(__file__).resolve().parent.parent / "web"
 PAGE_NAME: Final = "index.html"
@@ -44,6 +46,7 @@ _FILE_PATH: Final = re.compile(
 )
 """A built file: plain names only, so that no spelling of ``..`` leads from one to another. The page is
 none of them, because it needs its headers."""
+_UNUSED_METHODS: Final = frozenset({"CONNECT", "OPTIONS", "TRACE"})
 _BASE: Final = re.compile(r'<base href="[^"]*"\s*/?>')
 _POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'nonce-{nonce}'; "
@@ -91,9 +94,12 @@ class WebUI:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._not_found
-        if scope["type"] == "http" and scope["method"] == "GET":
+        if scope["type"] == "http":
             first, *_ = scope["path"].strip("/").split("/")
-            if _FILE_PATH.fullmatch(scope["path"]):
+            is_file = _FILE_PATH.fullmatch(scope["path"]) is not None
+            if scope["method"] != "GET":
+                _refuse_method(scope, is_here=is_file or first in _SCREENS)
+            elif is_file:
                 scope["route"], app = _FILE_ROUTE, self._files
             elif first in _SCREENS or (first not in _SERVICE_PATHS and _accepts_html(scope)):
                 scope["route"] = _PAGE_ROUTE
@@ -129,6 +135,18 @@ class _BuiltFiles(StaticFiles):
             "public, max-age=31536000, immutable" if is_hashed else "no-cache"
         )
         return response
+
+
+def _refuse_method(scope: Scope, *, is_here: bool) -> None:
+    """Refuse a method that files and pages do not have, and methods that nothing here has, at any address.
+
+    Raises:
+        ProblemError: 405.
+    """
+    if is_here or scope["method"] in _UNUSED_METHODS:
+        where, method = short_repr(scope["path"]), short_repr(scope["method"])
+        message, allowed = f"{where} has no method {method}", {"Allow": "GET, HEAD"}
+        raise ProblemError(405, "method-not-allowed", message, headers=allowed)
 
 
 def _accepts_html(scope: Scope) -> bool:

@@ -13,6 +13,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_bytes, token_hex
 from typing import Any, Final, cast

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from email.message import Message
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
 from planwave.errors import InputError
@@ -104,7 +104,7 @@ def _value_of(headers: Message, content: bytes, charset: str) -> Json:
         return content.decode(declared, "replace")
     file: dict[str, Json] = {
         "filename": filename,
-        "contentType": cast("str", headers.get("content-type", "application/octet-stream")),
+        "contentType": headers.get("content-type", "application/octet-stream"),
         "size": len(content),
     }
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
@@ -94,8 +94,8 @@ def _urls_of(turn: ChatTurn) -> Iterator[str]:
     """Yield the URLs of the images in a conversation."""
     yield from turn.images
     for message in turn.history:
-        parts = message.get("content")
-        for part in parts if isinstance(parts, list) else ():
+        parts: Any = message.get("content")
+        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
             if part.get("type") == "image_url":
                 yield part["image_url"]["url"]
 

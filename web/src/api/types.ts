@@ -1748,7 +1748,7 @@ export type ReuseOrigin = {
   failed_inside?: boolean;
 };
 
-/** A result. `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, those inside the node too. `wave`: of a node that did not start. */
+/** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. */
 export type NodeCompletedData = {
   outputs?: Record<string, OutputDocument>;
   duration_s?: number;
@@ -2356,10 +2356,11 @@ export type OpenAIError = {
   error: OpenAIErrorDetails;
 };
 
+/** A part of a content; its fields are checked where it is used, so that the answer names its type. */
 export type _Part = {
-  type: string;
-  text?: string | null;
-  image_url?: string | null;
+  type?: unknown;
+  text?: unknown;
+  image_url?: unknown;
 };
 
 export type _Function = {
@@ -2378,6 +2379,7 @@ export type _Message = {
   content?: string | _Part[] | null;
   tool_calls?: _Call[] | null;
   tool_call_id?: string | null;
+  function_call?: unknown;
 };
 
 export type _StreamOptions = {
@@ -2423,6 +2425,10 @@ export type ChatCompletionRequest = {
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+  /** Not supported: send `tools`. */
+  functions?: unknown;
+  /** Not supported: send `tool_choice`. */
+  function_call?: unknown;
   n?: number | null;
 };
 
@@ -2431,10 +2437,6 @@ export type FunctionTool = {
   name: string;
   description?: string | null;
   parameters?: Record<string, unknown> | null;
-};
-
-export type _ImageUrl = {
-  url: string;
 };
 
 export type _Item = {

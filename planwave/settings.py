@@ -126,8 +126,11 @@ class Limits(EnvFirstSettings):
 
     concurrent_executions: int = Field(default=50, ge=1, le=1_000)
     """Executions running at the same time; the others wait in a queue."""
+    burst_executions: int = Field(default=10, ge=0, le=1_000)
+    """Executions running beyond ``concurrent_executions``, each the only one of its principal: who has
+    none running does not wait until one of the others ends."""
     queued_executions: int = Field(default=1_000, ge=0, le=100_000)
-    """Executions waiting to start."""
+    """Executions waiting to start, or to go on."""
     drain_s: float = Field(default=25, ge=0, le=3_600)
     """How long running nodes may continue after the service received a signal to stop."""
     triggers: int = Field(default=1_000, ge=0, le=10_000)
@@ -154,6 +157,14 @@ class Limits(EnvFirstSettings):
     """The results in a notification, as JSON; larger ones are left out."""
     dead_letter_days: Annotated[float, _HIGHER] = Field(default=30, gt=0, le=3_650)
     """How long notifications that nobody accepted are listed."""
+    heavy_responses: int = Field(default=4, ge=1, le=64)
+    """Documents, results, lists and other large responses to one access token at once; more wait for
+    some seconds, and are refused then."""
+    operator_heavy_responses: int = Field(default=16, ge=1, le=64)
+    """Such responses to the operator at once."""
+    sending_bytes: int = Field(default=128 * 1024 * 1024, ge=1024 * 1024, le=16 * 1024**3)
+    """Bytes of large responses in memory, of all clients together, until they are sent; one client has at
+    most half of them. A single response may be larger. Stored documents are sent from their files."""
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)

@@ -218,6 +218,11 @@ class TimerFired:
     timer: Timer
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceGranted:
+    """The execution has the running place that it waited for."""
+
+
 Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest
 """Commands of callers who wait for the reply."""
 
@@ -237,4 +242,5 @@ Message = (
     | CancelExecution
     | Command
     | TimerFired
+    | PlaceGranted
 )

@@ -18,7 +18,12 @@ from planwave.events.types import (
     StartedData,
 )
 from planwave.executor.driver import attempts, budget, commands, nested_runs, timeouts
-from planwave.executor.driver.effects import DeliverOutcome, KeepOnceValue, StartAttempt
+from planwave.executor.driver.effects import (
+    ChangePlace,
+    DeliverOutcome,
+    KeepOnceValue,
+    StartAttempt,
+)
 from planwave.executor.driver.progress import begin_graph, decide
 from planwave.executor.driver.resume import resume_execution
 from planwave.executor.driver.run_state import Now, RunState
@@ -42,6 +47,7 @@ from planwave.executor.messages import (
     NodeEmitted,
     OnceValueMade,
     PauseExecution,
+    PlaceGranted,
     RequestTimer,
     ResultReused,
     ResumeExecution,
@@ -127,6 +133,9 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
             commands.apply_command(run, message)
         case TimerFired(timer):
             _timer_fired(run, timer)
+        case PlaceGranted():
+            if run.place == "wanted":
+                run.change_place("held")
         case _:
             assert_never(message)
 
@@ -152,9 +161,27 @@ def finish_turn(run: RunState) -> None:
     decide(run)
     if run.budget is not None and not run.is_ending:
         budget.follow(run, run.budget)
-    if not run.is_stopping:
+    if not run.is_stopping and run.place == "held":
         _fill_slots(run)
     _conclude(run)
+    _follow_place(run)
+
+
+def _follow_place(run: RunState) -> None:
+    """Ask for a running place, or give it back, by what the nodes do now.
+
+    Without one, only starts of nodes wait, and outcomes of nested runs that a node would go on with.
+    """
+    if not run.shares_places or run.outcome is not None:
+        return  # the end of an execution gives its place back anyway
+    if run.slots.has_running:
+        if run.place != "held":  # code that cannot be held up works beside its nested runs
+            run.change_place("held", ChangePlace("taken"))
+    elif not run.is_stopping and run.slots.wants_to_start:
+        if run.place == "none":
+            run.change_place("wanted", ChangePlace("wanted"))
+    elif run.place != "none":
+        run.change_place("none", ChangePlace("freed"))
 
 
 def _fill_slots(run: RunState) -> None:

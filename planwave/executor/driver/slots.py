@@ -48,6 +48,15 @@ class Slots:
         return self._busy > 0
 
     @property
+    def wants_to_start(self) -> bool:
+        """Whether a queued attempt, or the outcome of a nested run, only waits for a slot."""
+        if self._limit == 0:
+            return False
+        while self._queue and self._queue[0].phase is not QUEUED:
+            self._queue.popleft()
+        return bool(self._queue or self._returns)
+
+    @property
     def has_nested(self) -> bool:
         """Whether any node runs graphs that work, without a slot."""
         return self._nested > 0

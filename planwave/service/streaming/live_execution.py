@@ -172,6 +172,11 @@ class LiveExecution:
                 self._logs.append(line)
 
     @property
+    def principal(self) -> str:
+        """Whose share of the running places it counts towards."""
+        return "operator"
+
+    @property
     def is_unscheduled(self) -> bool:
         """Whether it is neither running nor queued."""
         return self.queue_entry is None or self.finished.is_set()

@@ -11,6 +11,7 @@ from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.service.executions.loading import load_run_spec
 from planwave.service.executions.queue_entry import QueuedExecution
+from planwave.service.fair_queue import FairQueue
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.sqlite.store import SqliteStore
@@ -86,6 +87,17 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 )  # fmt: skip
 async def _(limits: Limits, amount: int) -> Refusal | None:
     return await _queued(limits, amount + 1)
+
+
+@case("burst_executions", 2, code="waits", mentions=[], concurrent_executions=1)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """One principal has the only place; so many others come."""
+    queue = FairQueue(limits.concurrent_executions, limits.burst_executions)
+    for number in range(amount + 1):
+        queue.add(f"e{number}", f"principal {number}")
+    while queue.next() is not None:
+        pass
+    return Refusal("waits") if queue.waiting else None
 
 
 @case("drain_s", 25, at=24.9, past=25.1, code="left-resumable", mentions=[], virtual=True)

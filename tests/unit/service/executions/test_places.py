@@ -1,0 +1,103 @@
+"""An execution holds a running place while a node of it works, and no longer, whatever it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.model import DataValue
+from planwave.graph.protocols import ExecutionResult
+from planwave.service.service import Service
+from planwave.settings import Limits
+from tests.support.service.dependencies import dependencies
+from tests.support.virtual_loop import virtual_time
+
+_ONE = Limits(concurrent_executions=1, burst_executions=0)
+_BACKOFF_S = 600.0
+
+
+class Flaky:
+    """A node type that fails the first time in each execution and node, and counts what runs at once."""
+
+    node_type = "flaky"
+
+    def __init__(self) -> None:
+        self.tried = set[tuple[str, str]]()
+        self.at_work = self.most_at_work = 0
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.at_work += 1
+        self.most_at_work = max(self.at_work, self.most_at_work)
+        await asyncio.sleep(1)
+        self.at_work -= 1
+        if (context.run_id, context.node_id) not in self.tried:
+            self.tried.add((context.run_id, context.node_id))
+            raise NodeError("not yet")
+        return ExecutionResult({"output": DataValue("text", "done")})
+
+
+Document = dict[str, Any]
+
+
+def node(node_id: str, node_type: str, data: Document | None = None, **more: Any) -> Document:
+    return {"id": node_id, "type": node_type, "data": data or {}, **more}
+
+
+def graph(*nodes: Document) -> Document:
+    edges = [
+        {"source": a["id"], "target": b["id"], "data": {"channel": "flow"}}
+        for a, b in pairwise(nodes)
+    ]
+    return {"nodes": list(nodes), "edges": edges}
+
+
+_RETRY = {"retry": {"attempts": 3, "backoffS": _BACKOFF_S}}
+_WAITS = {
+    "a retry": graph(node("n", "flaky", policy=_RETRY), node("after", "text", {"text": "x"})),
+    "a time": graph(
+        node("n", "wait", {"seconds": _BACKOFF_S}), node("after", "text", {"text": "x"})
+    ),
+    "a retry beside a time": {
+        "nodes": [
+            node("n", "flaky", policy=_RETRY),
+            node("w", "wait", {"seconds": _BACKOFF_S}),
+        ],
+        "edges": [],
+    },
+}
+
+
+def nested(inner: Document, level: int) -> Document:
+    """Return a graph that runs another one so many levels deep, beside one that ends at once."""
+    for number in range(level):
+        items = {"items": [1, 2] if number == 0 else [1], "body": inner}
+        inner = graph(node(f"loop{number}", "loop", items))
+    return inner
+
+
+async def started(service: Service, document: Document) -> str:
+    checked = await service.parse_and_check(document, own_depth=0)
+    return (await service.execute(checked)).execution_id
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("kind", _WAITS)
+@virtual_time
+async def test_what_only_waits_gives_its_place_back_and_goes_on(kind: str, level: int) -> None:
+    flaky = Flaky()
+    loop = asyncio.get_running_loop()
+    async with Service(dependencies(types=[flaky], limits=_ONE)) as service:
+        waiting = [await started(service, nested(_WAITS[kind], level)) for _ in range(3)]
+        quick = await started(service, graph(node("t", "text", {"text": "x"})))
+        assert (await service.wait(quick)).status == "completed"
+        assert loop.time() < _BACKOFF_S / 2
+        for each in waiting:
+            while (record := await service.wait(each)).status == "paused":  # noqa: ASYNC110
+                await asyncio.sleep(1)  # it waits for a time, and is in the store only
+            assert record.status == "completed"
+        assert flaky.most_at_work <= (2 if level else 1), "two items of one execution"
+        assert (service.load.running, service.load.queued) == (0, 0)

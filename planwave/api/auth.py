@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
 
@@ -196,6 +196,11 @@ def authenticate(connection: HTTPConnection) -> Principal:
         connection.scope[PRINCIPAL] = principal
         set_principal(principal)
     return principal
+
+
+def principal_of(scope: Mapping[str, Any]) -> str:
+    """Return the principal of an authenticated request; of any other the one that all of them share."""
+    return scope.get(_PRINCIPAL, _ANONYMOUS)
 
 
 def _bearer(authorization: str) -> str:

@@ -198,9 +198,10 @@ def authenticate(connection: HTTPConnection) -> Principal:
     return principal
 
 
-def principal_of(scope: Mapping[str, Any]) -> str:
-    """Return the principal of an authenticated request; of any other the one that all of them share."""
-    return scope.get(_PRINCIPAL, _ANONYMOUS)
+def account_of(scope: Mapping[str, Any]) -> str:
+    """Return the account of an authenticated request; of any other one that all of them share."""
+    principal: Principal | None = scope.get(PRINCIPAL)
+    return _ANONYMOUS if principal is None else principal.account
 
 
 def _bearer(authorization: str) -> str:

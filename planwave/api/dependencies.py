@@ -126,7 +126,9 @@ async def _hold_response_slot(connection: HTTPConnection) -> AsyncGenerator[None
         return
     state, limits = app_state(connection), app_state(connection).settings.limits
     name = "operator_heavy_responses" if access_token(connection) is None else "heavy_responses"
-    async with state.response_limiter.slot(authenticate(connection), name, getattr(limits, name)):
+    async with state.response_limiter.slot(
+        authenticate(connection).account, name, getattr(limits, name)
+    ):
         yield
 
 
@@ -150,7 +152,7 @@ async def document_response(
             return file_response(file)
     async with in_flight.rendering:
         pieces = await service.document_pieces(execution_id, names)
-        return await pieces_response(pieces, in_flight.hold(authenticate(connection)))
+        return await pieces_response(pieces, in_flight.hold(authenticate(connection).account))
 
 
 AUTHENTICATED: Final = [

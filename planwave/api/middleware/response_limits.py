@@ -9,7 +9,7 @@ from __future__ import annotations
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from planwave.api.auth import principal_of
+from planwave.api.auth import account_of
 from planwave.api.problems import ProblemError, problem_response
 from planwave.api.rate_limit import BytesInFlight
 from planwave.api.responses import PIECE_BYTES
@@ -59,7 +59,7 @@ class _Response:
 
     async def _send_pieces(self, message: Message) -> None:
         body = memoryview(message["body"])
-        held = self._in_flight.hold(principal_of(self._scope))
+        held = self._in_flight.hold(account_of(self._scope))
         try:
             held.grow(len(body))
         except ProblemError as error:

@@ -181,8 +181,8 @@ class ExecutionRunner:
         self._queue[live.execution_id] = live
         self._places.add(
             live.execution_id,
-            live.principal,
-            has_started=entry.is_recovery or live.state.started_at is not None,
+            live.account,
+            has_started=not isinstance(entry, RunSpec),  # else it was accepted before
         )
         self._idle.clear()
         self._start_queued()
@@ -292,9 +292,9 @@ class ExecutionRunner:
         """Follow what becomes of the place of an execution that stays in memory."""
         match change:
             case "wanted":
-                self._places.add(live.execution_id, live.principal, has_started=True)
+                self._places.add(live.execution_id, live.account, has_started=True)
             case "taken":
-                self._places.take(live.execution_id, live.principal)
+                self._places.take(live.execution_id, live.account)
             case "freed":
                 self._places.remove(live.execution_id)
         if not self.is_draining:

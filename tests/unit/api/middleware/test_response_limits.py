@@ -11,10 +11,12 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from planwave.api.auth import PRINCIPAL
 from planwave.api.middleware.response_limits import ResponseLimitsMiddleware
 from planwave.api.problems import ProblemError
 from planwave.api.rate_limit import BytesInFlight
 from planwave.api.responses import PIECE_BYTES, pieces_response
+from planwave.principals import Principal
 
 _BODY = b"0123456789abcdef" * (PIECE_BYTES // 4)
 """Four pieces."""
@@ -44,7 +46,7 @@ class Client:
 
 
 def scope_of(principal: str = "one") -> Scope:
-    return {"type": "http", "method": "GET", "path": "/", "planwave.principal": principal}
+    return {"type": "http", "method": "GET", "path": "/", PRINCIPAL: Principal("token", principal)}
 
 
 async def requested(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ import pytest
 from planwave.errors import NodeError
 from planwave.graph.model import DataValue
 from planwave.graph.protocols import ExecutionResult
+from planwave.principals import Principal, acting_as
 from planwave.service.service import Service
 from planwave.settings import Limits
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.polling import until
 from tests.support.service.dependencies import dependencies
 from tests.support.virtual_loop import virtual_time
 
@@ -101,3 +106,36 @@ async def test_what_only_waits_gives_its_place_back_and_goes_on(kind: str, level
             assert record.status == "completed"
         assert flaky.most_at_work <= (2 if level else 1), "two items of one execution"
         assert (service.load.running, service.load.queued) == (0, 0)
+
+
+async def test_a_newcomer_starts_at_once_while_another_has_all_places_and_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    limits = Limits(concurrent_executions=2, burst_executions=1, drain_s=0)
+    long, quick = graph(node("n", "held")), graph(node("t", "text", {"text": "x"}))
+    one, another = Principal("token", "one"), Principal("token", "another")
+    parts = dependencies(types=[HeldNode()], limits=limits, store=SqliteStore.open(tmp_path))
+    async with Service(parts) as service:
+        with acting_as(Principal("trigger", "t", by=one)):
+            first = [await started(service, long) for _ in range(2)]
+        with acting_as(Principal("chat", "c", by=one)):
+            flood = [*first, *[await started(service, long) for _ in range(3)]]
+        with acting_as(another):
+            mine = [await started(service, long), await started(service, long)]
+            assert service.position(mine[0]) is None, "it runs: all places were another's"
+        assert [service.position(each) for each in (*flood[2:], mine[1])] == [2, 3, 4, 1]
+        await until(lambda: service.load.running == 3)
+        await service.drain()
+    held = HeldNode()
+    parts = dependencies(types=[held], limits=limits, store=SqliteStore.open(tmp_path))
+    async with Service(parts) as service:
+        ids = [*flood, *mine]
+        assert await service.recover() == len(ids)
+        await until(lambda: sum(service.position(each) is not None for each in ids) == 4)
+        places = [each for each in ids if service.position(each) is None]
+        assert len({*places} & {*mine}) == 1, "each has a place, whatever was first"
+        operators = await started(service, quick)
+        assert service.position(operators) == 1, "no place beyond three, so it is the next one"
+        held.release.set()
+        for each in (*ids, operators):
+            assert (await service.wait(each)).status == "completed"

@@ -29,6 +29,8 @@ _REQUESTS: Final[_Rows] = (
     ("ambiguous-step", "Several steps have the given name.", "Write the whole path of the step."),
     ("ambiguous-version", "Several versions of the flow begin with the given text.",
      "Write more of the version."),
+    ("quota-exceeded", "The access token has as many waiting executions as it may.",
+     "Answer or cancel some, or have the operator raise the limit that the message names."),
     ("server-busy", "The service holds as many bytes of responses as it may; clients read them too slowly.",
      "Try again after `Retry-After`; read large responses as fast as they come."),
     ("already-ended", "The execution has ended, so it cannot be paused, resumed or cancelled.",

@@ -131,12 +131,19 @@ class Limits(EnvFirstSettings):
     none running does not wait until one of the others ends."""
     queued_executions: int = Field(default=1_000, ge=0, le=100_000)
     """Executions waiting to start, or to go on."""
+    waiting_executions: int = Field(default=100, ge=1, le=10_000)
+    """Executions of one access token that have not ended and do not run: queued ones, paused ones, those
+    that wait for an answer or a time, and those not started. The operator has no such limit."""
+    forks: int = Field(default=100, ge=0, le=1_000)
+    """Forks and retries of one execution."""
     drain_s: float = Field(default=25, ge=0, le=3_600)
     """How long running nodes may continue after the service received a signal to stop."""
     triggers: int = Field(default=1_000, ge=0, le=10_000)
     """Triggers of flows."""
     chats: int = Field(default=10_000, ge=0, le=1_000_000)
     """Chats."""
+    token_chats: int = Field(default=100, ge=0, le=10_000)
+    """Chats that one access token has opened."""
     chat_messages: int = Field(default=2_000, ge=2, le=20_000)
     """Messages of one chat, on all its branches."""
     schedule_gap_s: Annotated[float, _HIGHER] = Field(default=60, ge=10, le=86_400)

@@ -111,6 +111,10 @@ class ExecutionRunner:
         """The number of queued executions."""
         return len(self._queue)
 
+    def running_of(self, account: str) -> int:
+        """Return the number of running places of an account; see :attr:`Principal.account`."""
+        return self._places.running_of(account)
+
     def position(self, execution_id: str) -> int | None:
         """Return the position in the queue, 1 for the next execution; None if it waits for no place."""
         return self._places.position(execution_id)

@@ -9,6 +9,7 @@ from typing import Any
 
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.principals import Principal, acting_as
 from planwave.service.executions.loading import load_run_spec
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.fair_queue import FairQueue
@@ -87,6 +88,41 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 )  # fmt: skip
 async def _(limits: Limits, amount: int) -> Refusal | None:
     return await _queued(limits, amount + 1)
+
+
+@case(
+    "waiting_executions", 2, code="quota-exceeded", mentions=["2 executions", "waiting_executions"]
+)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """A token has so many executions that wait for a person, beside one that runs; others have more."""
+    held = HeldNode()
+    asks = Node("a", "approval", "A", data={"prompt": "Well?"})
+    async with Service(dependencies(types=[held], limits=limits)) as service:
+        for _ in range(amount + 1):
+            await service.create_execution(make_plan(graph_of("held", "h")))
+        with acting_as(Principal("token", "another")):
+            await service.create_execution(make_plan(graph_of("held", "h")))
+        with acting_as(Principal("token", "one")):
+            running = await service.execute(make_plan(graph_of("held", "h")))
+            await held.started.wait()
+            try:
+                for _ in range(amount):
+                    paused = await service.execute(make_plan(make_graph(asks)))
+                    assert (await service.wait(paused.execution_id)).status == "paused"
+            finally:
+                held.release.set()
+                await service.wait(running.execution_id)
+    return None
+
+
+@case("forks", 2)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with Service(dependencies(limits=limits)) as service:
+        first = await service.execute(make_plan(make_graph(text_node("a"))))
+        await service.wait(first.execution_id)
+        for number in range(amount):
+            await service.fork(first.execution_id, rerun=["a"], start=number % 2 == 0)
+    return None
 
 
 @case("burst_executions", 2, code="waits", mentions=[], concurrent_executions=1)

@@ -219,6 +219,22 @@ class TimerFired:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleChanged:
+    """Other tasks of a node than before wait for something that comes only after a while."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class IdleEnded:
+    """What a task of a node waited for has come; it goes on once the execution has a running place."""
+
+    attempt: Attempt
+    reply: ReplyTo
+    wait: object
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceGranted:
     """The execution has the running place that it waited for."""
 
@@ -243,4 +259,6 @@ Message = (
     | Command
     | TimerFired
     | PlaceGranted
+    | IdleChanged
+    | IdleEnded
 )

@@ -17,13 +17,8 @@ from planwave.events.types import (
     WAITING,
     StartedData,
 )
-from planwave.executor.driver import attempts, budget, commands, nested_runs, timeouts
-from planwave.executor.driver.effects import (
-    ChangePlace,
-    DeliverOutcome,
-    KeepOnceValue,
-    StartAttempt,
-)
+from planwave.executor.driver import attempts, budget, commands, nested_runs, parking, timeouts
+from planwave.executor.driver.effects import DeliverOutcome, KeepOnceValue, StartAttempt
 from planwave.executor.driver.progress import begin_graph, decide
 from planwave.executor.driver.resume import resume_execution
 from planwave.executor.driver.run_state import Now, RunState
@@ -40,6 +35,8 @@ from planwave.executor.messages import (
     CancelExecution,
     CancelNode,
     ExecutionTimer,
+    IdleChanged,
+    IdleEnded,
     Message,
     NestedRunAbandoned,
     NestedRunRequested,
@@ -136,6 +133,10 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
         case PlaceGranted():
             if run.place == "wanted":
                 run.change_place("held")
+        case IdleChanged(attempt):
+            parking.idle_changed(run, attempt)
+        case IdleEnded():
+            parking.idle_ended(run, message)
         case _:
             assert_never(message)
 
@@ -163,25 +164,9 @@ def finish_turn(run: RunState) -> None:
         budget.follow(run, run.budget)
     if not run.is_stopping and run.place == "held":
         _fill_slots(run)
+    parking.return_idle(run)
     _conclude(run)
-    _follow_place(run)
-
-
-def _follow_place(run: RunState) -> None:
-    """Ask for a running place, or give it back, by what the nodes do now.
-
-    Without one, only starts of nodes wait, and outcomes of nested runs that a node would go on with.
-    """
-    if not run.shares_places or run.outcome is not None:
-        return  # the end of an execution gives its place back anyway
-    if run.slots.has_running:
-        if run.place != "held":  # code that cannot be held up works beside its nested runs
-            run.change_place("held", ChangePlace("taken"))
-    elif not run.is_stopping and run.slots.wants_to_start:
-        if run.place == "none":
-            run.change_place("wanted", ChangePlace("wanted"))
-    elif run.place != "none":
-        run.change_place("none", ChangePlace("freed"))
+    parking.follow_place(run)
 
 
 def _fill_slots(run: RunState) -> None:

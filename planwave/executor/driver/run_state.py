@@ -12,11 +12,12 @@ from planwave.executor.budget import RunBudget
 from planwave.executor.driver.effects import Effect
 from planwave.executor.driver.slots import Slots
 from planwave.executor.limits import RunLimits
+from planwave.executor.messages import IdleEnded
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequests
 from planwave.executor.scheduling.decisions import RunOutcome
-from planwave.executor.state import GraphRun
+from planwave.executor.state import Attempt, GraphRun
 from planwave.graph.model import Json
 
 Place = Literal["held", "wanted", "none"]
@@ -58,6 +59,8 @@ class RunState:
         budget: What it may use; None where nothing limits it.
         shares_places: Its running place is one of a bounded number.
         place: Whether it has its running place, or waits for it.
+        idle: The attempts with tasks that wait for what comes only after a while, or then for the place.
+        returning: What such tasks wait for now: the place.
         wanted_since: Since when it waits for it, by the event loop's clock; None where it does not.
     """
 
@@ -92,6 +95,8 @@ class RunState:
         self.paused_since: float | None = None
         self.wanted_since: float | None = None
         self.shares_places = False
+        self.idle: dict[Attempt, None] = {}
+        self.returning: list[IdleEnded] = []
         self.place: Place = "held"
         self.paused_s = self.extended_s = self.began_s = 0.0
         limits = options.budget_limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,24 @@ class Flaky:
         return ExecutionResult({"output": DataValue("text", "done")})
 
 
+class Idles:
+    """A node type with two tasks that wait for long, one after some work of both."""
+
+    node_type = "idles"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        async def wait(seconds: float) -> None:
+            await asyncio.sleep(1)
+            async with context.idle():
+                await asyncio.sleep(seconds)
+
+        async with context.task_group() as tasks:
+            tasks.create_task(wait(_BACKOFF_S))
+            tasks.create_task(wait(_BACKOFF_S * 2))
+        await wait(_BACKOFF_S)
+        return ExecutionResult({"output": DataValue("text", "done")})
+
+
 Document = dict[str, Any]
 
 
@@ -63,6 +82,9 @@ def graph(*nodes: Document) -> Document:
 _RETRY = {"retry": {"attempts": 3, "backoffS": _BACKOFF_S}}
 _WAITS = {
     "a retry": graph(node("n", "flaky", policy=_RETRY), node("after", "text", {"text": "x"})),
+    "a pause of a provider": graph(
+        node("n", "idles", policy={"timeoutS": 10_000}), node("after", "text", {"text": "x"})
+    ),
     "a time": graph(
         node("n", "wait", {"seconds": _BACKOFF_S}), node("after", "text", {"text": "x"})
     ),
@@ -95,7 +117,7 @@ async def started(service: Service, document: Document) -> str:
 async def test_what_only_waits_gives_its_place_back_and_goes_on(kind: str, level: int) -> None:
     flaky = Flaky()
     loop = asyncio.get_running_loop()
-    async with Service(dependencies(types=[flaky], limits=_ONE)) as service:
+    async with Service(dependencies(types=[flaky, Idles()], limits=_ONE)) as service:
         waiting = [await started(service, nested(_WAITS[kind], level)) for _ in range(3)]
         quick = await started(service, graph(node("t", "text", {"text": "x"})))
         assert (await service.wait(quick)).status == "completed"
@@ -139,3 +161,29 @@ async def test_a_newcomer_starts_at_once_while_another_has_all_places_and_also_a
         held.release.set()
         for each in (*ids, operators):
             assert (await service.wait(each)).status == "completed"
+
+
+@virtual_time
+async def test_a_wait_that_is_broken_off_leaves_the_place_with_who_works() -> None:
+    """One task of a node is cancelled in its wait; the node works on, so the next one does not start."""
+
+    class Breaks:
+        node_type = "breaks"
+
+        async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(5), context.idle():
+                    await asyncio.sleep(_BACKOFF_S)
+            await asyncio.sleep(30)
+            return ExecutionResult({"output": DataValue("text", "done")})
+
+    loop = asyncio.get_running_loop()
+    async with Service(dependencies(types=[Breaks()], limits=_ONE)) as service:
+        first = await started(service, graph(node("n", "breaks")))
+        second = await started(service, graph(node("n", "breaks")))
+        await asyncio.sleep(2)
+        assert service.position(second) is None, "it has the place while the first one waits"
+        for each in (first, second):
+            assert (await service.wait(each)).status == "completed"
+        assert service.load.running == 0
+        assert loop.time() < _BACKOFF_S

@@ -20,7 +20,12 @@ from planwave.graph.upstream_text import result_text
 from planwave.ids import UUID_PATTERN
 from planwave.jsonio import dumps_trusted
 from planwave.storage.call_documents import calls_by_node
-from planwave.storage.files import replace_atomically, sync_directory
+from planwave.storage.files import (
+    remove_files,
+    replace_durably,
+    sync_directory,
+    write_temporary,
+)
 from planwave.storage.records import ExecutionRecord, StoredCall
 
 DOCUMENT_VERSION: Final = 2
@@ -148,18 +153,30 @@ async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[s
     Raises:
         OSError: The directory cannot be synced; new documents may be lost after a power failure.
     """
-    return await asyncio.to_thread(_write_each, directory, texts)
-
-
-def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
-    """Write documents in one thread call, because each call has a cost."""
+    unfinished: dict[str, Path] = {}
     failed: dict[str, Exception] = {}
-    for execution_id, text in texts.items():
+    try:
+        for execution_id, text in texts.items():
+            try:
+                path = _path_of(directory, execution_id)
+                unfinished[execution_id] = await write_temporary(path, text)
+            except (InputError, OSError) as error:
+                failed[execution_id] = error
+    except asyncio.CancelledError:
+        remove_files(unfinished.values())
+        raise
+    return failed | await asyncio.to_thread(_replace_each, directory, unfinished)
+
+
+def _replace_each(directory: Path, written: Mapping[str, Path]) -> dict[str, Exception]:
+    """Make documents durable in one thread call, because each call has a cost."""
+    failed: dict[str, Exception] = {}
+    for execution_id, temporary in written.items():
         try:
-            replace_atomically(_path_of(directory, execution_id), text)
-        except (InputError, OSError) as error:
+            replace_durably(temporary, _path_of(directory, execution_id))
+        except OSError as error:
             failed[execution_id] = error
-    if len(failed) < len(texts):
+    if len(failed) < len(written):
         sync_directory(directory)
     return failed
 

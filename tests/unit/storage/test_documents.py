@@ -301,9 +301,9 @@ async def test_each_writable_document_is_written(tmp_path: Path) -> None:
     (tmp_path / f"{names[7]}.json").mkdir()
     texts = {name: document_text({"id": name}) for name in [*names, "../etc"]}
     failed = await write_documents(tmp_path, texts)
-    assert [(name, type(error)) for name, error in failed.items()] == [
-        (names[7], IsADirectoryError), ("../etc", InputError)
-    ]  # fmt: skip
+    assert {name: type(error) for name, error in failed.items()} == {
+        names[7]: IsADirectoryError, "../etc": InputError
+    }  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.json" for name in names)
     assert json.loads((tmp_path / f"{names[8]}.json").read_text()) == {"id": names[8]}
 
